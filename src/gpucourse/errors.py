@@ -1,0 +1,159 @@
+"""Every failure that gpucourse expects, and the exit code that each one means.
+
+    GpucourseError                       1   a fault of gpucourse itself
+    ├── UsageError                       2   wrong usage: an unknown name, a value out of range
+    │   ├── UnknownName                      with "did you mean"
+    │   └── ManifestError                    a file that a person wrote does not hold what it must
+    ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
+    │   ├── StorageError                     the disk is full, the folder cannot be written
+    │   └── NewerFormat                      a file written by a newer gpucourse: refused and kept
+    ├── ExerciseFailed                   4   the exercise ran and failed
+    ├── CheckFailed                      5   a check did not pass
+    ├── InfrastructureError              6   Terraform or a stack failed
+    │   ├── TerraformFailed
+    │   └── StackBusy                        another command holds this stack
+    ├── UnreachableError                 7   a node cannot be reached
+    ├── LeftoverError                    8   something may still run, or still be billed
+    └── Interrupted                    130   the person pressed Ctrl-C
+
+An error says what happened and where (`what`), what to type next (`hint`), and where the log is (`log`). Its `code` is
+stable: scripts that read `--json` compare it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import IntEnum
+from pathlib import Path
+
+
+class ExitCode(IntEnum):
+    """What the process answers to the shell. The numbers are part of the contract with the person at the terminal."""
+
+    DONE = 0
+    FAULT = 1
+    USAGE = 2
+    MISSING = 3
+    EXERCISE_FAILED = 4
+    CHECK_FAILED = 5
+    INFRASTRUCTURE = 6
+    UNREACHABLE = 7
+    MAY_BE_BILLED = 8
+    INTERRUPTED = 130
+
+
+class GpucourseError(Exception):
+    """A failure with its cure. `what`: what happened and where; `hint`: what to type next; `log`: the file to read."""
+
+    exit_code = ExitCode.FAULT
+    code = "fault"
+
+    def __init__(self, what: str, *, hint: str = "", log: Path | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+        self.log = log
+
+
+class UsageError(GpucourseError):
+    """The command was typed wrongly: a value out of range, flags that exclude each other."""
+
+    exit_code = ExitCode.USAGE
+    code = "usage"
+
+
+class UnknownName(UsageError):
+    """A name (module, exercise, parameter, run) that does not exist; carries the nearest ones that do."""
+
+    code = "unknown_name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        self.kind, self.name, self.known = kind, name, tuple(known)
+        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
+        meant = f" Did you mean {' or '.join(near)}?" if near else ""
+        shown = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")
+        super().__init__(f"there is no {kind} '{name}'.{meant}", hint=hint or f"known: {shown or 'none'}")
+
+
+class ManifestError(UsageError):
+    """A file that a person wrote is wrong. `complaints` holds one line each: `file: key.path: reason`."""
+
+    code = "manifest"
+
+    def __init__(self, complaints: Iterable[str], *, hint: str = "") -> None:
+        self.complaints = tuple(complaints)
+        super().__init__("\n".join(self.complaints), hint=hint)
+
+
+class MissingError(GpucourseError):
+    """Something that the command needs is not there; the hint is the command that brings it."""
+
+    exit_code = ExitCode.MISSING
+    code = "missing"
+
+
+class StorageError(MissingError):
+    """The disk is full or a folder cannot be written. What was written before is intact."""
+
+    code = "storage"
+
+
+class NewerFormat(MissingError):
+    """A stored file has a newer version than this program reads. It was left as it was."""
+
+    code = "newer_format"
+
+
+class ExerciseFailed(GpucourseError):
+    """The exercise ran on its nodes and did not succeed."""
+
+    exit_code = ExitCode.EXERCISE_FAILED
+    code = "exercise_failed"
+
+
+class CheckFailed(GpucourseError):
+    """The exercise ran, and at least one of its checks did not pass."""
+
+    exit_code = ExitCode.CHECK_FAILED
+    code = "check_failed"
+
+
+class InfrastructureError(GpucourseError):
+    """A stack could not be built, changed or removed."""
+
+    exit_code = ExitCode.INFRASTRUCTURE
+    code = "infrastructure"
+
+
+class TerraformFailed(InfrastructureError):
+    """Terraform ended with an error; `log` is its whole output."""
+
+    code = "terraform"
+
+
+class StackBusy(InfrastructureError):
+    """Another gpucourse command holds the stack's lock."""
+
+    code = "stack_busy"
+
+
+class UnreachableError(GpucourseError):
+    """A node does not answer over SSH, or stopped answering."""
+
+    exit_code = ExitCode.UNREACHABLE
+    code = "unreachable"
+
+
+class LeftoverError(GpucourseError):
+    """A teardown left something behind. Its record is kept; the message names what and how to remove it."""
+
+    exit_code = ExitCode.MAY_BE_BILLED
+    code = "leftover"
+
+
+class Interrupted(GpucourseError):
+    """The person stopped the command. The hint says what goes on and how to come back."""
+
+    exit_code = ExitCode.INTERRUPTED
+    code = "interrupted"

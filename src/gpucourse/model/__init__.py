@@ -1,0 +1,1 @@
+"""The course's words: plain data with no input or output. `manifest` is what a person writes, the rest what we store."""

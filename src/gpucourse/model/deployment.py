@@ -1,0 +1,68 @@
+"""What is kept of a stack. Written before anything is created, dropped only after a sweep proved everything gone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpucourse.model.node import Inventory, Mode
+
+Phase = Literal["creating", "ready", "failed", "destroying"]
+
+
+@dataclass(kw_only=True)
+class Deployment:
+    """One module's stack on one target. `uid` marks every process and resource that belongs to it."""
+
+    version: int = 1
+    stack: str
+    uid: str
+    module: str
+    title: str = ""
+    target: Mode
+    template: str
+    phase: Phase
+    created: str
+    updated: str
+    nodes_wanted: int
+    variables: dict[str, object] = field(default_factory=dict)
+    inventory: Inventory | None = None
+    terraform: str = ""
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeHealth:
+    """Whether a node answers right now; `detail` says what was seen when it does not."""
+
+    node: str
+    healthy: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leftover:
+    """Something a sweep still found: what it is, its id (a pid, a port, a path, a cloud id), how to remove it by hand."""
+
+    kind: str
+    id: str
+    remove: str
+
+
+@dataclass(kw_only=True)
+class Receipt:
+    """What one destroy did: what existed before, what it removed, what the sweep saw afterwards."""
+
+    version: int = 1
+    stack: str
+    uid: str
+    module: str
+    mode: Mode
+    created: str
+    destroyed: str
+    existed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    swept: list[str] = field(default_factory=list)
+    leftovers: list[Leftover] = field(default_factory=list)
+    outputs_home: list[str] = field(default_factory=list)
+    outputs_discarded: list[str] = field(default_factory=list)

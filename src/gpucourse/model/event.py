@@ -1,0 +1,66 @@
+"""What the verbs tell whoever watches, while they work. The face draws these; nothing below it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["info", "warning"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """A sentence for the person, once."""
+
+    text: str
+    level: Level = "info"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A stage of the work began or ended (`seconds` is None while it goes on). `name` is unique in one command."""
+
+    name: str
+    text: str
+    seconds: float | None = None
+    ok: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceEvent:
+    """Terraform works on a resource. `action` is its word (create, delete, update, replace)."""
+
+    address: str
+    action: str
+    state: Literal["planned", "started", "progress", "done", "failed"]
+    seconds: float = 0.0
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeEvent:
+    """One node reached (or failed) one rung or step: ssh, python, push, start, collect."""
+
+    node: str
+    step: str
+    ok: bool
+    seconds: float
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogBytes:
+    """A piece of a rank's log, as it came. `rank` is None for the launcher's own output. Already on disk."""
+
+    node: str
+    rank: int | None
+    data: bytes
+
+
+Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes
+Watcher = Callable[[Event], None]
+
+
+def unwatched(_event: Event) -> None:
+    """The watcher of those who do not watch."""

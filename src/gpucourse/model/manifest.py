@@ -1,0 +1,240 @@
+"""What a person writes: the manifest of a module. Strict: an unknown key, a wrong type or a bad value is a complaint.
+
+The JSON Schema that editors pick up is generated from these classes (`course.schema`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from gpucourse.units import parse_bytes, parse_duration
+
+FORMAT = 1
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="lower case, digits and underscores")]
+Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", description="lower case, digits and dashes")]
+Text = Annotated[str, Field(min_length=1)]
+
+
+def _inside(path: str) -> str:
+    parts = path.split("/")
+    if path.startswith("/") or "\\" in path or any(part in {"", ".", ".."} for part in parts):
+        raise ValueError(f"'{path}' must be a relative path inside its folder, written with /")
+    return path
+
+
+RelativePath = Annotated[str, AfterValidator(_inside)]
+Seconds = Annotated[
+    float,
+    BeforeValidator(lambda value: parse_duration(value) if isinstance(value, str) else value),
+    Field(gt=0, description="a duration such as 90s, 10m, 1h30m; a bare number is seconds"),
+]
+Bytes = Annotated[
+    int,
+    BeforeValidator(lambda value: parse_bytes(value) if isinstance(value, str) else value),
+    Field(gt=0, description="a size such as 64 MiB or 1 GiB; a bare number is bytes"),
+]
+Scalar = bool | int | float | str
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+
+
+class Parameter(_Strict):
+    """What the learner may change: `--set name=value`, or the script's own flag `--name`."""
+
+    name: Name
+    type: Literal["int", "float", "str", "bool"]
+    default: Scalar
+    help: Text
+    min: float | None = None
+    max: float | None = None
+    choices: tuple[Scalar, ...] = ()
+    unit: str = ""
+    local: Scalar | None = Field(default=None, description="the default on simulated nodes, where it must be smaller")
+
+    @property
+    def flag(self) -> str:
+        """The script's flag for this parameter."""
+        return "--" + self.name.replace("_", "-")
+
+
+class Launch(_Strict):
+    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none."""
+
+    kind: Literal["python", "torchrun"]
+    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes when the learner does not say")
+    min_nodes: int = Field(default=1, ge=1, le=64)
+    max_nodes: int = Field(default=64, ge=1, le=64)
+    procs_per_node: Annotated[int, Field(ge=1, le=64)] | Literal["gpu"] = "gpu"
+    timeout: Seconds = 1800.0
+    collective_timeout: Seconds = 120.0
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Launch:
+        if not self.min_nodes <= self.nodes <= self.max_nodes:
+            raise ValueError(
+                f"nodes ({self.nodes}) must lie between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
+            )
+        return self
+
+
+EXPRESSION = re.compile(
+    r"^(?:(?P<reduce>min|max|median|last|count|sum)\()?(?P<path>[a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?(reduce)\))$"
+)
+
+
+def _expression(text: str) -> str:
+    if not EXPRESSION.match(text):
+        raise ValueError(f"'{text}' is not a path such as metrics.speedup or max(metrics.rows.error)")
+    return text
+
+
+Expression = Annotated[str, AfterValidator(_expression)]
+
+
+class Check(_Strict):
+    """One promise about a run, as data: a value read from the evidence, and one comparison.
+
+    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
+    every element, and min, max, median, last, count or sum makes one number of it. An operand may be such a path too
+    (`equals: plan.world_size`), or a number, a word, true or false.
+    """
+
+    id: Slug
+    title: Text
+    value: Expression
+    equals: Scalar | None = None
+    at_least: float | str | None = None
+    at_most: float | str | None = None
+    below: float | str | None = None
+    above: float | str | None = None
+    tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
+    unit: str = ""
+    evidence: Literal["logic", "gpu"] = "logic"
+    hint: Text
+
+    @model_validator(mode="after")
+    def _one_comparison(self) -> Check:
+        given = [name for name in COMPARISONS if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"needs exactly one of {', '.join(COMPARISONS)}; has {', '.join(given) or 'none'}")
+        return self
+
+
+COMPARISONS = ("equals", "at_least", "at_most", "below", "above")
+
+
+class Column(_Strict):
+    """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits."""
+
+    key: Name
+    title: Text
+    digits: int | None = Field(default=None, ge=0, le=9)
+
+
+class Table(_Strict):
+    """Rows of the metrics, shown after a run."""
+
+    title: Text
+    rows: Expression
+    columns: tuple[Column, ...] = Field(min_length=1)
+
+
+class Series(_Strict):
+    """One line or group of bars: `key` in each row."""
+
+    key: Name
+    label: Text
+
+
+class Plot(_Strict):
+    """A picture of rows of the metrics. Axis titles carry the unit. `ideal` draws y = first value times x / first x."""
+
+    file: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="name without an ending")]
+    title: Text
+    kind: Literal["line", "bar"]
+    rows: Expression
+    x: Name
+    series: tuple[Series, ...] = Field(min_length=1)
+    x_title: Text
+    y_title: Text
+    log_x: bool = False
+    log_y: bool = False
+    ideal: bool = False
+
+
+class Deliverable(_Strict):
+    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied."""
+
+    title: Text
+    source: RelativePath
+
+
+class Question(_Strict):
+    """A question about what the learner just saw."""
+
+    id: Slug
+    text: Text
+
+
+class Exercise(_Strict):
+    """One exercise: a script, what may be changed, how it starts, what it must show."""
+
+    id: Annotated[str, Field(pattern=r"^(\d+|B)\.\d+$")]
+    title: Text
+    goal: Text
+    minutes: int = Field(ge=1)
+    script: RelativePath
+    files: tuple[RelativePath, ...] = ()
+    launch: Launch
+    parameters: tuple[Parameter, ...] = ()
+    outputs: tuple[RelativePath, ...] = Field(default=(), description="patterns in the work folder, besides outputs/")
+    max_output: Bytes = 1 << 30
+    tasks: tuple[Text, ...] = Field(min_length=1)
+    questions: tuple[Question, ...] = ()
+    hints: tuple[Text, ...] = Field(min_length=1)
+    tables: tuple[Table, ...] = ()
+    plots: tuple[Plot, ...] = ()
+    checks: tuple[Check, ...] = ()
+    deliverables: tuple[Deliverable, ...] = ()
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of that name, or None."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+
+class Lab(_Strict):
+    """What stands under a module on one target: a Terraform stack of `terraform/stacks` and how many nodes."""
+
+    template: Slug
+    nodes: int = Field(default=1, ge=1, le=64)
+    max_nodes: int = Field(default=64, ge=1, le=64)
+
+
+class Labs(_Strict):
+    """The lab of a module, a target each."""
+
+    local: Lab
+
+
+class Module(_Strict):
+    """One module of the course: `module.yaml`."""
+
+    format: Literal[1]
+    id: Annotated[str, Field(pattern=r"^(\d+|B)$", description="what the learner types: 3")]
+    title: Text
+    summary: Text
+    hours: float = Field(gt=0)
+    lesson: RelativePath = "lesson.md"
+    needs: tuple[str, ...] = ()
+    lab: Labs
+    exercises: tuple[Exercise, ...] = Field(min_length=1)
+
+    def exercise(self, exercise_id: str) -> Exercise | None:
+        """The exercise of that number, or None."""
+        return next((exercise for exercise in self.exercises if exercise.id == exercise_id), None)

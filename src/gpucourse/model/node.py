@@ -1,0 +1,48 @@
+"""Nodes, as every stack hands them over. Below the launch plan nothing asks which target made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Mode = Literal["local", "aws", "hosts"]
+Role = Literal["head", "worker"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One machine that answers SSH.
+
+    `address` and `port` are how this computer reaches it, `private_address` how the other nodes do. `python` is the
+    interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`).
+    `mode` only decides what may count as evidence: `local` is a simulated node.
+    """
+
+    name: str
+    role: Role
+    address: str
+    port: int
+    private_address: str
+    user: str
+    gpus: int
+    instance_type: str
+    python: str
+    mode: Mode
+    host_key: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inventory:
+    """The nodes of one stack, head first."""
+
+    stack: str
+    nodes: tuple[Node, ...] = field(default_factory=tuple)
+
+    @property
+    def head(self) -> Node:
+        """The node that others meet at; the first one where no node says it is the head."""
+        return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
+
+    def named(self, name: str) -> Node | None:
+        """The node of that name, or None."""
+        return next((node for node in self.nodes if node.name == name), None)

@@ -1,0 +1,87 @@
+"""What is kept of a run. Stored as JSON by `workspace`; readers ignore keys they do not know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpucourse.model.node import Mode
+
+RunState = Literal["planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost"]
+ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeExit:
+    """How one node's part of a run ended. `code` is the shell's: 128 + n for signal n. `reason` is one of exited,
+    cancelled, timed_out, lost (the node or its supervisor vanished)."""
+
+    node: str
+    code: int
+    reason: Literal["exited", "cancelled", "timed_out", "lost"] = "exited"
+    seconds: float | None = None
+    killed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankExit:
+    """How one rank ended; `at` is seconds since the epoch on that node's clock."""
+
+    node: str
+    rank: int
+    code: int
+    at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFile:
+    """A file that came home: `path` is relative to the run's folder."""
+
+    node: str
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refused:
+    """A file that a node offered and that was not taken, with the reason in plain words."""
+
+    node: str
+    name: str
+    reason: str
+
+
+@dataclass(kw_only=True)
+class RunRecord:
+    """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC."""
+
+    version: int = 1
+    id: str
+    exercise: str
+    module: str
+    stack: str
+    mode: Mode
+    launcher: str
+    state: RunState
+    created: str
+    started: str | None = None
+    ended: str | None = None
+    parameters: dict[str, object] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+    world_size: int = 0
+    node_exits: list[NodeExit] = field(default_factory=list)
+    rank_exits: list[RankExit] = field(default_factory=list)
+    first_failure: RankExit | None = None
+    outputs: list[OutputFile] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    collected: bool = False
+    verdict: str | None = None
+    error: str | None = None
+    phases_s: dict[str, float] = field(default_factory=dict)
+    gpucourse: str = ""
+
+    @property
+    def ended_state(self) -> bool:
+        """Whether the run has come to an end, whichever."""
+        return self.state in ENDED

@@ -1,0 +1,82 @@
+"""The seams to the outside: what a transport and a stack promise. Implementations live one floor up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from gpucourse.model.deployment import Leftover, NodeHealth
+from gpucourse.model.event import Watcher
+from gpucourse.model.node import Inventory, Node
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """A command that ran to its end on a node. `code` is the shell's; output is raw bytes."""
+
+    code: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def ok(self) -> bool:
+        """Whether it exited with 0."""
+        return self.code == 0
+
+
+class Link(Protocol):
+    """A live connection to one node. Every call ends by its deadline; a lost connection raises UnreachableError."""
+
+    node: Node
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
+        """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
+
+        `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code.
+        """
+        ...
+
+    def stream(self, command: str, *, stdin: bytes = b"") -> AbstractContextManager[Iterator[bytes]]:
+        """Run a command and yield its standard output in pieces as they arrive, until it ends."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection. What was started detached on the node goes on."""
+        ...
+
+
+class Transport(Protocol):
+    """Makes links."""
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError."""
+        ...
+
+
+class Stack(Protocol):
+    """What stands under the nodes of one module on one target, in a folder of the workspace."""
+
+    folder: Path
+
+    def plan(self, watcher: Watcher) -> list[tuple[str, str]]:
+        """What `up` would do, as (action, address); saved, so that `up` does exactly this."""
+        ...
+
+    def up(self, watcher: Watcher) -> Inventory:
+        """Build what was planned and hand over the nodes. Raises TerraformFailed."""
+        ...
+
+    def inspect(self) -> list[NodeHealth]:
+        """How each node is right now, without changing anything."""
+        ...
+
+    def down(self, watcher: Watcher) -> list[str]:
+        """Remove everything; the addresses that were removed. Raises TerraformFailed."""
+        ...
+
+    def sweep(self) -> list[Leftover]:
+        """Look, by other means than the state file, for anything of this stack that is still there."""
+        ...

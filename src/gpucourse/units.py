@@ -1,0 +1,69 @@
+"""Quantities with units, parsed and printed: bytes, durations, ages. Decimal units for bandwidth, binary for sizes."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+
+_DURATION = re.compile(r"^(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?$")
+_BYTES = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)$")
+_SCALE = {
+    "": 1,
+    "B": 1,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+    "TiB": 2**40,
+}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `90s`, `10m`, `1h30m`, `4h` or a bare number. Raises ValueError with what would be right."""
+    match = _DURATION.match(text.strip().replace(" ", ""))
+    if not match or not any(match.groups()):
+        raise ValueError(f"'{text}' is not a duration such as 90s, 10m or 1h30m")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes of `64 MiB`, `1.5 GB` or a bare number. Raises ValueError with what would be right."""
+    match = _BYTES.match(text.strip())
+    if not match or match.group(2) not in _SCALE:
+        raise ValueError(f"'{text}' is not a size such as 64 MiB or 1 GiB")
+    return int(float(match.group(1)) * _SCALE[match.group(2)])
+
+
+def format_bytes(count: float) -> str:
+    """A size for a person: `17 B`, `1.5 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration for a person: `0.34 s`, `12.1 s`, `3 min 20 s`, `2 h 05 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def now_utc() -> str:
+    """The time as records keep it: ISO 8601, UTC, whole seconds."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def seconds_since(moment: str) -> float:
+    """How long ago a recorded time was, in seconds."""
+    return (datetime.now(timezone.utc) - datetime.fromisoformat(moment)).total_seconds()

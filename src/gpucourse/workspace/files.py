@@ -1,0 +1,139 @@
+"""Reading and writing: aside, flushed, renamed; a full disk or a forbidden folder becomes a sentence with a cure.
+
+Records are plain dataclasses; msgspec reads and writes them (this file is its only home), checks their types and ignores
+keys that a later version added.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import msgspec
+
+from gpucourse.errors import MissingError, NewerFormat, StorageError
+
+T = TypeVar("T")
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def storage_error(error: OSError, path: Path) -> StorageError | None:
+    """The sentence for an error of the disk at `path`, or None where it is of another kind."""
+    if error.errno in _NO_SPACE:
+        return StorageError(
+            f"no space left to write {path}",
+            hint=f"free some space there (df -h '{path.parent}'), then type the command again",
+        )
+    if error.errno in _FORBIDDEN:
+        return StorageError(
+            f"not allowed to write {path}",
+            hint="make the folder writable, or choose another workspace with --workspace DIR",
+        )
+    return None
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn an error of the disk inside the block into a StorageError about `path`."""
+    try:
+        yield
+    except OSError as error:
+        if (known := storage_error(error, path)) is not None:
+            raise known from error
+        raise
+
+
+@contextmanager
+def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
+    """A binary file that appears under its name only when the block has ended well: aside, fsync, rename."""
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fchmod(file.fileno(), mode)
+                os.fsync(file.fileno())
+            Path(aside).replace(path)
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+
+
+def write_bytes(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Write a whole file at once, so that a reader sees the old one or the new one."""
+    with writing(path, mode=mode) as file:
+        file.write(data)
+
+
+def write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
+    """Write a whole text file at once, in UTF-8."""
+    write_bytes(path, text.encode(), mode=mode)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy one file under its new name at once; a link is followed, so that what lies here stands alone."""
+    with source.open("rb") as original, writing(target) as copy:
+        shutil.copyfileobj(original, copy, 1 << 20)
+
+
+def write_record(path: Path, record: object, *, mode: int = 0o644) -> None:
+    """Store a dataclass (or plain dicts and lists) as indented JSON."""
+    write_bytes(path, to_json(record), mode=mode)
+
+
+def to_json(record: object) -> bytes:
+    """A dataclass (or plain dicts and lists) as indented JSON, ending in a newline. Paths become text."""
+    return msgspec.json.format(msgspec.json.encode(record, enc_hook=_plain), indent=2) + b"\n"
+
+
+def read_record(path: Path, kind: type[T]) -> T | None:
+    """The dataclass stored at `path`; None where there is no such file.
+
+    Raises NewerFormat where the file's version is above the dataclass's own, MissingError where it cannot be read; in both
+    cases the file stays as it is.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        found = msgspec.json.decode(data)
+        known = getattr(kind, "version", None)
+        version = found.get("version") if isinstance(found, dict) else None
+        if isinstance(known, int) and isinstance(version, int) and version > known:
+            raise NewerFormat(
+                f"{path} has format {version}; this gpucourse reads up to {known}. The file was left as it is.",
+                hint="upgrade: pip install --upgrade gpucourse",
+            )
+        return msgspec.convert(found, kind, strict=False)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise MissingError(
+            f"{path} is damaged: {error}",
+            hint=f"move it away (mv '{path}' '{path}.damaged') and type the command again",
+        ) from error
+
+
+def read_json(path: Path) -> Any:
+    """The plain JSON document at `path`; None where there is no such file. Raises ValueError where it is not JSON."""
+    try:
+        return msgspec.json.decode(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"cannot store {type(value).__name__}")

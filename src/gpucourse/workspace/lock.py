@@ -1,0 +1,82 @@
+"""Locks that die with their process: one a stack, one a run. The holder's name stands in the file for whoever waits."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from gpucourse.errors import StackBusy
+from gpucourse.workspace.files import storing
+
+
+@contextmanager
+def locked(
+    path: Path, what: str, *, wait_s: float = 120.0, on_wait: Callable[[str], None] = lambda _holder: None
+) -> Iterator[None]:
+    """Hold the lock for the block. Where another holds it: tell `on_wait` once who, wait, and after `wait_s` raise
+    StackBusy."""
+    file = _open(path)
+    try:
+        deadline, told = time.monotonic() + wait_s, False
+        while not _take(file):
+            holder = _holder(path)
+            if time.monotonic() >= deadline:
+                raise StackBusy(
+                    f"{holder} is still at work on this stack", hint="wait for it to end, then type the command again"
+                )
+            if not told:
+                on_wait(holder)
+                told = True
+            time.sleep(0.05)
+        _sign(file, what)
+        yield
+    finally:
+        file.close()
+
+
+@contextmanager
+def try_locked(path: Path, what: str) -> Iterator[bool]:
+    """Hold the lock for the block if nobody else does; yields whether it is held."""
+    file = _open(path)
+    try:
+        taken = _take(file)
+        if taken:
+            _sign(file, what)
+        yield taken
+    finally:
+        file.close()
+
+
+def _open(path: Path) -> IO[str]:
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("a+", encoding="utf-8")
+
+
+def _take(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _sign(file: IO[str], what: str) -> None:
+    file.seek(0)
+    file.truncate()
+    file.write(json.dumps({"pid": os.getpid(), "what": what}))
+    file.flush()
+
+
+def _holder(path: Path) -> str:
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+        return f"'{holder['what']}' (process {holder['pid']})"
+    except (ValueError, KeyError, OSError):
+        return "another gpucourse command"

@@ -1,0 +1,168 @@
+"""The only file that knows a file's name. No path of the workspace is put together anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class WorkspacePaths:
+    """Every file of one workspace."""
+
+    root: Path
+
+    @property
+    def settings(self) -> Path:
+        """`gpucourse.yaml`: the only file that a learner edits by hand."""
+        return self.root / "gpucourse.yaml"
+
+    @property
+    def exercises(self) -> Path:
+        """The learner's own copies; `run` pushes these."""
+        return self.root / "exercises"
+
+    @property
+    def runs(self) -> Path:
+        """One folder an exercise, one folder a run."""
+        return self.root / "runs"
+
+    def run(self, exercise: str, run_id: str) -> RunPaths:
+        """The files of one run."""
+        return RunPaths(self.runs / exercise / run_id)
+
+    def deliverables(self, exercise: str) -> Path:
+        """What the learner hands in for one exercise."""
+        return self.root / "deliverables" / exercise
+
+    def verdict(self, exercise: str) -> Path:
+        """The newest verdict on an exercise."""
+        return self.deliverables(exercise) / "verdict.json"
+
+    @property
+    def receipts(self) -> Path:
+        """One receipt a destroy."""
+        return self.root / "receipts"
+
+    @property
+    def private(self) -> Path:
+        """State of the program: never edited by hand."""
+        return self.root / ".gpucourse"
+
+    @property
+    def identity(self) -> Path:
+        """The workspace's version and id."""
+        return self.private / "workspace.json"
+
+    @property
+    def client_key(self) -> Path:
+        """The private SSH key of this workspace; `.pub` beside it."""
+        return self.private / "keys" / "id_ed25519"
+
+    @property
+    def deployments(self) -> Path:
+        """One record a stack."""
+        return self.private / "deployments"
+
+    def deployment(self, stack: str) -> Path:
+        """The record of one stack."""
+        return self.deployments / f"{stack}.json"
+
+    def stack(self, stack: str) -> StackPaths:
+        """The files of one stack."""
+        return StackPaths(self.private / "stacks" / stack)
+
+    def lock(self, name: str) -> Path:
+        """The lock file of that name."""
+        return self.private / "locks" / f"{name}.lock"
+
+    @property
+    def log(self) -> Path:
+        """What the program did, for when it is at fault."""
+        return self.private / "gpucourse.log"
+
+
+@dataclass(frozen=True)
+class StackPaths:
+    """Every file of one stack: Terraform's folder with its state, the simulated nodes, the SSH configuration."""
+
+    folder: Path
+
+    @property
+    def terraform(self) -> Path:
+        """The stack's own copy of its Terraform files, with the state beside them."""
+        return self.folder / "terraform"
+
+    @property
+    def nodes(self) -> Path:
+        """Where simulated nodes live: their homes and keys, and the process that hosts them."""
+        return self.folder / "nodes"
+
+    @property
+    def ssh_config(self) -> Path:
+        """For plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
+        return self.folder / "ssh_config"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The pinned host keys of this stack's nodes, for plain `ssh`."""
+        return self.folder / "known_hosts"
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Every file of one run."""
+
+    folder: Path
+
+    @property
+    def record(self) -> Path:
+        """`run.json`."""
+        return self.folder / "run.json"
+
+    @property
+    def plan(self) -> Path:
+        """`plan.json`: what was launched, node by node."""
+        return self.folder / "plan.json"
+
+    @property
+    def metrics(self) -> Path:
+        """`metrics.json`: what the script measured."""
+        return self.folder / "metrics.json"
+
+    @property
+    def verdict(self) -> Path:
+        """`verdict.json`: the checks on this run."""
+        return self.folder / "verdict.json"
+
+    @property
+    def environment(self) -> Path:
+        """`env.json`: the machine and software of each node."""
+        return self.folder / "env.json"
+
+    @property
+    def screen(self) -> Path:
+        """`screen.svg`: what the learner saw."""
+        return self.folder / "screen.svg"
+
+    @property
+    def logs(self) -> Path:
+        """The raw logs, one a rank and one a launcher."""
+        return self.folder / "logs"
+
+    def rank_log(self, node: str, rank: int | None) -> Path:
+        """The raw log of one rank; with None, of that node's launcher."""
+        return self.logs / (f"{node}-launcher.log" if rank is None else f"{node}-rank{rank}.log")
+
+    @property
+    def outputs(self) -> Path:
+        """What the nodes' scripts wrote, one folder a node."""
+        return self.folder / "outputs"
+
+    def node_outputs(self, node: str) -> Path:
+        """What one node's script wrote."""
+        return self.outputs / node
+
+    def plot(self, name: str, ending: str) -> Path:
+        """A picture of this run."""
+        return self.folder / f"{name}.{ending}"
