@@ -55,6 +55,16 @@ class WorkspacePaths:
         return self.private / "workspace.json"
 
     @property
+    def originals(self) -> Path:
+        """Which version of each exercise the learner's copy was made from."""
+        return self.private / "originals.json"
+
+    @property
+    def terraform_version(self) -> Path:
+        """What the Terraform binary said of itself, so that it is asked only once."""
+        return self.private / "terraform-version.json"
+
+    @property
     def client_key(self) -> Path:
         """The private SSH key of this workspace; `.pub` beside it."""
         return self.private / "keys" / "id_ed25519"
@@ -139,6 +149,11 @@ class RunPaths:
     def environment(self) -> Path:
         """`env.json`: the machine and software of each node."""
         return self.folder / "env.json"
+
+    @property
+    def hashes(self) -> Path:
+        """`hashes.json`: the SHA-256 of every other file of this run."""
+        return self.folder / "hashes.json"
 
     @property
     def screen(self) -> Path:

@@ -1,0 +1,106 @@
+"""The plan of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpucourse.errors import UsageError
+from gpucourse.launch import environment, python, torchrun
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Inventory, Mode, Node
+from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFacts:
+    """What was looked up on a node before planning: processor cores, and the interface that leads to the other nodes."""
+
+    cores: int
+    interface: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What the learner asked for, resolved: typed parameters and the script's arguments in order."""
+
+    exercise: Exercise
+    launcher: str
+    script: str
+    parameters: dict[str, object]
+    arguments: tuple[str, ...]
+    uploads: tuple[Upload, ...]
+    timeout_s: float
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, module: str) -> tuple[Node, ...]:
+    """The nodes that take part, head first. Raises UsageError with the command that mends it."""
+    launch, deployed = exercise.launch, len(inventory.nodes)
+    count = wanted if wanted is not None else min(launch.nodes, deployed)
+    if not launch.min_nodes <= count <= launch.max_nodes:
+        raise UsageError(
+            f"{exercise.id} runs on {_range(launch.min_nodes, launch.max_nodes)} nodes, not on {count}",
+            hint=f"gpucourse run {exercise.id} --nodes {max(launch.min_nodes, min(launch.max_nodes, count))}",
+        )
+    if count > deployed:
+        raise UsageError(
+            f"{count} nodes were asked for, {deployed} {'is' if deployed == 1 else 'are'} deployed",
+            hint=f"gpucourse deploy {module} --nodes {count}",
+        )
+    head = inventory.head
+    return (head, *(node for node in inventory.nodes if node.name != head.name))[:count]
+
+
+def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFacts], *, run_id: str, port: int) -> LaunchPlan:
+    """The launch plan: one command a node, every address, interface, timeout and thread count set explicitly."""
+    exercise = request.exercise
+    mode: Mode = nodes[0].mode
+    per_node = [_processes(request, node) for node in nodes]
+    world = sum(per_node)
+    commands, first = [], 0
+    for index, (node, processes) in enumerate(zip(nodes, per_node, strict=True)):
+        ranks = tuple(range(first, first + processes))
+        first += processes
+        rendezvous = torchrun.Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=port)
+        env = {
+            **environment.common(
+                mode=mode, backend=environment.backend(nodes), collective_timeout_s=exercise.launch.collective_timeout
+            ),
+            **environment.network(facts[node.name].interface, gpus=node.gpus),
+            **environment.threads(facts[node.name].cores, sharing=world if mode == "local" else processes),
+            **request.environment,
+        }
+        if request.launcher == "torchrun":
+            argv = torchrun.command(node.python, rendezvous, processes, request.script, request.arguments)
+        else:
+            argv = python.command(node.python, request.script, request.arguments)
+            env |= python.ranks(index, len(nodes), rendezvous)
+        commands.append(NodeCommand(node=node, argv=argv, env=env, ranks=ranks))
+    return LaunchPlan(
+        run_id=run_id,
+        exercise=exercise.id,
+        launcher=request.launcher,
+        mode=mode,
+        script=request.script,
+        parameters=request.parameters,
+        commands=tuple(commands),
+        uploads=request.uploads,
+        master_address=nodes[0].private_address,
+        master_port=port,
+        timeout_s=request.timeout_s,
+        collective_timeout_s=exercise.launch.collective_timeout,
+        outputs=exercise.outputs,
+        max_output_bytes=exercise.max_output,
+    )
+
+
+def _processes(request: Request, node: Node) -> int:
+    if request.launcher == "python":
+        return 1
+    wanted = request.exercise.launch.procs_per_node
+    return max(1, node.gpus) if wanted == "gpu" else wanted
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low} to {high}" if low != high else f"exactly {low}"

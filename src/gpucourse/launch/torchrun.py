@@ -1,0 +1,41 @@
+"""The torchrun launcher: the same line on each node, meeting at the head's private address.
+
+Static rendezvous: the node ranks are known, so no second round of agreement is needed (about a second less than c10d).
+`{rank}` is where the node's agent puts the wrapper that gives every rank a log of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+RANK = "{rank}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendezvous:
+    """Where the ranks of a run meet, seen from one node."""
+
+    nodes: int
+    node_rank: int
+    address: str
+    port: int
+
+
+def command(python: str, rendezvous: Rendezvous, processes: int, script: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The argument list that one node starts. `torchrun` is `python -m torch.distributed.run`: no PATH to search."""
+    return (
+        python,
+        "-m",
+        "torch.distributed.run",
+        f"--nnodes={rendezvous.nodes}",
+        f"--nproc-per-node={processes}",
+        f"--node-rank={rendezvous.node_rank}",
+        f"--master-addr={rendezvous.address}",
+        f"--master-port={rendezvous.port}",
+        "--no-python",
+        RANK,
+        python,
+        "-u",
+        script,
+        *arguments,
+    )

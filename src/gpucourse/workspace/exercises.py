@@ -1,0 +1,53 @@
+"""The learner's own copies of the exercises: made once, refreshed while untouched, never overwritten once edited."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpucourse.errors import MissingError
+from gpucourse.workspace.files import copy_file, read_json, write_record
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> list[str]:
+    """Copy the named files (relative to the course's exercises) into the workspace where they are missing.
+
+    A copy that the learner never touched follows the course when that changes. Returns the names of edited copies whose
+    original in the course has changed since: the learner keeps their own.
+    """
+    originals = _originals(paths)
+    behind, changed = [], False
+    for name in names:
+        source, copy = course / name, paths.exercises / name
+        if not source.is_file():
+            raise MissingError(
+                f"the course has no file exercises/{name}", hint="reinstall it: pip install --force-reinstall gpucourse"
+            )
+        original = _sha256(source)
+        if not copy.exists() or (_sha256(copy) == originals.get(name) != original):
+            copy_file(source, copy)
+        elif originals.get(name) not in {original, None}:
+            behind.append(name)
+            continue
+        if originals.get(name) != original:
+            originals[name], changed = original, True
+    if changed:
+        write_record(paths.originals, originals)
+    return behind
+
+
+def all_names(course: Path) -> list[str]:
+    """Every file of the course's exercises, relative to its folder, solutions left out."""
+    files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())
+    return [name.as_posix() for name in files if not {"solutions", "__pycache__"} & set(name.parts)]
+
+
+def _originals(paths: WorkspacePaths) -> dict[str, str]:
+    found = read_json(paths.originals)
+    return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

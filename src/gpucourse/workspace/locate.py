@@ -1,0 +1,84 @@
+"""Finding the learner's workspace, and making it on first use."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.errors import UsageError
+from gpucourse.workspace.files import read_record, storing, write_record, write_text
+from gpucourse.workspace.paths import WorkspacePaths
+
+SETTINGS_TEXT = """\
+# Settings of this workspace: the only file here to edit by hand.
+
+# Where `deploy` builds labs: local (simulated nodes on this machine).
+target: local
+
+# Ports on the head node where ranks may meet; the first free one is taken.
+rendezvous_ports: 29500-29599
+"""
+
+
+@dataclass(kw_only=True)
+class Identity:
+    """Which workspace this is: `version` is the layout's, `id` tells two workspaces apart."""
+
+    version: int = 1
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workspace:
+    """An open workspace. `created` is true when this very command made it."""
+
+    paths: WorkspacePaths
+    id: str
+    created: bool
+
+
+def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path, home: Path) -> Path:
+    """The workspace's folder: `--workspace`, GPUCOURSE_WORKSPACE, the nearest parent with gpucourse.yaml, ~/gpucourse."""
+    if explicit is not None:
+        return absolute(explicit.expanduser(), cwd)
+    if named := environ.get("GPUCOURSE_WORKSPACE"):
+        return absolute(Path(named).expanduser(), cwd)
+    for folder in (cwd, *cwd.parents):
+        if (folder / "gpucourse.yaml").is_file():
+            return folder
+    return home / "gpucourse"
+
+
+def open_workspace(root: Path) -> Workspace:
+    """Open the workspace at `root`, making what is missing. Raises NewerFormat, StorageError, UsageError."""
+    if root.exists() and not root.is_dir():
+        raise UsageError(f"{root} is a file, not a workspace folder", hint="name a folder: gpucourse --workspace DIR ...")
+    paths = WorkspacePaths(root)
+    identity = read_record(paths.identity, Identity)
+    if identity is not None:
+        return Workspace(paths=paths, id=identity.id, created=False)
+    with storing(paths.private):
+        paths.private.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not paths.settings.exists():
+        write_text(paths.settings, SETTINGS_TEXT)
+    identity = Identity(id=uuid.uuid4().hex[:12])
+    write_record(paths.identity, identity)
+    return Workspace(paths=paths, id=identity.id, created=True)
+
+
+def absolute(path: Path, cwd: Path) -> Path:
+    """`path` seen from `cwd`, with `..` taken out and links kept."""
+    return Path(*_normal((cwd / path).parts))
+
+
+def _normal(parts: tuple[str, ...]) -> list[str]:
+    kept: list[str] = []
+    for part in parts:
+        if part == "..":
+            if len(kept) > 1:
+                kept.pop()
+        else:
+            kept.append(part)
+    return kept

@@ -1,0 +1,62 @@
+"""`gpucourse.yaml`: what the learner set. Strict, since a person writes it; complaints name the file, the key, the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from gpucourse.errors import ManifestError
+
+
+class Settings(BaseModel):
+    """The settings of one workspace, with the defaults of a new one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: Literal["local"] = "local"
+    rendezvous_ports: str = "29500-29599"
+
+    @field_validator("rendezvous_ports")
+    @classmethod
+    def _range(cls, value: str) -> str:
+        first, _, last = value.partition("-")
+        if not (first.isdecimal() and (last or first).isdecimal() and 1024 <= int(first) <= int(last or first) <= 65535):
+            raise ValueError("must be a range of ports between 1024 and 65535, such as 29500-29599")
+        return value
+
+    @property
+    def ports(self) -> tuple[int, int]:
+        """The first and the last port that ranks may meet at."""
+        first, _, last = self.rendezvous_ports.partition("-")
+        return int(first), int(last or first)
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings at `path`, or the defaults where there is no file. Raises ManifestError with every complaint."""
+    hint = f"mend {path}, or delete it to get the defaults back"
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return Settings()
+    except UnicodeDecodeError as error:
+        raise ManifestError([f"{path}: not UTF-8 text: {error.reason} at byte {error.start}"], hint=hint) from error
+    except yaml.YAMLError as error:
+        raise ManifestError([f"{path}: not YAML: {' '.join(str(error).split())}"], hint=hint) from error
+    if found is None:
+        return Settings()
+    if not isinstance(found, dict):
+        raise ManifestError([f"{path}: must hold keys and values, not a {type(found).__name__}"], hint=hint)
+    try:
+        return Settings.model_validate(found)
+    except ValidationError as error:
+        complaints = [_complaint(path, list(item["loc"]), item["msg"], item["type"]) for item in error.errors()]
+        raise ManifestError(complaints, hint=hint) from error
+
+
+def _complaint(path: Path, where: list[object], reason: str, kind: str) -> str:
+    if kind == "extra_forbidden":
+        reason = f"unknown key; known: {', '.join(Settings.model_fields)}"
+    return f"{path}: {'.'.join(map(str, where))}: {reason.removeprefix('Value error, ')}"
