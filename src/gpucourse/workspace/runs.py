@@ -12,14 +12,13 @@ from gpucourse.model.record import RunRecord
 from gpucourse.workspace.files import read_record, storing, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
-WORDS = (
-    "acorn amber anvil aspen badger basil beacon birch bison bramble brook canyon cedar cinder clover comet coral crane "
-    "delta dune ember falcon fern fjord flint garnet gecko glade granite grove harbor hazel heron iris ivory jasper juniper "
-    "kestrel lagoon larch lichen lotus lynx maple marble marlin meadow mesa moss nectar oak ocean onyx opal orbit orchid osprey "
-    "otter "
-    "pebble pine plover prairie quartz quill raven reef ridge river robin saffron sage sequoia slate sparrow spruce "
-    "summit swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zephyr"
-).split()  # noqa: SIM905 (a list of words reads best as words)
+WORDS = """
+acorn amber anvil aspen badger basil beacon birch bison bramble brook canyon cedar cinder clover comet coral crane delta
+dune ember falcon fern fjord flint garnet gecko glade granite grove harbor hazel heron iris ivory jasper juniper kestrel
+lagoon larch lichen lotus lynx maple marble marlin meadow mesa moss nectar oak ocean onyx opal orbit orchid osprey otter
+pebble pine plover prairie quartz quill raven reef ridge river robin saffron sage sequoia slate sparrow spruce summit
+swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zephyr
+""".split()
 
 
 def new_run(paths: WorkspacePaths, exercise: str) -> str:

@@ -1,0 +1,48 @@
+"""What every verb works with: the open workspace, the course's folders, the world around the process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gpucourse.course.locate import CourseFolders
+from gpucourse.model.event import Watcher, unwatched
+from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.paths import WorkspacePaths
+
+if TYPE_CHECKING:  # these two import pydantic, which `status` has no time for
+    from gpucourse.course.catalog import Catalog
+    from gpucourse.workspace.settings import Settings
+
+
+@dataclass
+class Context:
+    """One command's world. `stop` is set when the person asked the command to end."""
+
+    workspace: Workspace
+    folders: CourseFolders
+    environ: Mapping[str, str]
+    watch: Watcher = unwatched
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def paths(self) -> WorkspacePaths:
+        """Every file of the workspace."""
+        return self.workspace.paths
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The course, read once."""
+        from gpucourse.course.catalog import load
+
+        return load(self.folders)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The learner's settings, read once."""
+        from gpucourse.workspace.settings import read_settings
+
+        return read_settings(self.paths.settings)
