@@ -127,9 +127,18 @@ class InfrastructureError(GpucourseError):
 
 
 class TerraformFailed(InfrastructureError):
-    """Terraform ended with an error; `log` is its whole output."""
+    """Terraform ended with an error; `log` is its whole output.
+
+    `summary`, `detail` and `address` are Terraform's own words for its first error; empty where it said nothing.
+    """
 
     code = "terraform"
+
+    def __init__(
+        self, what: str, *, hint: str = "", log: Path | None = None, summary: str = "", detail: str = "", address: str = ""
+    ) -> None:
+        super().__init__(what, hint=hint, log=log)
+        self.summary, self.detail, self.address = summary, detail, address
 
 
 class StackBusy(InfrastructureError):

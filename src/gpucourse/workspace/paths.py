@@ -104,6 +104,35 @@ class StackPaths:
         return self.folder / "terraform"
 
     @property
+    def state(self) -> Path:
+        """What Terraform knows that it built."""
+        return self.terraform / "terraform.tfstate"
+
+    @property
+    def rescued_state(self) -> Path:
+        """Where Terraform leaves the state when it could not write it under its own name."""
+        return self.terraform / "errored.tfstate"
+
+    @property
+    def variables(self) -> Path:
+        """The stack's variables: Terraform reads this file by itself, so `destroy` sees what `deploy` saw."""
+        return self.terraform / "gpucourse.auto.tfvars.json"
+
+    @property
+    def plan_file(self) -> Path:
+        """The plan that was shown and is about to be applied."""
+        return self.terraform / "gpucourse.tfplan"
+
+    @property
+    def terraform_lock(self) -> Path:
+        """Held by a running Terraform for as long as it lives, also when the command that started it died."""
+        return self.folder / "terraform.lock"
+
+    def terraform_log(self, command: str) -> Path:
+        """The whole output of the last Terraform command of that name."""
+        return self.folder / f"terraform-{command}.log"
+
+    @property
     def nodes(self) -> Path:
         """Where simulated nodes live: their homes and keys, and the process that hosts them."""
         return self.folder / "nodes"
