@@ -31,9 +31,14 @@ class WorkspacePaths:
         """The files of one run."""
         return RunPaths(self.runs / exercise / run_id)
 
+    @property
+    def handed_in(self) -> Path:
+        """`deliverables`: one folder an exercise."""
+        return self.root / "deliverables"
+
     def deliverables(self, exercise: str) -> Path:
         """What the learner hands in for one exercise."""
-        return self.root / "deliverables" / exercise
+        return self.handed_in / exercise
 
     def verdict(self, exercise: str) -> Path:
         """The newest verdict on an exercise."""
@@ -43,6 +48,10 @@ class WorkspacePaths:
     def receipts(self) -> Path:
         """One receipt a destroy."""
         return self.root / "receipts"
+
+    def receipt(self, stamp: str, stack: str) -> Path:
+        """The receipt of one destroy."""
+        return self.receipts / f"{stamp}-{stack}.json"
 
     @property
     def private(self) -> Path:

@@ -42,6 +42,11 @@ def save(paths: WorkspacePaths, record: RunRecord) -> None:
     write_record(paths.run(record.exercise, record.id).record, record)
 
 
+def reread(paths: WorkspacePaths, record: RunRecord) -> RunRecord:
+    """The record as it is on disk now; the one at hand where it is gone."""
+    return read_record(files_of(paths, record).record, RunRecord) or record
+
+
 def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
     """The files of one run."""
     return paths.run(record.exercise, record.id)

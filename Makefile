@@ -1,0 +1,50 @@
+# Two doors for people and machines alike: `make demo` and `make test`. Everything happens inside this folder.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# A demo lives in a workspace of its own, so that it never meets the learner's.
+DEMO   := $(CURDIR)/.demo
+
+.PHONY: demo test lint format bench schema clean
+
+demo: $(VENV)/.local
+	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
+
+test: $(VENV)/.dev
+	sh tests/system-parts.sh
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check src tests benchmarks exercises
+	$(BIN)/ruff check src tests benchmarks exercises
+	$(BIN)/mypy
+	$(BIN)/python -m gpucourse.course.schema --check
+	sh tests/shell-lint.sh
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format src tests benchmarks exercises
+	$(BIN)/ruff check --fix src tests benchmarks exercises
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+schema: $(VENV)/.dev
+	$(BIN)/python -m gpucourse.course.schema --write
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "gpucourse needs Python 3.10 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing gpucourse and what simulated nodes need (torch is the big one)"
+	$(PIP) --constraint constraints.txt --editable '.[local]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.local
+	$(PIP) --constraint constraints.txt --editable '.[local,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache

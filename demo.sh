@@ -1,0 +1,14 @@
+#!/bin/sh
+# The first two minutes: a lab of two simulated nodes, a training over both, and a teardown that proves itself.
+set -eu
+gpucourse=$1
+
+say() { printf '\n\033[1m$ gpucourse %s\033[0m\n' "$*"; }
+step() { say "$@"; "$gpucourse" "$@"; }
+# Whatever happens in between, nothing stays behind.
+trap '"$gpucourse" --quiet destroy --all --yes --discard >/dev/null 2>&1 || true' EXIT
+
+step deploy 3
+step run 3.2 --nodes 2
+trap - EXIT
+step destroy --all --yes

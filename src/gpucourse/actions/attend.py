@@ -1,0 +1,111 @@
+"""Attending a run that is under way: follow its logs, and when it has ended bring everything home and judge it.
+
+Whoever holds the run's lock attends it; everyone else reads the same files on disk. A run that nobody attends goes on by
+itself, and whoever comes next takes it up where the files end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.actions.context import Context
+from gpucourse.actions.finish import finish
+from gpucourse.actions.timing import stage
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.node import Node
+from gpucourse.model.record import RunRecord, RunState
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.files import read_record
+
+if TYPE_CHECKING:
+    from gpucourse.remote.execute import FollowResult
+    from gpucourse.remote.fleet import Fleet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attended:
+    """How a run ended: its record, the verdict on its evidence, and the node that was lost on the way, if one was."""
+
+    record: RunRecord
+    verdict: ExerciseVerdict | None
+    unreachable: UnreachableError | None = None
+
+
+def lock_of(context: Context, record: RunRecord) -> Path:
+    """The lock that whoever attends the run holds."""
+    return context.paths.lock(f"run-{record.id}")
+
+
+def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
+    """The nodes of a run in rank order; empty where the stack does not have all of them any more."""
+    if deployment.inventory is None:
+        return ()
+    nodes = [deployment.inventory.named(name) for name in record.nodes]
+    return tuple(node for node in nodes if node) if all(nodes) else ()
+
+
+def fleet_of(context: Context, record: RunRecord) -> Fleet:
+    """The nodes of a run, not connected yet. Raises MissingError where its stack is gone."""
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.ssh import SshTransport
+
+    deployment = deployments.load(context.paths, record.stack)
+    nodes = nodes_of(deployment, record) if deployment else ()
+    if not nodes:
+        raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
+    return Fleet(SshTransport(context.paths.client_key), nodes)
+
+
+def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
+    """The verdict that was stored with the run, None where there is none."""
+    return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
+
+
+def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
+    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on."""
+    from gpucourse.remote.execute import follow
+
+    files = runs.files_of(context.paths, record)
+    lost: UnreachableError | None = None
+    try:
+        with stage(context.watch, "run", f"running {record.exercise} on {', '.join(record.nodes)}", record.phases_s):
+            result = follow(fleet, record.id, files, context.watch, context.stop)
+    except (KeyboardInterrupt, Interrupted) as error:
+        raise _detached(record) from error
+    if context.stop.is_set() and not result.ended:
+        raise _detached(record)
+    lost = result.unreachable
+    note_exits(record, result)
+    record.state = "collecting"
+    runs.save(context.paths, record)
+    verdict = finish(context, fleet, record)
+    return Attended(record=record, verdict=verdict, unreachable=lost)
+
+
+def note_exits(record: RunRecord, result: FollowResult) -> None:
+    """Write into the record how nodes and ranks ended."""
+    record.node_exits = list(result.node_exits)
+    record.rank_exits = list(result.rank_exits)
+    record.first_failure = result.first_failure
+    record.ended = now_utc()
+
+
+def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, why: str) -> None:
+    """End a run that did not start as a whole: nothing of it stays on any node that answers."""
+    from gpucourse.remote.execute import cancel
+
+    cancel(fleet, record.id)
+    record.state, record.error, record.ended, record.collected = state, why, now_utc(), True
+    runs.save(context.paths, record)
+
+
+def _detached(record: RunRecord) -> GpucourseError:
+    return Interrupted(
+        f"let go of run {record.id}; it goes on",
+        hint=f"gpucourse logs {record.id} -f comes back to it, gpucourse cancel {record.id} ends it",
+    )

@@ -1,0 +1,156 @@
+"""`deploy`: a record first, then Terraform, then the readiness ladder. Run again, it heals what died."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from gpucourse.actions.context import Context
+from gpucourse.actions.lab import SimulatedLab, open_lab
+from gpucourse.actions.timing import stage
+from gpucourse.errors import GpucourseError, Interrupted, StorageError, UsageError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import NodeEvent, Note
+from gpucourse.model.manifest import Module
+from gpucourse.model.node import Inventory
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments
+from gpucourse.workspace.exercises import all_names, ensure_copies
+from gpucourse.workspace.files import write_text
+from gpucourse.workspace.lock import locked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployed:
+    """What `deploy` did, or with `--dry-run` would do. `changes` are (action, address)."""
+
+    deployment: Deployment
+    changes: list[tuple[str, str]]
+    dry_run: bool
+    seconds: float
+    healed: list[str]
+
+
+def deploy(context: Context, module_id: str, *, nodes: int | None, dry_run: bool) -> Deployed:
+    """Stand up the lab of a module, or bring it back to health, or to another number of nodes.
+
+    Raises UsageError for a wrong module or count, MissingError without Terraform, TerraformFailed, UnreachableError.
+    """
+    began = time.monotonic()
+    module = context.catalog.module(module_id)
+    stack = deployments.stack_name(module.id, context.settings.target)
+    _check_count(module, nodes)
+
+    def waiting(holder: str) -> None:
+        context.watch(Note(text=f"waiting for {holder}", level="warning"))
+
+    with locked(context.paths.lock(stack), f"deploy {module_id}", on_wait=waiting):
+        before = deployments.load(context.paths, stack)
+        deployment = before or _new(context, module, stack)
+        if nodes or not before:
+            deployment.nodes_wanted = nodes or module.lab.local.nodes
+        if dry_run:
+            return _rehearse(context, deployment, fresh=before is None, began=began)
+        ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+        with _recorded(context, deployment):
+            lab = open_lab(context, deployment)
+            sick = lab.sick() if before else []
+            with stage(context.watch, "plan", "planning"):
+                changes = lab.plan(context.watch, sick)
+            with stage(context.watch, "apply", f"building {stack}"):
+                deployment.inventory = lab.up(context.watch)
+            deployment.terraform = lab.terraform.binary.describe()
+            deployments.save(context.paths, deployment)
+            with stage(context.watch, "ready", "waiting until every node is ready"):
+                _climb(context, lab, deployment.inventory)
+        return Deployed(
+            deployment=deployment,
+            changes=changes,
+            dry_run=False,
+            seconds=time.monotonic() - began,
+            healed=[address for address in sick],
+        )
+
+
+def _check_count(module: Module, nodes: int | None) -> None:
+    most = module.lab.local.max_nodes
+    if nodes is not None and not 1 <= nodes <= most:
+        raise UsageError(
+            f"--nodes {nodes}: module {module.id} takes 1 to {most} nodes",
+            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(most, nodes))}",
+        )
+
+
+def _new(context: Context, module: Module, stack: str) -> Deployment:
+    now = now_utc()
+    return Deployment(
+        stack=stack,
+        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=module.id,
+        title=module.title,
+        target=context.settings.target,
+        template=module.lab.local.template,
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=module.lab.local.nodes,
+    )
+
+
+def _rehearse(context: Context, deployment: Deployment, *, fresh: bool, began: float) -> Deployed:
+    lab = open_lab(context, deployment)
+    try:
+        sick = [] if fresh else lab.sick()
+        changes = lab.plan(context.watch, sick)
+    finally:
+        if fresh:
+            lab.terraform.discard_if_empty()
+    return Deployed(deployment=deployment, changes=changes, dry_run=True, seconds=time.monotonic() - began, healed=sick)
+
+
+@contextmanager
+def _recorded(context: Context, deployment: Deployment) -> Iterator[None]:
+    """The record stands before anything is created, and says how it went whatever happens in the block."""
+    deployments.save(context.paths, deployment, "creating")
+    try:
+        yield
+    except BaseException as error:
+        what = error.what if isinstance(error, GpucourseError) else str(error) or type(error).__name__
+        # On a full disk the older record stays: it says `creating`, and `destroy` takes that as well.
+        with suppress(StorageError):
+            deployments.save(context.paths, deployment, "failed", error=what)
+        if isinstance(error, Interrupted | KeyboardInterrupt):
+            raise Interrupted(
+                f"deploying {deployment.stack} was interrupted; what was built so far is recorded",
+                hint=f"gpucourse deploy {deployment.module} goes on, gpucourse destroy {deployment.module} takes it down",
+            ) from error
+        raise
+    deployments.save(context.paths, deployment, "ready")
+
+
+def _climb(context: Context, lab: SimulatedLab, inventory: Inventory) -> None:
+    """The readiness ladder: SSH to every node, then what the exercises need there."""
+    from gpucourse.remote.execute import probe
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.keys import known_hosts, ssh_config
+    from gpucourse.remote.ssh import SshTransport
+
+    write_text(lab.paths.known_hosts, known_hosts(inventory), mode=0o600)
+    write_text(lab.paths.ssh_config, ssh_config(inventory, context.paths.client_key, lab.paths.known_hosts), mode=0o600)
+    with Fleet(SshTransport(context.paths.client_key), inventory.nodes) as fleet:
+        fleet.connect(context.watch)
+        findings = probe(fleet, modules=("torch",))
+    for name, found in findings.nodes.items():
+        context.watch(NodeEvent(node=name, step="python", ok=True, seconds=found.seconds, detail=found.python_version))
+    bare = [name for name, found in findings.nodes.items() if "torch" in found.missing]
+    if bare:
+        context.watch(
+            Note(
+                text=f"torch is not installed on {', '.join(bare)}: exercises that need it will not run. "
+                f"Mend it with: {inventory.head.python} -m pip install 'gpucourse[local]'",
+                level="warning",
+            )
+        )

@@ -1,0 +1,23 @@
+"""How a run ended, in one word, from how its nodes ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpucourse.model.record import NodeExit, RunState
+
+# What weighs more stands first: a deadline and a lost node explain the other ends, a cancelled node follows from them.
+_WEIGHT: tuple[tuple[str, RunState], ...] = (
+    ("timed_out", "timed_out"),
+    ("lost", "lost"),
+    ("exited", "failed"),
+    ("cancelled", "cancelled"),
+)
+
+
+def end_state(exits: Sequence[NodeExit]) -> RunState:
+    """`succeeded` where every node exited with 0; otherwise the weightiest reason. Without any exit the run is lost."""
+    if not exits:
+        return "lost"
+    reasons = {exit.reason for exit in exits if exit.code != 0 or exit.reason != "exited"}
+    return next((state for reason, state in _WEIGHT if reason in reasons), "succeeded")

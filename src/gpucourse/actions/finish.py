@@ -1,0 +1,130 @@
+"""Finishing a run: outputs home, metrics, pictures, verdict, deliverables, hashes. Safe to do again after any interruption."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.actions.context import Context
+from gpucourse.actions.ending import end_state
+from gpucourse.actions.timing import stage
+from gpucourse.errors import MissingError
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import Refused, RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import copy_file, read_json, write_record
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+
+
+def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict | None:
+    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed."""
+    files = runs.files_of(context.paths, record)
+    _, exercise = context.catalog.exercise(record.exercise)
+    with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
+        _collect(context, fleet, record, exercise, files)
+    record.state = end_state(record.node_exits)
+    metrics = _metrics(context, record, files)
+    if metrics is not None and exercise.plots:
+        with stage(context.watch, "draw", "drawing", record.phases_s):
+            _draw(context, exercise, metrics, record, files)
+    verdict = judge(context, exercise, record)
+    record.verdict = verdict.verdict if verdict else None
+    runs.save(context.paths, record)
+    _deliver(context, exercise, record, files)
+    seal(files)
+    return verdict
+
+
+def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
+    """Evaluate the exercise's checks on what the run left at home, and store the verdict."""
+    from gpucourse.grading.checks import evaluate
+
+    if record.state != "succeeded":
+        return None
+    files = runs.files_of(context.paths, record)
+    plan = read_json(files.plan) or {}
+    plan["world_size"], plan["nodes"] = record.world_size, len(record.nodes)
+    state: dict[str, Any] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
+    verdict = evaluate(exercise, read_json(files.metrics) or {}, plan, state, mode=record.mode, run_id=record.id)
+    write_record(files.verdict, verdict)
+    return verdict
+
+
+def seal(files: RunPaths) -> None:
+    """Write the SHA-256 of every file of the run, so that a change made later shows."""
+    found = sorted(path for path in files.folder.rglob("*") if path.is_file() and path not in {files.hashes, files.screen})
+    digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in found if not path.name.startswith(".")}
+    write_record(files.hashes, {"version": 1, "sha256": digests})
+
+
+def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths) -> None:
+    from gpucourse.remote.execute import collect
+
+    home = collect(fleet, record.id, exercise.outputs, files, exercise.max_output, context.watch)
+    record.outputs, record.refused = list(home.outputs), list(home.refused)
+    for error in home.unreachable:
+        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))
+    record.collected = True
+    environments = {node: {"mode": record.mode, **found} for node, found in home.environments.items()}
+    write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
+    for refused in home.refused:
+        context.watch(Note(text=f"{refused.node}: {refused.name} was not taken: {refused.reason}", level="warning"))
+
+
+def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+    """The metrics of the first node that wrote some, with the mode that this program knows, whatever the script says."""
+    for node in record.nodes:
+        source = files.node_outputs(node) / "metrics.json"
+        if not source.is_file():
+            continue
+        try:
+            metrics = read_json(source)
+        except ValueError as error:
+            context.watch(Note(text=f"{source} is not JSON: {error}", level="warning"))
+            return None
+        if not isinstance(metrics, dict):
+            context.watch(Note(text=f"{source} does not hold an object", level="warning"))
+            return None
+        metrics["mode"] = record.mode
+        write_record(files.metrics, metrics)
+        return metrics
+    return None
+
+
+def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:
+    from gpucourse.figures.plots import draw
+
+    device = str(metrics.get("device") or "device unknown")
+    where = f"{device}, simulated nodes (mode: local)" if record.mode == "local" else device
+    for plot in exercise.plots:
+        try:
+            draw(plot, metrics, subtitle=f"{exercise.id} · {where} · {record.id}", folder=files.folder)
+        except MissingError as error:
+            context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
+
+
+def _deliver(context: Context, exercise: Exercise, record: RunRecord, files: RunPaths) -> None:
+    """Copy what the exercise asks for into `deliverables/`, if this run is good and no newer good one is there."""
+    if record.state != "succeeded" or record.verdict in {"failed", "error"}:
+        return
+    target = context.paths.deliverables(exercise.id)
+    for deliverable in exercise.deliverables:
+        for source in sorted(files.folder.glob(deliverable.source)):
+            if source.is_file() and not source.is_symlink():
+                copy_file(source, target / source.relative_to(files.folder))
+    if files.verdict.is_file():
+        copy_file(files.verdict, context.paths.verdict(exercise.id))
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,76 @@
+"""Before a stack goes: every run on it is brought to its end and its outputs are brought home, or given up by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpucourse.actions import attend
+from gpucourse.actions.context import Context
+from gpucourse.actions.ending import end_state
+from gpucourse.actions.finish import finish
+from gpucourse.errors import UnreachableError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.model.record import RunRecord
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.lock import locked
+
+
+@dataclass(kw_only=True)
+class Home:
+    """Which runs came home, and which were given up (with why)."""
+
+    fetched: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
+
+
+def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Home:
+    """End and collect every run of the stack that is not home yet; with `discard` only end them.
+
+    Raises UnreachableError where outputs that nobody was told about cannot be fetched.
+    """
+    home = Home()
+    away = [record for record in runs.every(context.paths) if record.stack == deployment.stack and not record.collected]
+    for record in away:
+        with locked(attend.lock_of(context, record), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+            if discard:
+                _give_up(context, record, home, "discarded with --discard")
+            else:
+                _fetch(context, deployment, record, home)
+    return home
+
+
+def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Home) -> None:
+    from gpucourse.remote.execute import cancel, follow
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.ssh import SshTransport
+
+    nodes = attend.nodes_of(deployment, record)
+    if not nodes or record.state == "planned":
+        _give_up(context, record, home, "it never started")
+        return
+    try:
+        with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+            fleet.connect(context.watch)
+            if not record.ended_state:
+                context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
+            cancel(fleet, record.id)
+            result = follow(fleet, record.id, runs.files_of(context.paths, record), context.watch, context.stop)
+            attend.note_exits(record, result)
+            finish(context, fleet, record)
+        home.fetched.append(record.id)
+    except UnreachableError as error:
+        raise UnreachableError(
+            f"the outputs of run {record.id} are not home yet, and {error.what}",
+            hint=f"gpucourse deploy {deployment.module} heals the nodes; "
+            f"gpucourse destroy {deployment.module} --discard gives these outputs up",
+        ) from error
+
+
+def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:
+    if not record.ended_state:
+        record.state, record.ended = (end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
+    record.collected, record.error = True, record.error or why
+    runs.save(context.paths, record)
+    home.given_up.append(f"{record.id}: {why}")

@@ -1,0 +1,123 @@
+"""From what the learner typed to a launch plan on live nodes: everything of a run that happens before it starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse import launch
+from gpucourse.actions.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.node import Inventory, Node
+from gpucourse.model.plan import LaunchPlan, Upload
+from gpucourse.workspace import deployments
+from gpucourse.workspace.exercises import ensure_copies
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+
+SHARED = "shared"  # the folder of `exercises/` whose files travel beside the scripts that name them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What the learner typed after `run`."""
+
+    exercise: str
+    nodes: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    script: Path | None = None
+    launcher: str | None = None
+    arguments: tuple[str, ...] = ()
+    timeout_s: float | None = None
+
+
+def deployed(context: Context, module: Module) -> Deployment:
+    """The module's lab, up and ready. Raises MissingError with the command that brings it."""
+    stack = deployments.stack_name(module.id, context.settings.target)
+    found = deployments.load(context.paths, stack)
+    if found is None or found.inventory is None or found.phase not in {"ready", "failed"}:
+        state = "is not deployed" if found is None else f"is not ready (its deployment says: {found.phase})"
+        raise MissingError(f"the lab of module {module.id} {state}", hint=f"gpucourse deploy {module.id}")
+    return found
+
+
+def request(context: Context, module: Module, exercise: Exercise, order: Order, *, local: bool) -> launch.Request:
+    """The order with every parameter typed and checked, and the files that will travel."""
+    from gpucourse.course.parameters import arguments, resolve
+
+    values = resolve(exercise, order.settings, local=local)
+    if order.nodes is not None and order.nodes < 1:
+        raise UsageError(f"--nodes {order.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
+    script, uploads = _uploads(context, module, exercise, order.script)
+    return launch.Request(
+        exercise=exercise,
+        launcher=order.launcher or exercise.launch.kind,
+        script=script,
+        parameters=dict(values),
+        arguments=(*arguments(exercise, values), *order.arguments),
+        uploads=uploads,
+        timeout_s=order.timeout_s or exercise.launch.timeout,
+    )
+
+
+def plan_on(context: Context, fleet: Fleet, wanted: launch.Request, run_id: str, module: Module) -> LaunchPlan:
+    """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan."""
+    from gpucourse.remote.execute import probe
+
+    needs = ("torch",) if wanted.launcher == "torchrun" else ()
+    findings = probe(fleet, modules=needs, ports=context.settings.ports)
+    for node in fleet.nodes:
+        if missing := findings.nodes[node.name].missing:
+            raise MissingError(
+                f"{', '.join(missing)} is not installed on {node.name} (for {node.python})",
+                hint=f"{node.python} -m pip install 'gpucourse[local]'",
+            )
+    facts = {
+        node.name: launch.NodeFacts(cores=findings.nodes[node.name].cores, interface=_interface(node)) for node in fleet.nodes
+    }
+    if findings.port is None:
+        first, last = context.settings.ports
+        raise MissingError(
+            f"every port from {first} to {last} is taken on {fleet.nodes[0].name}: the ranks have nowhere to meet",
+            hint=f"set another range: rendezvous_ports in {context.paths.settings}",
+        )
+    return launch.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=findings.port)
+
+
+def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Module) -> tuple[Node, ...]:
+    """The nodes that take part."""
+    return launch.choose_nodes(exercise, inventory, order.nodes, module.id)
+
+
+def _interface(node: Node) -> str:
+    if node.mode != "local":
+        raise MissingError(f"the interface of {node.name} is not known", hint="deploy simulated nodes: gpucourse deploy")
+    return "lo0" if sys.platform == "darwin" else "lo"
+
+
+def _uploads(context: Context, module: Module, exercise: Exercise, script: Path | None) -> tuple[str, tuple[Upload, ...]]:
+    """The script's name on the node and every file that travels, from the learner's own copies."""
+    folder = context.catalog.folder_name(module)
+    originals = context.folders.exercises
+    places = {name: _place(originals, folder, name) for name in (exercise.script, *exercise.files)}
+    for name in ensure_copies(context.paths, originals, places.values()):
+        context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
+    uploads = [Upload(name=name, source=context.paths.exercises / place) for name, place in places.items()]
+    if script is None:
+        return exercise.script, tuple(uploads)
+    if not script.is_file():
+        raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
+    own = Upload(name=script.name, source=script.resolve())
+    return script.name, (own, *(upload for upload in uploads[1:] if upload.name != script.name))
+
+
+def _place(originals: Path, folder: str, name: str) -> str:
+    beside = f"{folder}/{name}"
+    return beside if (originals / beside).is_file() else f"{SHARED}/{name}"

@@ -1,0 +1,116 @@
+"""Runs that nobody attends (detached, or their terminal is gone) are looked after by whoever comes by."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from gpucourse.actions import attend
+from gpucourse.actions.context import Context
+from gpucourse.errors import GpucourseError, UnreachableError, UsageError
+from gpucourse.model.record import RunRecord
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.lock import try_locked
+
+CONNECT_S = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """One run of the list; `detail` says why its state may be old (a node did not answer)."""
+
+    record: RunRecord
+    detail: str = ""
+
+
+def every_run(context: Context, exercise: str | None = None) -> list[Listed]:
+    """Every run, oldest first; those that ended unattended are brought home on the way."""
+    return [_look(context, record) for record in runs.every(context.paths, exercise)]
+
+
+def settle(context: Context, record: RunRecord) -> RunRecord:
+    """The record of a run as it is now. One that ended unattended is finished here; one under way is left alone.
+
+    Raises UnreachableError where its nodes do not answer.
+    """
+    if record.collected:
+        return record
+    with try_locked(attend.lock_of(context, record), f"settle {record.id}") as mine:
+        if not mine:  # somebody attends it
+            return runs.reread(context.paths, record)
+        record = runs.reread(context.paths, record)
+        return record if record.collected else _take_up(context, record)
+
+
+def follow_on(context: Context, record: RunRecord) -> attend.Attended:
+    """Follow a run to its end, whoever attends it."""
+    while True:
+        with try_locked(attend.lock_of(context, record), f"logs {record.id}") as mine:
+            record = runs.reread(context.paths, record)
+            if record.collected:
+                return attend.Attended(record=record, verdict=attend.stored_verdict(context, record))
+            if mine:
+                return _attend(context, record)
+        time.sleep(0.1)
+
+
+def cancel(context: Context, record: RunRecord) -> RunRecord:
+    """End a run on every node, and bring home what it wrote. Raises UsageError where it has ended already."""
+    from gpucourse.remote.execute import cancel as cancel_on
+
+    record = settle(context, record)
+    if record.ended_state:
+        raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
+    with attend.fleet_of(context, record) as fleet:
+        fleet.connect(context.watch)
+        cancel_on(fleet, record.id)
+    # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
+    return follow_on(context, record).record
+
+
+def _look(context: Context, record: RunRecord) -> Listed:
+    if record.collected:
+        return Listed(record=record)
+    try:
+        return Listed(record=settle(context, record))
+    except GpucourseError as error:
+        return Listed(record=record, detail=error.what)
+
+
+def _take_up(context: Context, record: RunRecord) -> RunRecord:
+    from gpucourse.remote.execute import states
+
+    deployment = deployments.load(context.paths, record.stack)
+    if deployment is None or not attend.nodes_of(deployment, record):
+        return _lost(context, record, "its nodes are gone")
+    with attend.fleet_of(context, record) as fleet:
+        fleet.connect(context.watch, timeout_s=CONNECT_S)
+        found = states(fleet, record.id)
+        begun = [state for state in found.values() if state.begun]
+        if not begun:
+            return _lost(context, record, "it never started on any node")
+        if len(begun) < len(found):
+            attend.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+            return record
+        if record.state in {"planned", "starting"}:
+            record.state, record.started = "running", record.started or record.created
+            runs.save(context.paths, record)
+        if all(state.ended for state in begun):
+            attend.through(context, fleet, record)
+    return record
+
+
+def _attend(context: Context, record: RunRecord) -> attend.Attended:
+    with attend.fleet_of(context, record) as fleet:
+        fleet.connect(context.watch)
+        return attend.through(context, fleet, record)
+
+
+def _lost(context: Context, record: RunRecord, why: str) -> RunRecord:
+    record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
+    runs.save(context.paths, record)
+    return record
+
+
+__all__ = ["Listed", "UnreachableError", "cancel", "every_run", "follow_on", "settle"]

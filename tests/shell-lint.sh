@@ -1,0 +1,6 @@
+#!/bin/sh
+# Every shell script of the project through shellcheck.
+set -eu
+cd "$(dirname "$0")/.."
+command -v shellcheck >/dev/null 2>&1 || { echo "shellcheck is not installed: apt install shellcheck" >&2; exit 1; }
+shellcheck demo.sh .ci/run tests/system-parts.sh tests/shell-lint.sh

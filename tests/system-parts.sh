@@ -1,0 +1,31 @@
+#!/bin/sh
+# Install the system parts that the tests use for real, where this machine lets us. A test whose part is missing skips and
+# says so; one whose part was installed here must not: its name goes into tests/.parts, and a skip then is a failure.
+set -eu
+here=$(dirname "$0")
+: >"$here/.parts"
+
+missing=""
+for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck; do
+  tool=${pair%%:*}
+  if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then missing="$missing $pair"; fi
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then as_root=""; elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n"; else
+  echo "not installed (no root):$missing; the tests that need them will skip"
+  exit 0
+fi
+if ! command -v apt-get >/dev/null 2>&1; then
+  echo "not installed (no apt-get):$missing; the tests that need them will skip"
+  exit 0
+fi
+
+$as_root apt-get update -qq >/dev/null 2>&1 || true
+for pair in $missing; do
+  if DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${pair#*:}" >/dev/null 2>&1; then
+    echo "${pair%%:*}" >>"$here/.parts"
+  else
+    echo "could not install ${pair#*:}; the tests that need it will skip"
+  fi
+done

