@@ -1,0 +1,111 @@
+"""The one place where errors end: two lines on the screen, the right exit code, a traceback only in the log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from gpucourse.cli.options import Options, split
+from gpucourse.cli.session import Session, opened
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.ui.console import Face
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command line and give its exit code. Never raises."""
+    options, rest = Options(json="--json" in arguments), list(arguments)
+    face = _face(options)
+    try:
+        options, rest = split(arguments)
+        face = _face(options)
+        with _signals(), opened(Session(options=options, face=face)):
+            return _dispatch(rest)
+    except GpucourseError as error:
+        face.error(error)
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        face.error(Interrupted("interrupted"))
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`). Python would complain once more while it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.DONE)
+    except Exception as error:  # noqa: BLE001 (the boundary: whatever else happens is a fault of ours, and says so)
+        face.error(_fault(error, options))
+        return int(ExitCode.FAULT)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    import click
+    import typer
+
+    from gpucourse.cli.app import app
+
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(arguments, prog_name="gpucourse", standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "gpucourse"
+        raise UsageError(error.format_message(), hint=f"{path} --help") from error
+    except click.ClickException as error:
+        raise UsageError(error.format_message()) from error
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    return int(result) if isinstance(result, int) else 0
+
+
+def _face(options: Options) -> Face:
+    return Face(
+        json=options.json,
+        quiet=options.quiet,
+        verbose=options.verbose,
+        stdout=sys.stdout,
+        stderr=sys.stderr,
+        environ=os.environ,
+    )
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """A closed terminal and a polite kill end the program as Ctrl-C does: with everything recorded."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _fault(error: Exception, options: Options) -> GpucourseError:
+    """Our own fault: its traceback goes into the workspace's log, or into a temporary file where there is none."""
+    import tempfile
+
+    text = "".join(traceback.format_exception(error))
+    if options.verbose:
+        sys.stderr.write(text)
+    try:
+        from gpucourse.cli.session import current
+
+        log = current().log_file()
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{' '.join(sys.argv)}\n{text}\n")
+    except (OSError, GpucourseError):
+        handle, name = tempfile.mkstemp(prefix="gpucourse-", suffix=".log")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        log = Path(name)
+    return GpucourseError(
+        f"a fault of gpucourse itself: {type(error).__name__}: {error}",
+        hint="nothing that was recorded is lost; --verbose shows where it happened",
+        log=log,
+    )

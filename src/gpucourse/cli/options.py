@@ -1,0 +1,47 @@
+"""Options that every command takes, wherever they stand in the line: `gpucourse status --workspace DIR` works as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.errors import UsageError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of the whole program."""
+
+    workspace: Path | None = None
+    quiet: bool = False
+    verbose: bool = False
+    json: bool = False
+
+
+def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
+    """Take the program's own options out of the line, up to `--`; what follows belongs to somebody else.
+
+    `--json` stays where it is: only the commands that know it take it.
+    """
+    own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
+    foreign = list(arguments[len(own) :])
+    rest: list[str] = []
+    workspace: Path | None = None
+    quiet = verbose = json = False
+    while own:
+        word = own.pop(0)
+        if word == "--workspace":
+            if not own:
+                raise UsageError("--workspace needs a folder", hint="gpucourse --workspace DIR ...")
+            workspace = Path(own.pop(0))
+        elif word.startswith("--workspace="):
+            workspace = Path(word.partition("=")[2])
+        elif word in {"--quiet", "-q"}:
+            quiet = True
+        elif word == "--verbose":
+            verbose = True
+        else:
+            json = json or word == "--json"
+            rest.append(word)
+    return Options(workspace=workspace, quiet=quiet, verbose=verbose, json=json), rest + foreign

@@ -1,0 +1,66 @@
+"""One command's surroundings: its options, its face, and its workspace once it is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.cli.options import Options
+from gpucourse.ui.console import Face
+from gpucourse.workspace.locate import find_root, open_workspace
+
+if TYPE_CHECKING:
+    from gpucourse.actions.context import Context
+
+
+@dataclass
+class Session:
+    """What a command has at hand."""
+
+    options: Options
+    face: Face
+
+    @cached_property
+    def root(self) -> Path:
+        """The workspace's folder, whether it is there yet or not."""
+        return find_root(self.options.workspace, os.environ, Path.cwd(), Path.home())
+
+    @cached_property
+    def context(self) -> Context:
+        """The opened workspace and the course. Made on first use, and said so."""
+        from gpucourse.actions.context import Context
+        from gpucourse.course.locate import find_course
+
+        workspace = open_workspace(self.root)
+        if workspace.created:
+            self.face.note(f"made a workspace in {self.root}")
+        return Context(workspace=workspace, folders=find_course(os.environ), environ=os.environ)
+
+    def log_file(self) -> Path:
+        """Where a fault of the program is written down."""
+        log = self.context.paths.log
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return log
+
+
+_current: list[Session] = []
+
+
+@contextmanager
+def opened(session: Session) -> Iterator[None]:
+    """Make the session the current one for the block: typer calls commands without a way to hand it over."""
+    _current.append(session)
+    try:
+        yield
+    finally:
+        _current.pop()
+
+
+def current() -> Session:
+    """The session of the command that is running."""
+    return _current[-1]

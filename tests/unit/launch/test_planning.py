@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import pytest
+
+from gpucourse import launch
+from gpucourse.errors import UsageError
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Inventory, Node
+from gpucourse.model.plan import LaunchPlan
+
+
+def exercise(**changes: object) -> Exercise:
+    fields: dict[str, object] = {
+        "id": "3.2",
+        "title": "DDP",
+        "goal": "train",
+        "minutes": 10,
+        "script": "ddp.py",
+        "launch": {"kind": "torchrun", "nodes": 2, "timeout": "10m", "collective_timeout": "90s"},
+        "tasks": ["run it"],
+        "hints": ["look"],
+    }
+    return Exercise.model_validate(fields | changes)
+
+
+def node(index: int, *, gpus: int = 0, mode: str = "local") -> Node:
+    return Node(
+        name=f"node{index}",
+        role="head" if index == 0 else "worker",
+        address=f"203.0.113.{index}",
+        port=22,
+        private_address=f"10.0.0.{index}",
+        user="me",
+        gpus=gpus,
+        instance_type="simulated",
+        python="/opt/py/bin/python",
+        mode=mode,  # type: ignore[arg-type]
+    )
+
+
+def planned(
+    *nodes: Node, launcher: str = "torchrun", arguments: tuple[str, ...] = (), cores: int = 8, **changes: object
+) -> LaunchPlan:
+    request = launch.Request(
+        exercise=exercise(**changes),
+        launcher=launcher,
+        script="ddp.py",
+        parameters={},
+        arguments=arguments,
+        uploads=(),
+        timeout_s=600,
+    )
+    facts = {one.name: launch.NodeFacts(cores=cores, interface="lo") for one in nodes}
+    return launch.plan(request, nodes, facts, run_id="r", port=29501)
+
+
+def test_the_torchrun_lines_word_for_word() -> None:
+    plan = planned(node(0), node(1), arguments=("--batch-size", "32"))
+    assert [" ".join(command.argv) for command in plan.commands] == [
+        "/opt/py/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=0 --master-addr=10.0.0.0 "
+        "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
+        "/opt/py/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=1 --master-addr=10.0.0.0 "
+        "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
+    ]
+    assert [command.ranks for command in plan.commands] == [(0,), (1,)]
+
+
+def test_everything_that_matters_is_set_explicitly() -> None:
+    env = planned(node(0), node(1)).commands[1].env
+    assert env == {
+        "GPUCOURSE_MODE": "local",
+        "GPUCOURSE_BACKEND": "gloo",
+        "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "90",
+        "PYTHONUNBUFFERED": "1",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "OMP_NUM_THREADS": "4",
+    }
+
+
+def test_simulated_nodes_share_one_machine_real_ones_do_not() -> None:
+    local = planned(node(0), node(1), node(2), node(3), cores=2)
+    real = planned(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws"), cores=8)
+    assert {command.env["OMP_NUM_THREADS"] for command in local.commands} == {"1"}
+    assert {command.env["OMP_NUM_THREADS"] for command in real.commands} == {"8"}
+    assert {command.env["GPUCOURSE_BACKEND"] for command in real.commands} == {"nccl"}
+    assert {command.env["NCCL_SOCKET_IFNAME"] for command in real.commands} == {"lo"}
+
+
+def test_one_process_a_gpu_and_ranks_counted_through() -> None:
+    plan = planned(node(0, gpus=4), node(1, gpus=2))
+    assert [command.ranks for command in plan.commands] == [(0, 1, 2, 3), (4, 5)]
+    assert plan.world_size == 6
+    assert "--nproc-per-node=4" in plan.commands[0].argv
+    assert plan.commands[1].env["OMP_NUM_THREADS"] == "1"
+
+
+def test_python_sets_the_rank_variables_itself() -> None:
+    plan = planned(node(0), node(1), launcher="python")
+    assert plan.commands[1].argv == ("{rank}", "/opt/py/bin/python", "-u", "ddp.py")
+    env = plan.commands[1].env
+    assert (env["RANK"], env["WORLD_SIZE"], env["MASTER_ADDR"], env["MASTER_PORT"]) == ("1", "2", "10.0.0.0", "29501")
+
+
+def test_hostile_values_stay_one_argument() -> None:
+    nasty = "a 'b' \"c\" $(rm -rf /) `x` \n {rank} ; --"
+    plan = planned(node(0), arguments=("--prompt", nasty))
+    assert plan.commands[0].argv[-1] == nasty
+
+
+def test_the_head_comes_first_whatever_the_inventory_says() -> None:
+    inventory = Inventory(stack="s", nodes=(node(1), node(0), node(2)))
+    assert [one.name for one in launch.choose_nodes(exercise(), inventory, 2, "3")] == ["node0", "node1"]
+
+
+def test_without_a_count_the_manifest_says_how_many_if_there_are_that_many() -> None:
+    assert len(launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0), node(1), node(2))), None, "3")) == 2
+    assert len(launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), None, "3")) == 1
+
+
+def test_more_nodes_than_deployed_names_the_command_that_mends_it() -> None:
+    with pytest.raises(UsageError, match="3 nodes were asked for, 2 are deployed") as caught:
+        launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0), node(1))), 3, "3")
+    assert caught.value.hint == "gpucourse deploy 3 --nodes 3"
+
+
+@pytest.mark.parametrize("count", [0, -1, 65])
+def test_counts_out_of_range(count: int) -> None:
+    with pytest.raises(UsageError, match=f"not on {count}"):
+        launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), count, "3")

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import MissingError
+from gpucourse.workspace.exercises import all_names, ensure_copies
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    folder = tmp_path / "course"
+    for name in ("03-x/a.py", "03-x/b.py", "shared/bench.py", "03-x/solutions/a.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"# {name}\n")
+    return folder
+
+
+def test_solutions_are_not_handed_out(course: Path) -> None:
+    assert all_names(course) == ["03-x/a.py", "03-x/b.py", "shared/bench.py"]
+
+
+def test_an_untouched_copy_follows_the_course_an_edited_one_stays(tmp_path: Path, course: Path) -> None:
+    paths = WorkspacePaths(tmp_path / "workspace")
+    names = all_names(course)
+    assert ensure_copies(paths, course, names) == []
+    (paths.exercises / "03-x/a.py").write_text("# the learner's\n")
+    (course / "03-x/a.py").write_text("# new a\n")
+    (course / "03-x/b.py").write_text("# new b\n")
+    assert ensure_copies(paths, course, names) == ["03-x/a.py"]
+    assert (paths.exercises / "03-x/a.py").read_text() == "# the learner's\n"
+    assert (paths.exercises / "03-x/b.py").read_text() == "# new b\n"
+
+
+def test_an_edited_copy_of_an_unchanged_original_is_no_news(tmp_path: Path, course: Path) -> None:
+    paths = WorkspacePaths(tmp_path / "workspace")
+    ensure_copies(paths, course, ["03-x/a.py"])
+    (paths.exercises / "03-x/a.py").write_text("# the learner's\n")
+    assert ensure_copies(paths, course, ["03-x/a.py"]) == []
+    assert (paths.exercises / "03-x/a.py").read_text() == "# the learner's\n"
+
+
+def test_a_deleted_copy_comes_back(tmp_path: Path, course: Path) -> None:
+    paths = WorkspacePaths(tmp_path / "workspace")
+    ensure_copies(paths, course, ["03-x/a.py"])
+    (paths.exercises / "03-x/a.py").unlink()
+    ensure_copies(paths, course, ["03-x/a.py"])
+    assert (paths.exercises / "03-x/a.py").read_text() == "# 03-x/a.py\n"
+
+
+def test_a_file_that_the_course_lost(tmp_path: Path, course: Path) -> None:
+    with pytest.raises(MissingError, match=r"exercises/03-x/gone\.py"):
+        ensure_copies(WorkspacePaths(tmp_path), course, ["03-x/gone.py"])

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import UnknownName, UsageError
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace import runs
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+def record(run_id: str, exercise: str = "3.2", created: str = "2026-01-01T00:00:00+00:00") -> RunRecord:
+    return RunRecord(
+        id=run_id,
+        exercise=exercise,
+        module="3",
+        stack="03-local",
+        mode="local",
+        launcher="torchrun",
+        state="running",
+        created=created,
+    )
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> WorkspacePaths:
+    paths = WorkspacePaths(tmp_path)
+    runs.save(paths, record("20260101-100000-otter", created="2026-01-01T10:00:00+00:00"))
+    runs.save(paths, record("20260101-110000-heron", created="2026-01-01T11:00:00+00:00"))
+    runs.save(paths, record("20260102-100000-otter", "3.1", created="2026-01-02T10:00:00+00:00"))
+    return paths
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (None, "20260102-100000-otter"),
+        ("20260101-100000-otter", "20260101-100000-otter"),
+        ("3.2/20260101-100000-otter", "20260101-100000-otter"),
+        ("3.2", "20260101-110000-heron"),
+        ("heron", "20260101-110000-heron"),
+        ("20260102", "20260102-100000-otter"),
+    ],
+)
+def test_a_run_is_found_by_any_part_that_fits_one(paths: WorkspacePaths, wanted: str | None, found: str) -> None:
+    assert runs.find(paths, wanted).id == found
+
+
+def test_a_part_that_fits_several_is_refused_with_their_ids(paths: WorkspacePaths) -> None:
+    with pytest.raises(UsageError, match="fits 2 runs") as caught:
+        runs.find(paths, "otter")
+    assert "20260102-100000-otter" in caught.value.hint
+
+
+@pytest.mark.parametrize("wanted", ["nobody", "9.9", "", "../../etc"])
+def test_unknown_runs(paths: WorkspacePaths, wanted: str) -> None:
+    with pytest.raises(UsageError):
+        runs.find(paths, wanted or "-")
+
+
+def test_without_runs_the_hint_starts_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no runs yet"):
+        runs.find(WorkspacePaths(tmp_path), None)
+
+
+def test_a_typo_gets_the_nearest(paths: WorkspacePaths) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 20260101-110000-heron"):
+        runs.find(paths, "20260101-110000-herom")
+
+
+def test_new_runs_have_ids_of_their_own(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    ids = [runs.new_run(paths, "3.1") for _ in range(30)]
+    assert len(set(ids)) == 30
