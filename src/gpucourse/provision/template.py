@@ -1,0 +1,100 @@
+"""The stack's own copy of its Terraform files: made whole or not at all, with the modules it refers to.
+
+A copy stays with its state, so that `destroy` uses the very files that `deploy` used, also after an upgrade.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from gpucourse.errors import MissingError
+from gpucourse.workspace.files import storing, write_bytes
+
+MODULES = "modules"
+
+_NOT_COPIED = shutil.ignore_patterns(
+    ".terraform", "tests", "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.tfplan", "*.md", "__pycache__", ".git*"
+)
+_LOCAL_SOURCE = re.compile(r'^(?P<before>\s*source\s*=\s*)"(?P<path>\.{1,2}/[^"$%]*)"', re.MULTILINE)
+
+
+def copy_template(template: Path, target: Path) -> None:
+    """Put a fresh copy of `template` at `target` (0700), in place of what was there.
+
+    A module that the files name by a relative path outside the template is copied to `modules/<its name>` inside, and the
+    path in the copy is changed to that. Raises MissingError where the template or a module is not there, StorageError.
+    """
+    if not is_stack(template):
+        raise MissingError(
+            f"the course's Terraform files are missing: {template}",
+            hint="install the course again: pip install --force-reinstall --no-deps gpucourse",
+        )
+    aside = target.with_name(f".{target.name}.new")
+    with storing(target):
+        _remove(aside)
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        _copy_folder(template, aside)
+        aside.chmod(0o700)
+        _bring_modules(template, aside, aside, {})
+        _remove(target)
+        aside.rename(target)
+
+
+def restore_template(template: Path, target: Path) -> None:
+    """Put the template's files back into `target`, which keeps its state and whatever else it holds."""
+    whole = target.with_name(f"{target.name}.restored")
+    copy_template(template, whole)
+    with storing(target):
+        shutil.copytree(whole, target, dirs_exist_ok=True)
+        shutil.rmtree(whole)
+
+
+def is_stack(folder: Path) -> bool:
+    """Whether there are Terraform files in the folder."""
+    return any(folder.glob("*.tf")) or any(folder.glob("*.tf.json"))
+
+
+def _bring_modules(original: Path, copy: Path, root: Path, brought: dict[Path, str]) -> None:
+    """Copy what the files in `copy` (whose original lay in `original`) refer to, and point them at the copies."""
+    for file in sorted(copy.glob("*.tf")):
+        text = file.read_text(encoding="utf-8")
+        pieces, end = [], 0
+        for match in _LOCAL_SOURCE.finditer(text):
+            source = (original / match["path"]).resolve()
+            if source.is_relative_to(original.resolve()):
+                continue  # it came along with its folder
+            if source not in brought:
+                brought[source] = _bring(source, root, set(brought.values()), named_in=original / file.name)
+                _bring_modules(source, root / MODULES / brought[source], root, brought)
+            new = f"./{MODULES}/{brought[source]}" if copy == root else f"../{brought[source]}"
+            pieces += [text[end : match.start()], f'{match["before"]}"{new}"']
+            end = match.end()
+        if pieces:
+            write_bytes(file, "".join([*pieces, text[end:]]).encode())
+
+
+def _bring(source: Path, root: Path, taken: set[str], *, named_in: Path) -> str:
+    if not is_stack(source):
+        raise MissingError(
+            f"the course's Terraform files are missing: {source}, which {named_in} needs",
+            hint="install the course again: pip install --force-reinstall --no-deps gpucourse",
+        )
+    name, number = source.name, 2
+    while name in taken or (root / MODULES / name).exists():
+        name, number = f"{source.name}-{number}", number + 1
+    _copy_folder(source, root / MODULES / name)
+    return name
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    """Like copytree, but the copies are writable whatever the originals were: a package may be installed read-only."""
+    shutil.copytree(source, target, ignore=_NOT_COPIED, copy_function=shutil.copyfile)
+    for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
+        folder.chmod(0o755)
+
+
+def _remove(folder: Path) -> None:
+    if folder.exists():
+        shutil.rmtree(folder)

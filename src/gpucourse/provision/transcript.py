@@ -1,0 +1,139 @@
+"""What Terraform says while it works: its `-json` lines become events, and what matters at the end is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from gpucourse.model.event import Event, Note, ResourceEvent
+
+_UNCHANGED = {"noop", "read"}
+_PROVISIONER_OUTPUT = b'"type":"provision_progress"'
+_EVERY_S = 0.02  # a provisioner may print a million lines; a person sees fifty a second
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnostic:
+    """An error or a warning in Terraform's words; `address` is empty where it is about no resource."""
+
+    severity: str
+    summary: str
+    detail: str = ""
+    address: str = ""
+    place: str = ""
+
+
+@dataclass
+class Transcript:
+    """Reads one command's output line by line. Lines that are not Terraform's JSON are kept as text, the last forty.
+
+    `planned` and `finished` are (action, address); `changing` is whether a resource was touched; `outputs` are as in
+    `terraform output -json`, None until they were told.
+    """
+
+    planned: list[tuple[str, str]] = field(default_factory=list)
+    finished: list[tuple[str, str]] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    outputs: dict[str, Any] | None = None
+    changing: bool = False
+    text: deque[str] = field(default_factory=lambda: deque(maxlen=40))
+    clock: Callable[[], float] = time.monotonic
+    _began: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _last_output: float = float("-inf")
+
+    @property
+    def errors(self) -> list[Diagnostic]:
+        """The diagnostics that are errors, in the order in which they came."""
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.severity == "error"]
+
+    def read(self, line: bytes) -> Iterator[Event]:
+        """Take in one line of output; yields what a watcher should know."""
+        if _PROVISIONER_OUTPUT in line and self.clock() - self._last_output < _EVERY_S:
+            return
+        try:
+            said = json.loads(line)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict) or "@message" not in said:
+            if text := line.decode("utf-8", "replace").strip():
+                self.text.append(text)
+            return
+        try:
+            yield from self._understand(said)
+        except (KeyError, TypeError, AttributeError, ValueError):  # another version's shape of a line: keep its words
+            self.text.append(str(said["@message"]))
+
+    def _understand(self, said: dict[str, Any]) -> Iterator[Event]:
+        kind = said.get("type", "log")
+        if kind == "diagnostic":
+            self.diagnostics.append(_diagnostic(said["diagnostic"]))
+        elif kind == "planned_change":
+            yield from self._planned(said["change"])
+        elif kind == "outputs":
+            self.outputs = said["outputs"]
+        elif kind == "state_lock_acquire":
+            yield Note(text="another Terraform holds the state of this stack; waiting for it", level="warning")
+        elif kind in _HOOKS and said["hook"].get("action") != "read":
+            yield from self._hook(kind, said["hook"], _moment(said.get("@timestamp", "")))
+
+    def _planned(self, change: dict[str, Any]) -> Iterator[Event]:
+        action, address = change["action"], change["resource"]["addr"]
+        if action not in _UNCHANGED:
+            self.planned.append((action, address))
+            yield ResourceEvent(address=address, action=action, state="planned")
+
+    def _hook(self, kind: str, hook: dict[str, Any], now: float) -> Iterator[Event]:
+        address = hook["resource"]["addr"]
+        if kind == "apply_start":
+            self.changing = True  # what a second Ctrl-C must know
+            self._began[address] = (hook["action"], now)
+        action, since = self._began.get(address, (hook.get("action", "create"), now))
+        seconds = max(0.0, now - since)
+        if kind == "apply_complete":
+            self.finished.append((action, address))
+        detail = ""
+        if kind == "provision_progress":
+            detail = _printable(hook["output"])
+            if detail.startswith("Executing: ["):
+                return
+            self._last_output = self.clock()
+        yield ResourceEvent(address=address, action=action, state=_HOOKS[kind], seconds=seconds, detail=detail)
+
+
+_HOOKS: dict[str, Literal["started", "progress", "done", "failed"]] = {
+    "apply_start": "started",
+    "apply_progress": "progress",
+    "provision_progress": "progress",
+    "apply_complete": "done",
+    "apply_errored": "failed",
+}
+
+
+def _diagnostic(said: dict[str, Any]) -> Diagnostic:
+    place = said.get("range") or {}
+    where = f"{place['filename']} line {place['start']['line']}" if place.get("filename") else ""
+    return Diagnostic(
+        severity=said["severity"],
+        summary=_printable(said["summary"]),
+        detail="\n".join(_printable(line) for line in str(said.get("detail", "")).splitlines()),
+        address=said.get("address", ""),
+        place=where,
+    )
+
+
+def _moment(stamp: str) -> float:
+    """Seconds since the epoch; 0 where the time is written in an unknown way, so that no duration is invented."""
+    try:
+        return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _printable(text: str) -> str:
+    """Without what could steer a terminal: a node's words reach the person, not the screen."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text.rstrip().replace("\t", " "))

@@ -1,0 +1,41 @@
+"""`node.py up|down MARKS`: leaves MARKS.up while the node stands. MARKS.do, if there is one, is run first: one word a line.
+
+    say N        print N lines
+    fail WORDS   say WORDS on stderr and exit with 3
+    wait         leave MARKS.here, then wait until MARKS.go appears (at most a minute)
+    lose         come up without leaving a mark
+"""
+
+import pathlib
+import sys
+import time
+
+action, marks = sys.argv[1], sys.argv[2]
+
+
+def mark(ending):
+    return pathlib.Path(f"{marks}.{ending}")
+
+
+script = mark("do") if action == "up" else mark("undo")
+lost = False
+for line in script.read_text(encoding="utf-8").splitlines() if script.exists() else []:
+    word, _, rest = line.partition(" ")
+    if word == "say":
+        sys.stdout.write(f"{'x' * 100}\n" * int(rest))
+    elif word == "fail":
+        print("before the failure")
+        print(rest, file=sys.stderr)
+        sys.exit(3)
+    elif word == "wait":
+        mark("here").touch()
+        deadline = time.monotonic() + 60
+        while not mark("go").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    elif word == "lose":
+        lost = True
+
+if action == "down":
+    mark("up").unlink(missing_ok=True)
+elif not lost:
+    mark("up").touch()
