@@ -5,6 +5,7 @@ The JSON Schema that editors pick up is generated from these classes (`course.sc
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated, Literal
 
@@ -41,7 +42,25 @@ Scalar = bool | int | float | str
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
+    """No unknown key, and no guessing: a number in quotes is not a number. Lists become tuples."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tuples(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
+
+ARTICLE = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
+
+
+def _is(value: object, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "bool"
+    return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
 
 
 class Parameter(_Strict):
@@ -62,6 +81,52 @@ class Parameter(_Strict):
         """The script's flag for this parameter."""
         return "--" + self.name.replace("_", "-")
 
+    def default_for(self, *, local: bool) -> Scalar:
+        """The value when the learner says nothing: `local` on simulated nodes, where the manifest has one."""
+        return self.local if local and self.local is not None else self.default
+
+    def objection(self, value: Scalar) -> str | None:
+        """Why `value` may not be given, or None where it may: its type, the range, the choices."""
+        if not _is(value, self.type):
+            return f"{value!r} is not {ARTICLE[self.type]}"
+        if self.choices and value not in self.choices:
+            return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"{value!r} is not a finite number"
+        unit = f" {self.unit}" if self.unit else ""
+        if isinstance(value, (int, float)) and self.min is not None and value < self.min:
+            return f"{value} is below {self.min:g}{unit}"
+        if isinstance(value, (int, float)) and self.max is not None and value > self.max:
+            return f"{value} is above {self.max:g}{unit}"
+        return None
+
+    @model_validator(mode="after")
+    def _defaults_are_allowed(self) -> Parameter:
+        if self.type in {"str", "bool"} and (self.min is not None or self.max is not None):
+            raise ValueError(f"min and max are for numbers, not for {ARTICLE[self.type]}")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
+        for choice in self.choices:
+            if not _is(choice, self.type):
+                raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.type]}")
+        for key, value in (("default", self.default), ("local", self.local)):
+            if value is not None and (objection := self.objection(value)):
+                raise ValueError(f"{key}: {objection}")
+        return self
+
+
+def _processes(value: object) -> object:
+    if value != "gpu" and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 64):
+        raise ValueError(f"{value!r} is neither a whole number from 1 to 64 nor the word gpu")
+    return value
+
+
+ProcsPerNode = Annotated[
+    int | Literal["gpu"],
+    BeforeValidator(_processes),
+    Field(json_schema_extra={"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"const": "gpu"}]}),
+]
+
 
 class Launch(_Strict):
     """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none."""
@@ -70,7 +135,7 @@ class Launch(_Strict):
     nodes: int = Field(default=1, ge=1, le=64, description="how many nodes when the learner does not say")
     min_nodes: int = Field(default=1, ge=1, le=64)
     max_nodes: int = Field(default=64, ge=1, le=64)
-    procs_per_node: Annotated[int, Field(ge=1, le=64)] | Literal["gpu"] = "gpu"
+    procs_per_node: ProcsPerNode = "gpu"
     timeout: Seconds = 1800.0
     collective_timeout: Seconds = 120.0
 
@@ -88,9 +153,18 @@ EXPRESSION = re.compile(
 )
 
 
+EVIDENCE = ("metrics", "plan", "run")
+
+
+def is_evidence(text: str) -> bool:
+    """Whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
+    found = EXPRESSION.match(text)
+    return bool(found and "." in found["path"] and found["path"].split(".")[0] in EVIDENCE)
+
+
 def _expression(text: str) -> str:
-    if not EXPRESSION.match(text):
-        raise ValueError(f"'{text}' is not a path such as metrics.speedup or max(metrics.rows.error)")
+    if not is_evidence(text):
+        raise ValueError(f"'{text}' is not a path such as metrics.speedup, plan.world_size or max(metrics.rows.error)")
     return text
 
 
@@ -118,11 +192,23 @@ class Check(_Strict):
     evidence: Literal["logic", "gpu"] = "logic"
     hint: Text
 
+    @property
+    def comparison(self) -> tuple[str, Scalar]:
+        """The one comparison that is given: its name and its operand."""
+        return next((name, value) for name in COMPARISONS if (value := getattr(self, name)) is not None)
+
     @model_validator(mode="after")
     def _one_comparison(self) -> Check:
         given = [name for name in COMPARISONS if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(f"needs exactly one of {', '.join(COMPARISONS)}; has {', '.join(given) or 'none'}")
+        name, operand = self.comparison
+        if name != "equals" and isinstance(operand, str) and not is_evidence(operand):
+            raise ValueError(f"{name}: '{operand}' is neither a number nor a path such as plan.world_size")
+        if isinstance(operand, float) and not math.isfinite(operand):
+            raise ValueError(f"{name}: {operand} is not a finite number")
+        if self.tolerance and name != "equals":
+            raise ValueError(f"tolerance belongs to equals, not to {name}")
         return self
 
 
@@ -146,14 +232,25 @@ class Table(_Strict):
 
 
 class Series(_Strict):
-    """One line or group of bars: `key` in each row."""
+    """One line or group of bars: `key` in each row. `low` and `high` are the keys of the spread around it."""
 
     key: Name
     label: Text
+    low: Name | None = None
+    high: Name | None = None
+
+    @model_validator(mode="after")
+    def _both_ends(self) -> Series:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("low and high belong together")
+        return self
 
 
 class Plot(_Strict):
-    """A picture of rows of the metrics. Axis titles carry the unit. `ideal` draws y = first value times x / first x."""
+    """A picture of rows of the metrics. Axis titles carry the unit.
+
+    `ideal` draws y = first value times x / first x; `ideal_key` draws what each row itself calls ideal.
+    """
 
     file: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="name without an ending")]
     title: Text
@@ -166,6 +263,15 @@ class Plot(_Strict):
     log_x: bool = False
     log_y: bool = False
     ideal: bool = False
+    ideal_key: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_ideal(self) -> Plot:
+        if self.ideal and self.ideal_key:
+            raise ValueError("ideal and ideal_key exclude each other")
+        if self.ideal and self.kind == "bar":
+            raise ValueError("bars stand on words, which have no ideal line: use ideal_key")
+        return self
 
 
 class Deliverable(_Strict):

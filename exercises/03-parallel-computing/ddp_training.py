@@ -1,0 +1,167 @@
+"""Data parallel training: every rank trains on its own share of the data, and all hold the same model.
+
+You will learn    what DistributedSampler and DistributedDataParallel do; how to prove that ranks agree; how to time a
+                  speed-up fairly (strong and weak scaling); how much of a step is communication
+You will produce  a line an epoch and rank; metrics.json with losses, proofs of agreement, the comparison with one rank
+Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 30 --samples 4096    (a world of one)
+                  torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512         (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           ddp_training.py                 (on the first node; --node-rank=1 on the second)
+Your part         change the batch size, then the layer sizes in `build`; predict the efficiency before you look
+Reading           modules/03-parallel-computing/lesson.md, "DistributedDataParallel" and "Strong and weak scaling"
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node the two lie beside this
+
+import bench
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+SEED, CLASSES, PIXELS = 0, 10, 784
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="DDP training with proofs of agreement and a fair comparison")
+parser.add_argument("--batch-size", type=int, default=1024, help="samples a rank and step")
+parser.add_argument("--hidden", type=int, default=1024, help="width of the hidden layer")
+parser.add_argument("--epochs", type=int, default=3, help="passes over the training set")
+parser.add_argument("--samples", type=int, default=16384, help="training set over all ranks; at least one step of all")
+parser.add_argument("--steps", type=int, default=100, help="timed steps a measurement; more are dropped before")
+args = parser.parse_args()
+if min(vars(args).values()) < 1:
+    parser.error("every value must be at least 1")
+
+# --- set-up: join the others; the same data everywhere, with something to learn; a model ---------------------------------
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
+source = torch.Generator().manual_seed(SEED)  # the same on every rank: the sampler divides the data, not chance
+images = torch.randn(max(args.samples, args.batch_size * size), PIXELS, generator=source)
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network says what is right
+
+
+def build(*, parallel: bool) -> nn.Module:
+    torch.manual_seed(SEED)
+    model = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), nn.Linear(args.hidden, CLASSES)).to(device)
+    return DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None) if parallel else model
+
+
+def new_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+
+def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    model.zero_grad(set_to_none=True)
+    loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+    loss.backward()  # under DDP each bucket of gradients is averaged over all ranks as soon as it is complete
+    return loss.detach()
+
+
+def flat(tensors: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([tensor.detach().flatten() for tensor in tensors]).double()
+
+
+# --- proof: the average of all shares' gradients is the gradient of the whole batch --------------------------------------
+whole, mine = slice(args.batch_size * size), slice(args.batch_size * rank, args.batch_size * (rank + 1))
+single, model = build(parallel=False), build(parallel=True)
+backward(single, images[whole], labels[whole])
+backward(model, images[mine], labels[mine])
+expected, averaged = (flat([weight.grad for weight in net.parameters()]) for net in (single, model))
+gradient_error = world.over_ranks((averaged - expected).abs().max() / expected.abs().max(), dist.ReduceOp.MAX).item()
+gradient_difference = world.difference(averaged)
+say(
+    f"rank {rank} of {size} on {bench.node_label()} ({device}): DDP's gradient is off the whole batch's by {gradient_error:.1e}"
+)
+
+# --- training: each rank on its own share of every epoch -------------------------------------------------------------------
+sampler = DistributedSampler(images, num_replicas=size, rank=rank, seed=SEED, drop_last=True)
+loader = DataLoader(TensorDataset(images, labels), batch_size=args.batch_size, sampler=sampler)
+optimizer, epochs = new_optimizer(model), []
+for epoch in range(args.epochs):
+    sampler.set_epoch(epoch)  # without it every epoch would see the same order
+    begin, losses = time.perf_counter(), []
+    for x, y in loader:
+        losses.append(backward(model, x, y))
+        optimizer.step()
+    loss = torch.stack(losses).mean().item()  # reading a value waits for the GPU, so the clock below is right
+    seconds = time.perf_counter() - begin
+    say(f"epoch {epoch + 1}/{args.epochs}  rank {rank}  loss {loss:.4f} on my {len(sampler):,} samples  {seconds:.2f} s")
+    mean = world.over_ranks(loss, dist.ReduceOp.SUM).item() / size
+    epochs.append({"epoch": epoch + 1, "loss": mean, "seconds": world.slowest([seconds])[0]})
+with torch.no_grad():
+    loss_after = nn.functional.cross_entropy(model.module(images.to(device)), labels.to(device)).item()
+weights = flat(list(model.parameters()))
+parameter_difference = world.difference(weights)
+shares = world.gather(list(sampler))
+checksums = world.gather(hashlib.sha256(weights.cpu().numpy().tobytes()).hexdigest()[:16])
+
+
+# --- the comparison: fresh models, warm steps, one rank alone first ----------------------------------------------------------
+def time_steps(model: nn.Module, batch: int) -> list[float]:
+    optimizer, x, y = new_optimizer(model), images[:batch].to(device), labels[:batch].to(device)
+
+    def step() -> None:
+        backward(model, x, y)
+        optimizer.step()
+
+    bench.timed(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
+    return bench.timed(step, device, args.steps)
+
+
+each = max(1, args.batch_size // size)  # strong scaling: the batch of one rank, divided
+alone_s = time_steps(build(parallel=False), args.batch_size) if rank == 0 else []
+world.wait_for_all()  # the others leave the machine to rank 0
+weak_s = world.slowest(time_steps(build(parallel=True), args.batch_size))
+strong_s = world.slowest(time_steps(build(parallel=True), each))
+with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: what is missing was communication
+    silent_s = world.slowest(time_steps(silent, args.batch_size))
+
+# --- the record --------------------------------------------------------------------------------------------------------------
+if rank == 0:
+    cases = [("1 rank", 1, args.batch_size, alone_s)]
+    if size > 1:
+        cases += [(f"{size} ranks, weak", size, args.batch_size, weak_s), (f"{size} ranks, strong", size, each, strong_s)]
+    rows = [{"case": case, "ranks": n, "batch_per_rank": batch, **bench.spread_ms(s)} for case, n, batch, s in cases]
+    for row in rows:  # speed-up S = samples/s of n ranks over samples/s of one; efficiency E = S / n
+        row["samples_per_s"] = row["ranks"] * row["batch_per_rank"] / (row["median_ms"] / 1e3)
+        row["speedup"] = row["samples_per_s"] / rows[0]["samples_per_s"]
+        row["efficiency_percent"] = 100 * row["speedup"] / row["ranks"]
+    exposed = 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50)) if size > 1 else None
+    on_gpu = device.type == "cuda"
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "parameters": weights.numel(), "gradient_bytes": 4 * weights.numel(),
+        "epochs_done": epochs, "loss_after": loss_after, "loss_of_guessing": math.log(CLASSES),
+        "gradient_difference_across_ranks": gradient_difference, "gradient_error_to_whole_batch": gradient_error,
+        "parameter_difference_across_ranks": parameter_difference, "parameter_checksums": checksums,
+        "share_samples": [len(share) for share in shares],
+        "samples_shared": sum(map(len, shares)) - len(set().union(*shares)),
+        "comparison": rows, "exposed_communication_percent": exposed,
+        "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
+        "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if on_gpu else None,
+    }  # fmt: skip
+    titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
+    say("\n" + bench.table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"}))
+    if exposed is not None:
+        say(f"\nexposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
+    say(f"loss {loss_after:.4f} after {args.epochs} epochs; guessing would be {math.log(CLASSES):.4f}")
+    if not on_gpu:
+        say("On CPUs the proofs count, the speeds do not: ranks on one computer share its cores, so more is seldom faster.")
+    path = bench.write_metrics("ddp_training/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+world.wait_for_all()
+dist.destroy_process_group()

@@ -1,0 +1,127 @@
+"""Distributed hello: processes find each other, get a number each, and agree on a sum.
+
+You will learn    what a process group, a rank and a world size are; what AllReduce does; what it costs by tensor size
+You will produce  one line a rank with the value before and after; metrics.json with the sync time of each size
+Run it            python distributed_hello.py                                             (a world of one)
+                  torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           distributed_hello.py                     (on the first node; --node-rank=1 on the second)
+Your part         change --elements, or the loop over `sizes`; say why small tensors all cost the same
+Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+
+import bench
+import torch
+import torch.distributed as dist
+from bench import say
+
+SEED = 0
+
+# --- knobs ---------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="rank map, exact AllReduce, sync time against tensor size")
+parser.add_argument("--elements", type=int, default=10_000_000, help="largest tensor, in float32 elements")
+args = parser.parse_args()
+if args.elements < 1:
+    parser.error("--elements must be at least 1")
+
+# --- set-up: torchrun says who we are through the environment --------------------------------------------------------
+if "RANK" not in os.environ:  # started with plain python
+    os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+local_rank = int(os.environ["LOCAL_RANK"])  # the process on THIS node; `rank % GPUs` is wrong where nodes differ in GPUs
+on_gpu = torch.cuda.is_available()
+device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
+
+started = time.perf_counter()
+if on_gpu:
+    torch.cuda.set_device(device)
+    dist.init_process_group("nccl", device_id=device, timeout=timeout)
+else:
+    dist.init_process_group("gloo", timeout=timeout)
+rank, world = dist.get_rank(), dist.get_world_size()
+init_s = time.perf_counter() - started
+
+
+def slowest(seconds: list[float]) -> list[float]:
+    """Element by element the largest of all ranks: a collective has ended when its last rank is through."""
+    times = torch.tensor(seconds, dtype=torch.float64, device=device)
+    dist.all_reduce(times, op=dist.ReduceOp.MAX)
+    return times.tolist()
+
+
+def wrong_elements(tensor: torch.Tensor, expected: float) -> int:
+    """How many elements are not exactly the expected one. NaN differs from everything, so it counts."""
+    return int((tensor != expected).sum())
+
+
+# --- the experiment: rank r brings r + 1 on every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 --------------------
+say(f"rank {rank} of {world} is on {bench.node_label()} ({device}), process {os.getpid()}; joined in {init_s:.2f} s")
+expected_sum, expected_mean = world * (world + 1) / 2, (world + 1) / 2
+
+tensor = torch.full((args.elements,), float(rank + 1), device=device)
+before = tensor[0].item()
+dist.all_reduce(tensor, op=dist.ReduceOp.SUM)
+after, wrong = tensor[0].item(), wrong_elements(tensor, expected_sum)
+average = tensor / world  # what DDP does with gradients; AllReduce itself only sums
+wrong_average = wrong_elements(average, expected_mean)
+verdict = "right on every element" if wrong + wrong_average == 0 else f"WRONG on {wrong + wrong_average} elements"
+say(f"rank {rank}: before {before:g}, after the sum {after:g}, as an average {average[0].item():g}: {verdict}")
+
+mine = {
+    "rank": rank, "local_rank": local_rank, "host": bench.node_label(), "machine": socket.gethostname(),
+    "pid": os.getpid(), "device": str(device), "init_s": round(init_s, 4),
+    "before": before, "sum": after, "average": average[0].item(), "wrong": wrong + wrong_average,
+}  # fmt: skip
+ranks: list[dict[str, object]] = [{}] * world
+dist.all_gather_object(ranks, mine)
+
+# --- how long does it take? Warm, many times, the slowest rank, one size after another ---------------------------------
+sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]
+sync = []
+for size in sizes:
+    part = torch.empty(size, device=device)
+    dist.barrier()
+    seconds = bench.time_calls(
+        lambda part=part: dist.all_reduce(part),
+        device,
+        before=lambda part=part: part.fill_(rank + 1),  # an in-place sum, repeated, would grow without end
+        agree=lambda estimate: slowest([estimate])[0],
+        budget_s=0.25,
+    )
+    row = {"elements": size, "bytes": 4 * size, **bench.spread_ms(slowest(seconds))}
+    sync.append(row | {"wrong": wrong_elements(part, expected_sum)})
+    say(f"rank {rank}: {size:>10,} elements in sync after {row['median_ms']:.3f} ms (median of {row['samples']})")
+
+wrong_in_all = torch.tensor([wrong + wrong_average + sum(row["wrong"] for row in sync)], device=device)
+dist.all_reduce(wrong_in_all)
+
+# --- the record: rank 0 writes it, and the tables come from the same rows ----------------------------------------------
+if rank == 0:
+    metrics = {
+        "backend": dist.get_backend(), "elements": args.elements, "ranks": ranks,
+        "hosts": len({row["host"] for row in ranks}), "machines": len({row["machine"] for row in ranks}),
+        "expected_sum": expected_sum, "expected_average": expected_mean, "wrong_elements": int(wrong_in_all),
+        "init_s": max(row["init_s"] for row in ranks), "sync": sync,
+    }  # fmt: skip
+    titles = {"rank": "rank", "host": "node", "device": "device", "before": "before", "sum": "sum", "average": "average"}
+    say("\n" + bench.table(ranks, titles))
+    titles = {"elements": "elements", "bytes": "bytes", "median_ms": "median ms", "p20_ms": "p20 ms", "p80_ms": "p80 ms"}
+    say("\n" + bench.table(sync, titles) + "\n")
+    if not on_gpu:
+        say("gloo on CPUs: the values are proof, the times describe this machine, not a GPU and its network.")
+    path = bench.write_metrics("distributed_hello/1", device, world_size=world, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+dist.destroy_process_group()

@@ -1,0 +1,177 @@
+"""What every measurement of the course shares and no lesson is about: the timing loop, percentiles, the record.
+
+Needs torch only; travels beside the exercise's script. Times are in seconds inside, in the unit of their key outside.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import shlex
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+
+
+def say(text: str) -> None:
+    """Print a line in one piece and at once: logs of several ranks are read while they are written."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def nothing() -> None:
+    """Prepare nothing before a timed call."""
+
+
+def alone(seconds: float) -> float:
+    """The agreement of a process that measures by itself."""
+    return seconds
+
+
+def time_calls(
+    call: Callable[[], object],
+    device: torch.device,
+    *,
+    before: Callable[[], object] = nothing,
+    warmup_s: float = 0.05,
+    budget_s: float = 0.5,
+    at_least: int = 20,
+    at_most: int = 200,
+    agree: Callable[[float], float] = alone,
+) -> list[float]:
+    """Seconds of each of many warm calls; `before` prepares each one and is not timed.
+
+    The number of calls follows from the first, warm estimate. Processes that call a collective must all make the same
+    number of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks).
+    """
+    timed(call, device, 2, before)  # the first calls pay for memory, handles and connections
+    estimate = max(agree(min(timed(call, device, 3, before))), 1e-7)
+    timed(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
+    return timed(call, device, max(at_least, min(at_most, int(budget_s / estimate))), before)
+
+
+def timed(call: Callable[[], object], device: torch.device, count: int, before: Callable[[], object] = nothing) -> list[float]:
+    """Seconds of each of exactly `count` calls. Cold ones are the caller's to drop.
+
+    GPU work is asynchronous: there a pair of events stands around each call, and the clock is read after all of them.
+    """
+    if device.type != "cuda":
+        seconds = []
+        for _ in range(count):
+            before()
+            start = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - start)
+        return seconds
+    pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
+    for begin, end in pairs:
+        before()
+        begin.record()
+        call()
+        end.record()
+    torch.cuda.synchronize(device)
+    return [begin.elapsed_time(end) / 1e3 for begin, end in pairs]
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """The value below which `percent` of the samples lie, interpolated between the two nearest."""
+    ordered = sorted(samples)
+    place = (len(ordered) - 1) * percent / 100
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def spread_ms(seconds: Sequence[float]) -> dict[str, float | int]:
+    """Median, 20th and 80th percentile in milliseconds, and of how many samples."""
+    named = {"median_ms": 50, "p20_ms": 20, "p80_ms": 80}
+    return {key: round(percentile(seconds, at) * 1e3, 6) for key, at in named.items()} | {"samples": len(seconds)}
+
+
+def table(rows: Sequence[dict[str, object]], columns: dict[str, str]) -> str:
+    """Rows as aligned text. `columns` gives the title of each key; what was not measured shows as a dash."""
+    lines = [list(columns.values())] + [[_cell(row.get(key)) for key in columns] for row in rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    left = [all(isinstance(row.get(key), (str, type(None))) for row in rows) for key in columns]
+    shown = [
+        "  ".join(
+            cell.ljust(width) if to_left else cell.rjust(width) for cell, width, to_left in zip(line, widths, left, strict=True)
+        )
+        for line in lines
+    ]
+    return "\n".join([shown[0], "  ".join("-" * width for width in widths), *shown[1:]])
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 100 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def node_label() -> str:
+    """The course's name of this node, or the host's where the script was started by hand."""
+    return os.environ.get("GPUCOURSE_NODE") or socket.gethostname()
+
+
+def environment(device: torch.device) -> dict[str, object]:
+    """The machine and software under a measurement. What only a GPU has is None on a CPU."""
+    gpu = torch.cuda.get_device_properties(device) if device.type == "cuda" else None
+    return {
+        "host": node_label(),
+        "device": gpu.name if gpu else f"cpu ({platform.machine()})",
+        "gpu_memory_bytes": gpu.total_memory if gpu else None,
+        "cuda": torch.version.cuda if gpu else None,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if gpu else None,
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def footer(found: dict[str, object]) -> str:
+    """The environment in one line, for the end of the output."""
+    parts = [f"{found['device']}", f"torch {found['torch']}", f"Python {found['python']}"]
+    parts += [f"CUDA {found['cuda']}", f"NCCL {found['nccl']}"] if found["cuda"] else []
+    return " · ".join([*parts, f"{found['threads']} of {found['cores']} cores a rank"])
+
+
+def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: int, metrics: dict[str, object]) -> Path:
+    """Write `metrics.json` into GPUCOURSE_OUT, or here. Call it on rank 0 only. Gives back where it is."""
+    folder = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    record = {
+        "schema": schema,
+        "mode": os.environ.get("GPUCOURSE_MODE", "by hand"),
+        "written": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": shlex.join(sys.argv),
+        "world_size": world_size,
+        "seed": seed,
+        **environment(device),
+        **metrics,
+    }
+    handle, aside = tempfile.mkstemp(dir=folder, prefix=".metrics-")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        json.dump(_finite(record), file, indent=2, allow_nan=False)
+        file.write("\n")
+    Path(aside).chmod(0o644)
+    return Path(aside).replace(folder / "metrics.json")
+
+
+def _finite(value: object) -> object:
+    """JSON has no word for NaN or infinity; they are kept as text, which no check takes for a number."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,63 @@
+"""Joining the other ranks, and asking all of them one question. Exercise 3.1 shows the set-up line by line, this is short."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+@dataclass(frozen=True)
+class World:
+    """Who this process is: `rank` of `size`, computing on `device`; `waiting_room` waits without spinning a core or a GPU."""
+
+    rank: int
+    size: int
+    device: torch.device
+    waiting_room: dist.ProcessGroup
+
+    def over_ranks(self, value: torch.Tensor | list[float] | float, op: dist.ReduceOp) -> torch.Tensor:
+        """`value` of every rank, reduced element by element, in double precision."""
+        found = torch.as_tensor(value, dtype=torch.float64, device=self.device).clone()
+        dist.all_reduce(found, op=op)
+        return found
+
+    def slowest(self, seconds: list[float]) -> list[float]:
+        """Element by element the largest: a collective step has ended when its last rank is through."""
+        return self.over_ranks(seconds, dist.ReduceOp.MAX).tolist()
+
+    def difference(self, mine: torch.Tensor) -> float:
+        """The largest between any two ranks, over all elements: 0 means that they hold the same numbers. NaN stays NaN."""
+        if self.over_ranks(float(not mine.isfinite().all()), dist.ReduceOp.MAX):
+            return math.nan
+        return (self.over_ranks(mine, dist.ReduceOp.MAX) - self.over_ranks(mine, dist.ReduceOp.MIN)).max().item()
+
+    def gather(self, mine: object) -> list:
+        """One object of every rank, in the order of the ranks."""
+        every: list[object] = [None] * self.size
+        dist.all_gather_object(every, mine)
+        return every
+
+    def wait_for_all(self) -> None:
+        """Wait until every rank is here, without using the processor that a measurement elsewhere may need."""
+        dist.barrier(group=self.waiting_room)
+
+
+def join() -> World:
+    """Join the process group that torchrun describes in the environment; with plain python, a world of one."""
+    if "RANK" not in os.environ:
+        os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", device_id=device, timeout=timeout)
+    else:
+        device = torch.device("cpu")
+        dist.init_process_group("gloo", timeout=timeout)
+    waiting_room = dist.new_group(backend="gloo", timeout=timedelta(hours=1))
+    return World(dist.get_rank(), dist.get_world_size(), device, waiting_room)

@@ -1,0 +1,143 @@
+"""The modules of a course. A manifest is read when someone asks for it; a broken one does not hide the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gpucourse.course.complaints import from_pydantic, told
+from gpucourse.course.document import Complaint, Document, read_document
+from gpucourse.course.locate import CourseFolders
+from gpucourse.course.rules import broken_rules, number_of, place_of
+from gpucourse.errors import ManifestError, MissingError, UnknownName
+from gpucourse.model.manifest import FORMAT, Exercise, Module
+
+MANIFEST = "module.yaml"
+HELP = "every key and its type: modules/module.schema.json, explained in docs/authoring.md"
+UPGRADE = "upgrade: pip install --upgrade gpucourse"
+
+
+def load(folders: CourseFolders) -> Catalog:
+    """The course in `folders`. Reads no manifest yet. Raises MissingError where there is no folder of modules."""
+    if not folders.modules.is_dir():
+        raise MissingError(f"there is no folder {folders.modules}", hint="reinstall: pip install --force-reinstall gpucourse")
+    found = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
+    return Catalog(folders, sorted(found, key=_order))
+
+
+def read_module(folder: Path, exercises: Path) -> Module:
+    """The manifest of one module's folder. Raises ManifestError with everything that is wrong with it at once."""
+    shown = f"{folder.parent.name}/{folder.name}/{MANIFEST}"
+    try:
+        document = read_document((folder / MANIFEST).read_bytes())
+    except OSError as error:
+        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HELP) from error
+    data, complaints = document.data, list(document.complaints)
+    if data is None or not isinstance(data, dict):
+        if not complaints:
+            complaints.append(Complaint((), "is not a mapping of keys and values"))
+        raise ManifestError(told(shown, document, complaints), hint=HELP)
+    _refuse_newer(shown, document)
+    if number_of(folder.name) is None:
+        complaints.append(Complaint((), f"the folder {folder.name} is not named like 03-parallel-computing"))
+    complaints += broken_rules(data, folder, exercises)
+    try:
+        module = Module.model_validate(data)
+    except ValidationError as error:
+        raise ManifestError(told(shown, document, [*complaints, *from_pydantic(error, Module, data)]), hint=HELP) from error
+    if complaints:
+        raise ManifestError(told(shown, document, complaints), hint=HELP)
+    return module
+
+
+class Catalog:
+    """The modules in the order of their numbers."""
+
+    def __init__(self, folders: CourseFolders, module_folders: list[Path]) -> None:
+        self.folders = folders
+        self._places = module_folders
+        self._read: dict[Path, Module | ManifestError] = {}
+
+    @property
+    def modules(self) -> tuple[Module, ...]:
+        """Every module whose manifest is right."""
+        return tuple(found for place in self._places if isinstance(found := self._of(place), Module))
+
+    @property
+    def broken(self) -> tuple[ManifestError, ...]:
+        """What is wrong with the manifests of the others."""
+        return tuple(found for place in self._places if isinstance(found := self._of(place), ManifestError))
+
+    @property
+    def module_ids(self) -> tuple[str, ...]:
+        """The numbers of all modules, also of broken ones, without reading a manifest."""
+        return tuple(dict.fromkeys(number for place in self._places if (number := number_of(place.name))))
+
+    def module(self, module_id: str) -> Module:
+        """The module of that number. Raises UnknownName, or ManifestError where its manifest is wrong."""
+        places = [place for place in self._places if number_of(place.name) == module_id]
+        if not places:
+            before = module_id.partition(".")[0]
+            hint = f"{module_id} looks like an exercise; its module is {before}" if before in self.module_ids else ""
+            raise UnknownName("module", module_id, self.module_ids, hint=hint)
+        if len(places) > 1:
+            names = " and ".join(place.name for place in places)
+            raise ManifestError(
+                [f"{self.folders.modules.name}: {names} are both module {module_id}"], hint="rename one of them"
+            )
+        found = self._of(places[0])
+        if isinstance(found, ManifestError):
+            raise found
+        return found
+
+    def exercise(self, exercise_id: str) -> tuple[Module, Exercise]:
+        """The exercise of that number with its module. Raises UnknownName, or ManifestError where its manifest is wrong."""
+        number, dot, _ = exercise_id.partition(".")
+        if number not in self.module_ids:
+            raise UnknownName("exercise", exercise_id, self._exercise_ids())
+        module = self.module(number)
+        if exercise := module.exercise(exercise_id):
+            return module, exercise
+        known = [exercise.id for exercise in module.exercises]
+        hint = "" if dot else f"{exercise_id} is a module; its exercises: {', '.join(known)}"
+        raise UnknownName("exercise", exercise_id, known, hint=hint)
+
+    def folder_name(self, module: Module) -> str:
+        """The name that a module's folder has in `modules/` and in `exercises/`: `03-parallel-computing`."""
+        return next(place.name for place in self._places if number_of(place.name) == module.id)
+
+    def lesson(self, module: Module) -> str:
+        """The text of a module's lesson, in Markdown."""
+        return (self.folders.modules / self.folder_name(module) / module.lesson).read_text(encoding="utf-8")
+
+    def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
+        """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`."""
+        folder = self.folder_name(module)
+        found = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
+        return {file: place for file, place in found.items() if place is not None}
+
+    def _exercise_ids(self) -> list[str]:
+        return [exercise.id for module in self.modules for exercise in module.exercises]
+
+    def _of(self, place: Path) -> Module | ManifestError:
+        if place not in self._read:
+            try:
+                self._read[place] = read_module(place, self.folders.exercises)
+            except ManifestError as error:
+                self._read[place] = error
+        return self._read[place]
+
+
+def _order(folder: Path) -> tuple[int, int, str]:
+    number = number_of(folder.name)
+    if number is None:
+        return (2, 0, folder.name)
+    return (0, int(number), folder.name) if number.isdigit() else (1, 0, folder.name)
+
+
+def _refuse_newer(shown: str, document: Document) -> None:
+    version = document.data.get("format")
+    if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
+        reason = f"has format {version}; this gpucourse reads up to {FORMAT}"
+        raise ManifestError(told(shown, document, [Complaint(("format",), reason)]), hint=UPGRADE)

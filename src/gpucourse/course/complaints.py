@@ -1,0 +1,130 @@
+"""What pydantic found, in the words of someone who reads the file: `file: key.path: reason, line N`."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from gpucourse.course.document import Complaint, Document, Path
+
+_KINDS = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "model_type": "a mapping of keys and values",
+    "model_attributes_type": "a mapping of keys and values",
+}
+_LIMITS = {
+    "greater_than": ("must be above", "gt"),
+    "greater_than_equal": ("must be at least", "ge"),
+    "less_than": ("must be below", "lt"),
+    "less_than_equal": ("must be at most", "le"),
+}
+
+
+def told(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:
+    """The complaints about a file as sentences, in the order of its lines, each once."""
+    placed = [(complaint.line or document.line(complaint.path), complaint) for complaint in complaints]
+    ordered = sorted(placed, key=lambda item: item[0] or 0)
+    sentences = []
+    for line, complaint in ordered:
+        place = ".".join(map(str, complaint.path))
+        where = f", line {line}" if line else ""
+        sentences.append(f"{file}: {place + ': ' if place else ''}{complaint.reason}{where}")
+    return tuple(dict.fromkeys(sentences))
+
+
+def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> list[Complaint]:
+    """One complaint for each place that does not hold what the model wants there."""
+    by_place: dict[Path, list[ErrorDetails]] = {}
+    for detail in error.errors(include_url=False):
+        by_place.setdefault(_place(detail, data), []).append(detail)
+    return [Complaint(place, _reason(place, details, model)) for place, details in by_place.items()]
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean ...?)` where something known is near, else nothing."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _place(detail: ErrorDetails, data: Any) -> Path:
+    """The place in the file: pydantic's own, without the names that it gives to the branches of a union."""
+    place: list[str | int] = []
+    here = data
+    for step in detail["loc"]:
+        if isinstance(here, dict) and (step in here or (detail["type"] == "missing" and step == detail["loc"][-1])):
+            here = here.get(step)
+        elif isinstance(here, (list, tuple)) and isinstance(step, int) and step < len(here):
+            here = here[step]
+        else:
+            continue
+        place.append(step)
+    return tuple(place)
+
+
+def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]) -> str:
+    detail = details[0]
+    kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        known = _keys(model, place[:-1])
+        return f"is not a key here{did_you_mean(str(place[-1]), known) or '; known: ' + ', '.join(known)}"
+    if kind == "literal_error":
+        choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
+        return f"{value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
+    if kind == "string_pattern_mismatch":
+        return f"{value!r} does not have the form {context['pattern']}"
+    if kind in {"string_too_short", "too_short"}:
+        return "is empty"
+    if kind in _LIMITS:
+        words, key = _LIMITS[kind]
+        return f"{value!r} {words} {context[key]:g}"
+    if kind == "value_error":
+        return str(context["error"])
+    wanted = list(dict.fromkeys(_KINDS[each["type"]] for each in details if each["type"] in _KINDS))
+    if wanted:
+        return f"{_shown(value)} is not {' or '.join(wanted)}{_cure(value, wanted)}"
+    return f"{_shown(value)}: {detail['msg']}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "nothing"
+    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _cure(value: object, wanted: Sequence[str]) -> str:
+    if "text" in wanted and isinstance(value, (int, float)):
+        return f': put it in quotes, "{str(value).lower() if isinstance(value, bool) else value}"'
+    if isinstance(value, str) and "true or false" in wanted and value.lower() in {"yes", "no", "on", "off"}:
+        return f" (write {'true' if value.lower() in {'yes', 'on'} else 'false'})"
+    if isinstance(value, str) and {"a whole number", "a number"} & set(wanted) and value.strip().lstrip("-").isdigit():
+        return f": write {value.strip()} without quotes"
+    return ""
+
+
+@functools.cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _keys(model: type[BaseModel], place: Path) -> list[str]:
+    """The keys that may stand at a place, read from the model's JSON Schema."""
+    schema = _schema(model)
+    here = schema
+    for step in place:
+        here = here.get("items", {}) if isinstance(step, int) else here.get("properties", {}).get(step, {})
+        if "$ref" in here:
+            here = schema["$defs"][here["$ref"].rsplit("/", 1)[-1]]
+    return list(here.get("properties", {}))

@@ -1,0 +1,149 @@
+"""One YAML file as plain data, with the line of every key. This file is the only home of PyYAML.
+
+The words are those of YAML 1.2 (as in JSON: `true`, `null`, decimal numbers), which is what editors check against; so `no`
+stays a word and `1:30` is not ninety. Anchors, aliases and tags are refused: a manifest has no use for them, and they are
+how a small file grows without end or makes objects.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 16
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INT = re.compile(r"[-+]?[0-9]{1,300}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Something wrong at one place of a file. `line` counts from 1; None where the place is the file itself."""
+
+    path: Path
+    reason: str
+    line: int | None = None
+
+
+@dataclass
+class Document:
+    """What a YAML file says: its data (None where it could not be read), the line of each key, what is wrong with it."""
+
+    data: Any = None
+    lines: dict[Path, int] = field(default_factory=dict)
+    complaints: list[Complaint] = field(default_factory=list)
+
+    def line(self, path: Path) -> int | None:
+        """The line of a key, or of the nearest one around it that stands in the file."""
+        while path not in self.lines:
+            if not path:
+                return None
+            path = path[:-1]
+        return self.lines[path]
+
+
+class _Refused(Exception):
+    def __init__(self, reason: str, line: int) -> None:
+        super().__init__(reason)
+        self.reason, self.line = reason, line
+
+
+def read_document(raw: bytes) -> Document:
+    """Read the bytes of a YAML file. Never raises: what is wrong is in `complaints`."""
+    document = Document()
+    if len(raw) > MAX_BYTES:
+        document.complaints.append(Complaint((), f"is larger than {MAX_BYTES >> 20} MiB"))
+        return document
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        document.complaints.append(Complaint((), f"is not UTF-8 (byte 0x{raw[error.start]:02x})", line))
+        return document
+    try:
+        _read(text, document)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", column {mark.column + 1}" if mark else ""
+        reason = f"is not YAML: {error.problem or error.context}{where}"
+        document.complaints.append(Complaint((), reason, mark.line + 1 if mark else None))
+    except yaml.YAMLError as error:
+        document.complaints.append(Complaint((), f"is not YAML: {str(error).splitlines()[0]}"))
+    except _Refused as error:
+        document.complaints.append(Complaint((), error.reason, error.line))
+    if document.complaints and any(not complaint.path for complaint in document.complaints):
+        document.data = None
+    return document
+
+
+def _read(text: str, document: Document) -> None:
+    events = _checked(yaml.parse(text, Loader=_LOADER))
+    first = next((event for event in events if isinstance(event, yaml.NodeEvent)), None)
+    if first is None:
+        document.complaints.append(Complaint((), "is empty"))
+        return
+    document.data = _value(first, events, (), document)
+    for event in events:
+        if isinstance(event, yaml.DocumentStartEvent):
+            raise _Refused("holds more than one document (a line ---)", event.start_mark.line + 1)
+
+
+def _checked(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
+    depth = 0
+    for event in events:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            raise _Refused(f"has an alias (*{event.anchor}): write the value out", line)
+        if isinstance(event, yaml.NodeEvent) and event.anchor:
+            raise _Refused(f"has an anchor (&{event.anchor}): write the value out", line)
+        if isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent)) and event.tag not in {None, "!"}:
+            raise _Refused(f"has a tag ({event.tag}): plain values only", line)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise _Refused(f"is nested deeper than {MAX_DEPTH} levels", line)
+        yield event
+
+
+def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document: Document) -> Any:
+    document.lines.setdefault(path, event.start_mark.line + 1)
+    if isinstance(event, yaml.ScalarEvent):
+        return _scalar(event)
+    if isinstance(event, yaml.SequenceStartEvent):
+        items: list[Any] = []
+        while not isinstance(item := next(events), yaml.SequenceEndEvent):
+            items.append(_value(item, events, (*path, len(items)), document))
+        return items
+    found: dict[str, Any] = {}
+    while not isinstance(key := next(events), yaml.MappingEndEvent):
+        if not isinstance(key, yaml.ScalarEvent):
+            raise _Refused("has a key that is not a word", key.start_mark.line + 1)
+        name, line = key.value, key.start_mark.line + 1
+        here = (*path, name)
+        if name in found:
+            document.complaints.append(Complaint(here, f"stands twice, here and in line {document.lines[here]}", line))
+            _value(next(events), events, (*here, "twice"), Document())
+            continue
+        document.lines[here] = line
+        found[name] = _value(next(events), events, here, document)
+    return found
+
+
+def _scalar(event: yaml.ScalarEvent) -> Any:
+    text = event.value
+    if event.style or not event.implicit[0]:  # quoted, or a block of text
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text)
+    return float(text) if _FLOAT.fullmatch(text) else text

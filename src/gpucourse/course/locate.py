@@ -1,0 +1,52 @@
+"""Where the course lies: in a checkout beside the program, in an installed package, or where an author says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import gpucourse
+from gpucourse.errors import MissingError
+
+OVERRIDE = "GPUCOURSE_COURSE"
+PARTS = ("modules", "exercises", "terraform")
+
+
+@dataclass(frozen=True)
+class CourseFolders:
+    """The three folders of a course."""
+
+    modules: Path
+    exercises: Path
+    terraform: Path
+
+
+def find_course(environ: Mapping[str, str]) -> CourseFolders:
+    """The folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may leave `terraform/` to this one.
+
+    Raises MissingError where a folder is not there.
+    """
+    built_in = _built_in(Path(gpucourse.__file__).resolve().parent)
+    if not (chosen := environ.get(OVERRIDE)):
+        return built_in
+    root = Path(chosen).expanduser().absolute()
+    for part in ("modules", "exercises"):
+        if not (root / part).is_dir():
+            raise MissingError(
+                f"{OVERRIDE} is {root}, where there is no folder {part}/",
+                hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}",
+            )
+    own = root / "terraform"
+    return CourseFolders(root / "modules", root / "exercises", own if own.is_dir() else built_in.terraform)
+
+
+def _built_in(package: Path) -> CourseFolders:
+    roots = (package / "_course", package.parent.parent)
+    for root in roots:
+        if all((root / part).is_dir() for part in PARTS):
+            return CourseFolders(*(root / part for part in PARTS))
+    raise MissingError(
+        f"the course itself (modules/, exercises/, terraform/) is neither in {roots[0]} nor in {roots[1]}",
+        hint="reinstall it: pip install --force-reinstall gpucourse",
+    )

@@ -1,0 +1,99 @@
+"""What the learner set, typed and checked, and how it reaches the script: one argument each, whatever is in it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from gpucourse.errors import UnknownName, UsageError
+from gpucourse.model.manifest import ARTICLE, Exercise, Parameter, Scalar
+
+_INT = re.compile(r"[-+]?[0-9]+(?:_[0-9]{3})*")
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_LONGEST_NUMBER = 40
+
+
+def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> dict[str, Scalar]:
+    """The value of every parameter, in the order of the manifest: what the learner set, else its default.
+
+    `local` says that the nodes are simulated ones, for which a parameter may have a smaller default. Raises UnknownName for
+    a parameter that is not there, UsageError for a value of the wrong type, out of range or not among the choices.
+    """
+    known = [parameter.name for parameter in exercise.parameters]
+    wanted: dict[str, str] = {}
+    for given, text in settings.items():
+        name = given.removeprefix("--").replace("-", "_")
+        if name not in known:
+            listed = f"parameters of {exercise.id}: {', '.join(known)}" if known else f"{exercise.id} has no parameters"
+            raise UnknownName("parameter", given, known, hint=listed)
+        if name in wanted:
+            raise UsageError(f"--set {name} is given twice, as {given} and before", hint=f"type it once: --set {name}=VALUE")
+        wanted[name] = text
+    return {
+        parameter.name: _typed(exercise, parameter, wanted[parameter.name])
+        if parameter.name in wanted
+        else parameter.default_for(local=local)
+        for parameter in exercise.parameters
+    }
+
+
+def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """The script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text."""
+    return tuple(_flag(parameter, values[parameter.name]) for parameter in exercise.parameters if parameter.name in values)
+
+
+def _flag(parameter: Parameter, value: Scalar) -> str:
+    if isinstance(value, bool):
+        return parameter.flag if value else "--no-" + parameter.flag.removeprefix("--")
+    return f"{parameter.flag}={value!r}" if isinstance(value, float) else f"{parameter.flag}={value}"
+
+
+def _typed(exercise: Exercise, parameter: Parameter, text: str) -> Scalar:
+    value = _read(parameter, text)
+    objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.objection(value)
+    if objection is None and isinstance(value, str) and "\0" in value:
+        objection = "a value cannot hold the character NUL"
+    if objection is None and value is not None:
+        return value
+    raise UsageError(
+        f"--set {parameter.name}={_short(text).strip(chr(39))}: {objection}",
+        hint=f"{parameter.name} is {_allowed(parameter)}: {parameter.help} "
+        f"(gpucourse run {exercise.id} --set {parameter.name}={parameter.default})",
+    )
+
+
+def _read(parameter: Parameter, text: str) -> Scalar | None:
+    """The text as the parameter's type; None where it is not of that type. Only plain decimal ASCII digits are numbers."""
+    if parameter.type == "str":
+        return text
+    plain = text.strip()
+    if parameter.type == "bool":
+        return _BOOL.get(plain.lower())
+    if len(plain) > _LONGEST_NUMBER:
+        return None
+    if _INT.fullmatch(plain):
+        return int(plain) if parameter.type == "int" else float(plain)
+    if not _FLOAT.fullmatch(plain):
+        return None
+    number = float(plain)
+    if not math.isfinite(number):
+        return None
+    if parameter.type == "float":
+        return number
+    return int(number) if number.is_integer() and abs(number) < 2**53 else None
+
+
+def _allowed(parameter: Parameter) -> str:
+    if parameter.choices:
+        return "one of " + ", ".join(map(str, parameter.choices))
+    low = "" if parameter.min is None else f" from {parameter.min:,.15g}"
+    high = "" if parameter.max is None else f" to {parameter.max:,.15g}"
+    unit = f" {parameter.unit}" if parameter.unit and (low or high) else ""
+    return f"{ARTICLE[parameter.type]}{low}{high}{unit}"
+
+
+def _short(text: str) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 60 else shown[:56] + "...'"

@@ -1,0 +1,86 @@
+"""What a manifest must keep that no single value shows: numbers that belong together, names used once, files that are there.
+
+The rules read the plain data, so that they speak even where a value elsewhere is of the wrong type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpucourse.course.document import Complaint
+
+FOLDER = re.compile(r"(?P<number>\d+|B)-[a-z0-9-]+")
+SHARED = "shared"
+
+
+def number_of(folder: str) -> str | None:
+    """The module's number in its folder's name: `3` for `03-parallel-computing`. None for any other name."""
+    found = FOLDER.fullmatch(folder)
+    if not found:
+        return None
+    return found["number"] if found["number"] == "B" else str(int(found["number"]))
+
+
+def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterator[Complaint]:
+    """Every rule that the manifest in `folder` breaks; its scripts lie in the folder of the same name in `exercises`."""
+    number = data.get("id")
+    if isinstance(number, str) and number != number_of(folder.name):
+        yield Complaint(("id",), f"'{number}' is not the number of the folder {folder.name}")
+    lesson = data.get("lesson", "lesson.md")
+    if isinstance(lesson, str) and _harmless(lesson) and not (folder / lesson).is_file():
+        yield Complaint(("lesson",), f"there is no file {lesson} beside the manifest")
+    needs = data.get("needs")
+    if isinstance(needs, list) and isinstance(number, str) and number in needs:
+        yield Complaint(("needs",), "a module cannot need itself")
+    yield from _twice(data.get("exercises"), "id", ("exercises",))
+    for index, exercise in enumerate(_mappings(data.get("exercises"))):
+        yield from _of_exercise(exercise, ("exercises", index), number, folder.name, exercises)
+
+
+def _of_exercise(
+    exercise: dict[str, Any], here: tuple[str | int, ...], number: object, folder: str, exercises: Path
+) -> Iterator[Complaint]:
+    name = exercise.get("id")
+    if isinstance(name, str) and isinstance(number, str) and not name.startswith(f"{number}."):
+        yield Complaint((*here, "id"), f"'{name}' does not belong to module {number}")
+    for key, field in (("parameters", "name"), ("checks", "id"), ("questions", "id"), ("plots", "file")):
+        yield from _twice(exercise.get(key), field, (*here, key))
+    if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
+        yield Complaint((*here, "script"), f"there is no file exercises/{folder}/{script}")
+    files = exercise.get("files")
+    for index, file in enumerate(files if isinstance(files, list) else ()):
+        if isinstance(file, str) and _harmless(file) and place_of(exercises, folder, file) is None:
+            reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
+            yield Complaint((*here, "files", index), reason)
+        if file == script:
+            yield Complaint((*here, "files", index), f"{file} is the script, which travels anyway")
+
+
+def place_of(exercises: Path, folder: str, file: str) -> str | None:
+    """Where a file that travels lies, relative to `exercises`: beside the scripts, or among the shared ones."""
+    places = (f"{folder}/{file}", f"{SHARED}/{file}")
+    return next((place for place in places if (exercises / place).is_file()), None)
+
+
+def _twice(items: object, key: str, here: tuple[str | int, ...]) -> Iterator[Complaint]:
+    first: dict[str, int] = {}
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        name = item.get(key) if isinstance(item, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in first:
+            yield Complaint((*here, index, key), f"'{name}' is taken by {'.'.join(map(str, here))}.{first[name]}")
+        first.setdefault(name, index)
+
+
+def _mappings(items: object) -> Iterator[dict[str, Any]]:
+    for item in items if isinstance(items, list) else ():
+        yield item if isinstance(item, dict) else {}
+
+
+def _harmless(path: str) -> bool:
+    """Whether the path stays inside its folder; where it does not, the model itself complains."""
+    return bool(path) and not path.startswith("/") and not {"", ".", ".."} & set(path.split("/"))

@@ -1,0 +1,139 @@
+"""The checks of an exercise on the evidence of one run.
+
+A check ends in one of four words. `passed`: the value was read and the comparison holds. `failed`: it does not hold, or the
+value is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that
+is never taken for a pass. `not_measured`: it needs a GPU and there was none, so that nothing can be said.
+
+The exercise's own word: failed if any check failed, else error if any could not be made, else passed if any passed, else
+not_measured (no check, or none that could be measured).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gpucourse.grading.values import Unreadable, is_number, read
+from gpucourse.model.manifest import Check, Exercise, Scalar, is_evidence
+from gpucourse.model.node import Mode
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
+
+_WORDS = {"equals": "", "at_least": "at least ", "at_most": "at most ", "below": "below ", "above": "above "}
+_WORST_FIRST: tuple[Verdict, ...] = ("failed", "error", "passed")
+
+
+def evaluate(
+    exercise: Exercise,
+    metrics: Mapping[str, object],
+    plan: Mapping[str, object],
+    run: Mapping[str, object],
+    *,
+    mode: Mode,
+    run_id: str = "",
+) -> ExerciseVerdict:
+    """Every check of the exercise, and the word that sums them up.
+
+    `metrics` is what the script wrote; `plan` holds at least `world_size` and `nodes` (how many), `run` what the record
+    knows. `mode` is what this program knows about the nodes, whatever the script says.
+    """
+    evidence = {"metrics": metrics, "plan": plan, "run": run}
+    on_gpu = mode != "local" and metrics.get("cuda", "unsaid") is not None
+    results = tuple(_judged(check, evidence, on_gpu=on_gpu) for check in exercise.checks)
+    return ExerciseVerdict(exercise=exercise.id, run=run_id, mode=mode, verdict=overall(results), checks=results)
+
+
+def overall(results: Sequence[CheckResult]) -> Verdict:
+    """The one word for many checks; the rule stands at the top of this file."""
+    words = {result.verdict for result in results}
+    return next((word for word in _WORST_FIRST if word in words), "not_measured")
+
+
+def _judged(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> CheckResult:
+    name, operand = check.comparison
+    if check.evidence == "gpu" and not on_gpu:
+        expected = f"{_WORDS[name]}{_operand_text(operand, check.unit)}"
+        return _result(check, "not_measured", "not measured: needs a GPU", expected, hint="run it on a target with GPUs")
+    try:
+        wanted = read(operand, evidence) if isinstance(operand, str) and is_evidence(operand) else operand
+        expected = _expected(check, name, wanted, operand)
+    except Unreadable as error:
+        return _result(check, "error", "not compared", f"unknown: {error}", hint=_ERROR_HINT)
+    try:
+        observed = read(check.value, evidence)
+        holds = _holds(name, observed, wanted, check.tolerance)
+    except Unreadable as error:
+        return _result(check, "error", str(error), expected, hint=_ERROR_HINT)
+    verdict: Verdict = "passed" if holds else "failed"
+    return _result(check, verdict, shown(observed, check.unit), expected, hint="" if holds else check.hint)
+
+
+_ERROR_HINT = "the script did not write what the check reads: look at metrics.json of the run, and at the end of its logs"
+
+
+def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hint: str) -> CheckResult:
+    return CheckResult(
+        id=check.id,
+        title=check.title,
+        verdict=verdict,
+        evidence=check.evidence,
+        observed=observed,
+        expected=expected,
+        hint=hint,
+    )
+
+
+def _holds(name: str, observed: object, wanted: object, tolerance: float) -> bool:
+    """Whether the comparison holds. Raises Unreadable where the two cannot be compared."""
+    if is_number(observed) and is_number(wanted):
+        left, right = observed, wanted
+        if not (math.isfinite(left) and math.isfinite(right)):  # type: ignore[arg-type]
+            return False
+        return _compared(name, left, right, tolerance)  # type: ignore[arg-type]
+    if name == "equals" and type(observed) is type(wanted) and isinstance(observed, (str, bool)):
+        return observed == wanted
+    raise Unreadable(f"{_described(observed)} cannot be compared with {_described(wanted)}")
+
+
+def _compared(name: str, left: float, right: float, tolerance: float) -> bool:
+    if name == "equals":
+        return abs(left - right) <= tolerance
+    if name == "at_least":
+        return left >= right
+    if name == "at_most":
+        return left <= right
+    return left < right if name == "below" else left > right
+
+
+def shown(value: object, unit: str) -> str:
+    """A value for a person, with its unit: `2 ranks`, `3.1e-07`, `47.4 %`."""
+    if is_number(value):
+        return _with_unit(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", unit)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _expected(check: Check, name: str, wanted: object, operand: Scalar) -> str:
+    if not isinstance(wanted, (int, float, str)):
+        raise Unreadable(f"{operand} is {_described(wanted)}")
+    source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
+    margin = f" ± {check.tolerance:g}" if check.tolerance else ""
+    return (
+        f"{_WORDS[name]}{shown(wanted, '' if margin else check.unit)}{_with_unit(margin, check.unit) if margin else ''}{source}"
+    )
+
+
+def _operand_text(operand: Scalar, unit: str) -> str:
+    return operand if isinstance(operand, str) else shown(operand, unit)
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} {unit}" if unit else text
+
+
+def _described(value: object) -> str:
+    if value is None:
+        return "null (not measured)"
+    if isinstance(value, list):
+        return f"a list of {len(value)} values (take min, max, median, sum, last or count of it)"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return f"the text {value[:40]!r}" if isinstance(value, str) else str(value).lower()

@@ -1,0 +1,110 @@
+"""Reading one value from the evidence of a run, by the closed grammar of the manifest: nothing is ever evaluated.
+
+metrics.speedup              a value
+metrics.rows.error           through a list: the value of every element
+metrics.rows.0.error         a number picks one element
+max(metrics.rows.error)      min, max, median, sum and last make one value of many, count says how many there are
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gpucourse.model.manifest import EXPRESSION
+
+NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
+
+
+class Unreadable(Exception):
+    """The evidence does not hold what the expression asks for; the text says what is missing where."""
+
+
+def read(expression: str, evidence: Mapping[str, object]) -> object:
+    """The value of an expression: a number, text, true, false, None, or a list where many are asked for.
+
+    Numbers that JSON cannot hold come back as floats: scripts write them as the words nan and inf. Raises Unreadable.
+    """
+    found = EXPRESSION.match(expression)
+    if not found:
+        raise Unreadable(f"'{expression}' is not a path")
+    reduce, path = found["reduce"], found["path"]
+    value = _walk(evidence, path.split("."), path)
+    if reduce is None:
+        return value
+    if not isinstance(value, list):
+        raise Unreadable(f"{path} is one value, not a list, so there is no {reduce} of it")
+    if reduce == "count":
+        return len(value)
+    if not value:
+        raise Unreadable(f"{path} is an empty list, so there is no {reduce} of it")
+    return value[-1] if reduce == "last" else _reduced(reduce, value, path)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a number; true and false are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _walk(here: object, steps: Sequence[str], path: str) -> Any:
+    for index, step in enumerate(steps):
+        walked = ".".join(steps[:index])
+        if isinstance(here, list):
+            if not step.isdigit():
+                return _flat([_walk(item, steps[index:], path) for item in here])
+            if int(step) >= len(here):
+                raise Unreadable(f"{walked} has {len(here)} elements, none with number {step}")
+            here = here[int(step)]
+        elif isinstance(here, Mapping):
+            if step not in here:
+                raise Unreadable(f"{path} is missing" + (f": {walked} has no {step}" if walked else ""))
+            here = here[step]
+        else:
+            raise Unreadable(f"{path} is missing: {walked} is {_kind(here)}")
+    return _number(here)
+
+
+def _flat(values: list[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for value in values:
+        flat += value if isinstance(value, list) else [value]
+    return flat
+
+
+def _number(value: object) -> object:
+    if isinstance(value, str):
+        return NOT_FINITE.get(value.strip().lower(), value)
+    return [_number(item) for item in value] if isinstance(value, list) else value
+
+
+_REDUCTIONS: dict[str, Callable[[Sequence[float]], float]] = {
+    "min": min,
+    "max": max,
+    "median": statistics.median,
+    "sum": math.fsum,
+}
+
+
+def _reduced(reduce: str, values: list[Any], path: str) -> float:
+    for value in values:
+        if not is_number(value):
+            raise Unreadable(f"{path} holds {_kind(value)}, so there is no {reduce} of it")
+    if any(math.isnan(value) for value in values):
+        return math.nan  # min and max would hide it
+    if reduce == "sum" and all(isinstance(value, int) for value in values):
+        return sum(values)
+    return _REDUCTIONS[reduce](values)
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null (not measured)"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, list) else str(value)
