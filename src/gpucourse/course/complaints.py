@@ -83,6 +83,8 @@ def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]
         choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
         return f"{value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
     if kind == "string_pattern_mismatch":
+        if context["pattern"] == r"\S":
+            return "is empty"
         return f"{value!r} does not have the form {context['pattern']}"
     if kind in {"string_too_short", "too_short"}:
         return "is empty"

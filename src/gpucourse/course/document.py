@@ -94,13 +94,13 @@ def _read(text: str, document: Document) -> None:
     document.data = _value(first, events, (), document)
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
-            raise _Refused("holds more than one document (a line ---)", event.start_mark.line + 1)
+            raise _Refused("holds more than one document (a line ---)", _line(event))
 
 
 def _checked(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
     depth = 0
     for event in events:
-        line = event.start_mark.line + 1
+        line = _line(event)
         if isinstance(event, yaml.AliasEvent):
             raise _Refused(f"has an alias (*{event.anchor}): write the value out", line)
         if isinstance(event, yaml.NodeEvent) and event.anchor:
@@ -115,7 +115,7 @@ def _checked(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
 
 
 def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document: Document) -> Any:
-    document.lines.setdefault(path, event.start_mark.line + 1)
+    document.lines.setdefault(path, _line(event))
     if isinstance(event, yaml.ScalarEvent):
         return _scalar(event)
     if isinstance(event, yaml.SequenceStartEvent):
@@ -126,8 +126,8 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
     found: dict[str, Any] = {}
     while not isinstance(key := next(events), yaml.MappingEndEvent):
         if not isinstance(key, yaml.ScalarEvent):
-            raise _Refused("has a key that is not a word", key.start_mark.line + 1)
-        name, line = key.value, key.start_mark.line + 1
+            raise _Refused("has a key that is not a word", _line(key))
+        name, line = key.value, _line(key)
         here = (*path, name)
         if name in found:
             document.complaints.append(Complaint(here, f"stands twice, here and in line {document.lines[here]}", line))
@@ -136,6 +136,10 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
         document.lines[here] = line
         found[name] = _value(next(events), events, here, document)
     return found
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
 
 
 def _scalar(event: yaml.ScalarEvent) -> Any:

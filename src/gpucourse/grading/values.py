@@ -94,7 +94,7 @@ def _reduced(reduce: str, values: list[Any], path: str) -> float:
     if any(math.isnan(value) for value in values):
         return math.nan  # min and max would hide it
     if reduce == "sum" and all(isinstance(value, int) for value in values):
-        return sum(values)
+        return int(sum(values))
     return _REDUCTIONS[reduce](values)
 
 

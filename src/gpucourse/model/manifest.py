@@ -9,7 +9,7 @@ import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from gpucourse.units import parse_bytes, parse_duration
 
@@ -17,7 +17,7 @@ FORMAT = 1
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="lower case, digits and underscores")]
 Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", description="lower case, digits and dashes")]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(pattern=r"\S", description="text that is not empty")]
 
 
 def _inside(path: str) -> str:
@@ -27,16 +27,35 @@ def _inside(path: str) -> str:
     return path
 
 
-RelativePath = Annotated[str, AfterValidator(_inside)]
+RelativePath = Annotated[
+    str,
+    AfterValidator(_inside),
+    WithJsonSchema({"type": "string", "minLength": 1, "pattern": r"^(?![/])(?!(.*/)?\.{1,2}(/|$))[^\\]+$"}),
+]
 Seconds = Annotated[
     float,
     BeforeValidator(lambda value: parse_duration(value) if isinstance(value, str) else value),
-    Field(gt=0, description="a duration such as 90s, 10m, 1h30m; a bare number is seconds"),
+    Field(gt=0, allow_inf_nan=False),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9][0-9.hms ]*$"}],
+            "description": "a duration such as 90s, 10m, 1h30m; a bare number is seconds",
+        }
+    ),
 ]
 Bytes = Annotated[
     int,
     BeforeValidator(lambda value: parse_bytes(value) if isinstance(value, str) else value),
-    Field(gt=0, description="a size such as 64 MiB or 1 GiB; a bare number is bytes"),
+    Field(gt=0),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": r"^[0-9][0-9.]*\s*[KMGT]?i?B?$"},
+            ],
+            "description": "a size such as 64 MiB or 1 GiB; a bare number is bytes",
+        }
+    ),
 ]
 Scalar = bool | int | float | str
 
@@ -124,7 +143,7 @@ def _processes(value: object) -> object:
 ProcsPerNode = Annotated[
     int | Literal["gpu"],
     BeforeValidator(_processes),
-    Field(json_schema_extra={"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"const": "gpu"}]}),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"const": "gpu"}]}),
 ]
 
 
@@ -168,7 +187,23 @@ def _expression(text: str) -> str:
     return text
 
 
-Expression = Annotated[str, AfterValidator(_expression)]
+def _rows(text: str) -> str:
+    if "(" in text or not is_evidence(text) or not text.startswith("metrics."):
+        raise ValueError(f"'{text}' is not a list of the metrics, such as metrics.rows")
+    return text
+
+
+_PATH = r"(metrics|plan|run)(\.[a-z0-9_]+)+"
+Expression = Annotated[
+    str,
+    AfterValidator(_expression),
+    WithJsonSchema({"type": "string", "pattern": rf"^({_PATH}|(min|max|median|last|count|sum)\({_PATH}\))$"}),
+]
+Rows = Annotated[
+    str,
+    AfterValidator(_rows),
+    WithJsonSchema({"type": "string", "pattern": r"^metrics(\.[a-z0-9_]+)+$", "description": "a list of the metrics"}),
+]
 
 
 class Check(_Strict):
@@ -227,7 +262,7 @@ class Table(_Strict):
     """Rows of the metrics, shown after a run."""
 
     title: Text
-    rows: Expression
+    rows: Rows
     columns: tuple[Column, ...] = Field(min_length=1)
 
 
@@ -255,7 +290,7 @@ class Plot(_Strict):
     file: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="name without an ending")]
     title: Text
     kind: Literal["line", "bar"]
-    rows: Expression
+    rows: Rows
     x: Name
     series: tuple[Series, ...] = Field(min_length=1)
     x_title: Text

@@ -1,0 +1,99 @@
+"""What an author is told beyond the manifests themselves: scripts and manifests must agree, and nothing may lie about unused."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpucourse.course.catalog import Catalog
+from gpucourse.course.rules import SHARED
+from gpucourse.course.schema import FILE, schema_text
+from gpucourse.model.manifest import Exercise, Module, Parameter
+
+SOLUTIONS = "solutions"
+FEWEST_HINTS = 3
+
+
+def lint(catalog: Catalog) -> list[str]:
+    """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
+    found = [line for error in catalog.broken for line in error.complaints]
+    found += _stale_schema(catalog.folders.modules)
+    used: set[str] = set()
+    for module in catalog.modules:
+        for exercise in module.exercises:
+            used |= set(catalog.sources(module, exercise).values())
+            found += _of_exercise(catalog, module, exercise)
+    if not catalog.broken:
+        found += _unused(catalog, used)
+    return found
+
+
+def _stale_schema(modules: Path) -> Iterator[str]:
+    path = modules / FILE
+    if not path.is_file() or path.read_text(encoding="utf-8") != schema_text():
+        yield f"{modules.name}/{FILE}: is not the schema of this gpucourse; type: python -m gpucourse.course.schema --write"
+
+
+def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+    if len(exercise.hints) < FEWEST_HINTS:
+        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
+        yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {FEWEST_HINTS}"
+    place = catalog.sources(module, exercise)[exercise.script]
+    shown = f"{catalog.folders.exercises.name}/{place}"
+    try:
+        tree = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"))
+    except (SyntaxError, UnicodeDecodeError) as error:
+        yield f"{shown}: is not Python: {error}"
+        return
+    if not ast.get_docstring(tree):
+        yield f"{shown}: has no docstring, which is the first thing that a learner reads"
+    flags = _flags(tree)
+    for parameter in exercise.parameters:
+        if parameter.flag not in flags:
+            yield f"{shown}: has no flag {parameter.flag}, a parameter of {exercise.id}"
+        else:
+            yield from _difference(shown, parameter, flags[parameter.flag])
+    named = {parameter.flag for parameter in exercise.parameters}
+    yield from (f"{shown}: the flag {flag} is no parameter of {exercise.id}" for flag in flags if flag not in named)
+
+
+def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:
+    kind = "bool" if "action" in options else options.get("type", "str")
+    if kind != parameter.type:
+        yield f"{shown}: {parameter.flag} is of type {kind}, in the manifest of type {parameter.type}"
+    default = options.get("default", False if kind == "bool" else None)
+    if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
+        yield f"{shown}: {parameter.flag} has the default {default!r}, in the manifest {parameter.default!r}"
+
+
+def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:
+    """What the script says to argparse: for each flag its keywords, literals as values and names as words."""
+    flags: dict[str, dict[str, Any]] = {}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "add_argument"):
+            continue
+        names = [name.value for name in node.args if isinstance(name, ast.Constant) and isinstance(name.value, str)]
+        long = next((name for name in names if name.startswith("--")), None)
+        if long:
+            flags[long] = {keyword.arg: _plain(keyword.value) for keyword in node.keywords if keyword.arg}
+    return flags
+
+
+def _plain(value: ast.expr) -> object:
+    try:
+        return ast.literal_eval(value)
+    except ValueError:
+        return ast.unparse(value)
+
+
+def _unused(catalog: Catalog, used: set[str]) -> Iterator[str]:
+    folders = {catalog.folder_name(module) for module in catalog.modules} | {SHARED}
+    for path in sorted(catalog.folders.exercises.rglob("*")):
+        place = path.relative_to(catalog.folders.exercises)
+        hidden = {SOLUTIONS, "__pycache__"} & set(place.parts) or path.name.startswith(".")
+        if path.is_dir() or hidden or place.as_posix() in used:
+            continue
+        reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"
+        yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"

@@ -1,0 +1,50 @@
+"""How numbers stand on an axis: plain, with few ticks; sizes in bytes as powers of two."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.units import format_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
+_MOST_TICKS = 9
+
+
+def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
+    """Plain numbers, without 10 to a power; whole ones where only those make sense."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    if log:
+        low, high = sorted(axis.get_view_interval())
+        narrow = high / low < 200
+        axis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0) if narrow else (1.0,), numticks=12))
+        axis.set_minor_formatter(NullFormatter())
+    else:
+        axis.set_major_locator(MaxNLocator(nbins=7, integer=whole))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
+
+
+def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
+    """Sizes in bytes: ticks at powers of two where the axis is logarithmic, written 4 B, 1 KiB, 1 MiB."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+    if log and sizes:
+        low, high = math.floor(math.log2(min(sizes))), math.ceil(math.log2(max(sizes)))
+        step = max(1, math.ceil((high - low) / _MOST_TICKS))
+        step = step + step % 2 if step > 1 else 1
+        axis.set_major_locator(FixedLocator([2.0**power for power in range(low, high + 1, step)]))
+        axis.set_minor_locator(NullLocator())
+    else:
+        axis.set_major_locator(MaxNLocator(nbins=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_bytes(value).replace(".0 ", " ")))
+
+
+def wrapped(words: Sequence[str]) -> list[str]:
+    """Long words under bars, broken into lines."""
+    width = max(10, 72 // max(1, len(words)))
+    return [textwrap.fill(word, width) for word in words]

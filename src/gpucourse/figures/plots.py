@@ -1,0 +1,193 @@
+"""A plot of the manifest as PNG and SVG. matplotlib is imported when something is drawn, and only by its object interface:
+no global figure, no window system, nothing to close."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.errors import MissingError, StorageError
+from gpucourse.figures.rows import Drawable, drawable
+from gpucourse.model.manifest import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
+ENDINGS = ("png", "svg")
+
+_STYLE = {
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
+    "font.size": 10,
+    "svg.fonttype": "none",  # text stays text: small files, and a reader can search them
+    "svg.hashsalt": "gpucourse",  # the same metrics give the same bytes
+    "text.color": INK,
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+}
+
+
+def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path) -> list[Path]:
+    """Draw `<file>.png` and `<file>.svg` into `folder`, each appearing at once, and give back where they are.
+
+    Values that are missing or not finite are left out, and the picture says how many. Raises MissingError where there is
+    nothing to draw or no matplotlib, StorageError where the folder cannot take the files.
+    """
+    data = drawable(plot, metrics)
+    written = []
+    with _matplotlib():
+        figure = _figure(plot, data, subtitle)
+        for ending in ENDINGS:
+            picture = io.BytesIO()
+            metadata = {"Date": None, "Creator": "gpucourse"} if ending == "svg" else {"Software": "gpucourse"}
+            figure.savefig(picture, format=ending, dpi=160, metadata=metadata)
+            written.append(_store(folder / f"{plot.file}.{ending}", picture.getvalue()))
+    return written
+
+
+@contextmanager
+def _matplotlib() -> Iterator[None]:
+    """matplotlib with our style, for the block; its caches where they can be written."""
+    if "MPLCONFIGDIR" not in os.environ and not _home_takes_a_cache():
+        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gpucourse-matplotlib-")
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingError(
+            f"matplotlib, which draws the pictures, cannot be imported ({error})", hint="pip install 'matplotlib>=3.8'"
+        ) from error
+    with mpl.rc_context(_STYLE):
+        yield
+
+
+def _home_takes_a_cache() -> bool:
+    place = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    while not place.exists():
+        place = place.parent
+    return os.access(place, os.W_OK | os.X_OK)
+
+
+def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.4, 4.6), facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.add_axes((0.105, 0.155, 0.865, 0.66))
+    figure.text(0.02, 0.955, plot.title, fontsize=13, fontweight="bold", va="top")
+    figure.text(0.02, 0.89, subtitle, fontsize=8.5, color=GREY, va="top")
+    if data.notes:
+        figure.text(0.98, 0.012, "; ".join(data.notes), fontsize=7.5, color=GREY, ha="right")
+    axes.set_xlabel(plot.x_title)
+    axes.set_ylabel(plot.y_title)
+    axes.grid(visible=True, axis="y", color=PALE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    if plot.kind == "bar":
+        _bars(axes, plot, data)
+    else:
+        _lines(axes, plot, data)
+    shown, _ = axes.get_legend_handles_labels()
+    if len(shown) > 1 or any(series.low for series in plot.series):
+        axes.legend(frameon=False, fontsize=9, loc="best")
+    return figure
+
+
+def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
+    from gpucourse.figures.axes import number_axis, size_axis
+
+    for index, (series, points) in enumerate(zip(plot.series, data.series, strict=True)):
+        colour = PALETTE[index % len(PALETTE)]
+        x, y = [point.x for point in points], [point.y for point in points]
+        axes.plot(
+            x, y, color=colour, marker=MARKERS[index % len(MARKERS)], markersize=5, linewidth=1.9, label=series.label, zorder=3
+        )
+        banded = [point for point in points if point.low is not None]
+        if banded:
+            low, high = [point.low for point in banded], [point.high for point in banded]
+            axes.fill_between([point.x for point in banded], low, high, color=colour, alpha=0.18, linewidth=0)
+    if data.ideal:
+        x, y = [point.x for point in data.ideal], [point.y for point in data.ideal]
+        axes.plot(x, y, color=GREY, linestyle=(0, (5, 4)), linewidth=1.3, label="ideal", zorder=2)
+    if plot.log_x:
+        axes.set_xscale("log")
+    if plot.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=min(0.0, *data.all_y()))
+    if data.words:
+        axes.set_xticks(range(len(data.words)), data.words)
+    elif plot.x.endswith("bytes"):
+        size_axis(axes.xaxis, [point.x for points in data.series for point in points], log=plot.log_x)
+    else:
+        number_axis(axes.xaxis, whole=data.whole_x, log=plot.log_x)
+    number_axis(axes.yaxis, whole=False, log=plot.log_y)
+
+
+def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
+    from gpucourse.figures.axes import number_axis, wrapped
+
+    count = len(plot.series)
+    width = min(0.8 / count, 0.45)
+    for index, (series, points) in enumerate(zip(plot.series, data.series, strict=True)):
+        places = [point.x + (index - (count - 1) / 2) * width for point in points]
+        bars = axes.bar(
+            places,
+            [point.y for point in points],
+            width * 0.92,
+            color=PALETTE[index % len(PALETTE)],
+            label=series.label,
+            zorder=2,
+        )
+        axes.bar_label(bars, labels=[f"{point.y:,.3g}" for point in points], padding=3, fontsize=9)
+    for index, point in enumerate(data.ideal):
+        reach = max(count * width, 0.45) / 2 + 0.06
+        axes.plot(
+            [point.x - reach, point.x + reach],
+            [point.y, point.y],
+            color=INK,
+            linestyle=(0, (4, 3)),
+            linewidth=1.4,
+            label="ideal" if index == 0 else None,
+            zorder=3,
+        )
+    if plot.log_y:
+        axes.set_yscale("log")
+    axes.margins(x=0.08, y=0.14)
+    axes.set_xticks(range(len(data.words)), wrapped(data.words))
+    axes.tick_params(axis="x", length=0)
+    number_axis(axes.yaxis, whole=False, log=plot.log_y)
+
+
+def _store(path: Path, data: bytes) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                os.fchmod(file.fileno(), 0o644)
+            return Path(aside).replace(path)
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise StorageError(
+            f"the picture {path} cannot be written: {error.strerror}", hint=f"look at the disk: df -h '{path.parent}'"
+        ) from error

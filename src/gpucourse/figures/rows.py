@@ -1,0 +1,105 @@
+"""From rows of the metrics to points that can be drawn; what cannot is counted and said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpucourse.errors import MissingError
+from gpucourse.model.manifest import Plot, Series
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One value to draw, with the spread around it where it is known."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawable:
+    """What a plot shows: points by series, the ideal ones, the words under the x axis (where x is not a number)."""
+
+    series: list[list[Point]]
+    ideal: list[Point]
+    words: list[str]
+    whole_x: bool
+    notes: list[str] = field(default_factory=list)
+
+    def all_y(self) -> list[float]:
+        """Every value on the y axis, with the ideal ones and the spread."""
+        points = [point for points in [*self.series, self.ideal] for point in points]
+        return [value for point in points for value in (point.y, point.low) if value is not None]
+
+
+def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
+    """The points of a plot. Raises MissingError where the metrics hold nothing to draw."""
+    rows = _rows(plot, metrics)
+    words = [str(row.get(plot.x)) for row in rows] if plot.kind == "bar" or _has_words(plot, rows) else []
+    places: list[float | None] = (
+        [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
+    )
+    series = [_points(each, rows, places, log_y=plot.log_y) for each in plot.series]
+    left_out = sum(len(rows) - len(points) for points in series)
+    if not any(series):
+        raise MissingError(
+            f"nothing to draw in {plot.file}: no row of {plot.rows} has a number for {', '.join(each.key for each in plot.series)}",
+            hint="look at metrics.json of the run: the script writes null for what it did not measure",
+        )
+    notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
+    whole = not words and all(place is not None and place.is_integer() for place in places)
+    return Drawable(series=series, ideal=_ideal(plot, rows, places, series), words=words, whole_x=whole, notes=notes)
+
+
+def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    here: Any = {"metrics": metrics}
+    for step in plot.rows.split("."):
+        here = here.get(step) if isinstance(here, Mapping) else None
+    if not isinstance(here, list) or not here:
+        raise MissingError(
+            f"nothing to draw in {plot.file}: the run has no {plot.rows}", hint="look at metrics.json of the run"
+        )
+    return [row if isinstance(row, Mapping) else {} for row in here]
+
+
+def _has_words(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(isinstance(row.get(plot.x), str) and _number(row.get(plot.x), False) is None for row in rows)
+
+
+def _points(series: Series, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], *, log_y: bool) -> list[Point]:
+    points = []
+    for row, x in zip(rows, places, strict=True):
+        y = _number(row.get(series.key), log_y)
+        if x is None or y is None:
+            continue
+        low = _number(row.get(series.low), log_y) if series.low else None
+        high = _number(row.get(series.high), log_y) if series.high else None
+        whole = low is not None and high is not None
+        points.append(Point(x=x, y=y, low=low if whole else None, high=high if whole else None))
+    return points
+
+
+def _ideal(
+    plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], series: Sequence[Sequence[Point]]
+) -> list[Point]:
+    if plot.ideal_key:
+        ideal = Series(key=plot.ideal_key, label="ideal")
+        return _points(ideal, rows, places, log_y=plot.log_y)
+    first = next((points[0] for points in series if points), None)
+    if not plot.ideal or first is None or not first.x:
+        return []
+    known = sorted({point.x for points in series for point in points})
+    return [Point(x=x, y=first.y * x / first.x) for x in known]
+
+
+def _number(value: object, log: bool) -> float | None:
+    """The value as a finite number that its axis can show; None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    number = float(value)
+    return number if math.isfinite(number) and (number > 0 or not log) else None
