@@ -1,0 +1,182 @@
+"""The face of one command: what it shows, says and complains, and where. Built once; knows what the streams can do."""
+
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from gpucourse.errors import GpucourseError, ManifestError
+from gpucourse.ui.out import Out
+from gpucourse.ui.tables import View
+from gpucourse.ui.text import clean, wrap
+
+if TYPE_CHECKING:
+    from gpucourse.ui.live import Live
+
+SIMULATED = "simulated nodes (mode: local)"
+_RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]")
+
+
+class Face:
+    """Results go to standard output; notes, warnings, errors, progress and logs to standard error.
+
+    `json`: standard output holds one JSON document and nothing else. `quiet`: results, warnings and errors only.
+    `verbose`: errors with their traceback. A terminal gets colour unless NO_COLOR is set, and movement unless TERM=dumb.
+    """
+
+    def __init__(
+        self, *, json: bool, quiet: bool, verbose: bool, stdout: TextIO, stderr: TextIO, environ: Mapping[str, str]
+    ) -> None:
+        self.json, self.quiet, self.verbose = json, quiet, verbose
+        self.out, self.err = Out(stdout), Out(stderr)
+        self._dumb = environ.get("TERM", "") in {"dumb", "unknown"}
+        self._colourless = bool(environ.get("NO_COLOR"))
+        self._columns = environ.get("COLUMNS", "")
+        self._said: set[str] = set()
+        self._documented = False
+
+    def width(self, out: Out | None = None) -> int:
+        """Columns of the terminal behind standard output (or `out`), between 40 and what it says."""
+        columns = int(self._columns) if self._columns.isdecimal() and self._columns != "0" else (out or self.out).size()[0]
+        return max(40, columns)
+
+    def colour(self, out: Out) -> bool:
+        """Whether this stream gets colours."""
+        return out.terminal and not self._dumb and not self._colourless
+
+    def moving(self, out: Out) -> bool:
+        """Whether this stream gets lines that change in place."""
+        return out.terminal and not self._dumb
+
+    def show(self, view: View) -> None:
+        """A result, on standard output. With --json nothing: the document is the result."""
+        if self.json:
+            return
+        if view.mode:
+            self._say_mode(view.mode, self.out)
+        self._write(self.out, self._rendered(view, self.out))
+
+    def document(self, obj: object) -> None:
+        """The one JSON document of the command, on standard output, with `version` first."""
+        from gpucourse.workspace.files import to_json
+
+        fields = _plain(obj if isinstance(obj, Mapping) else _fields(obj))
+        text = to_json({"version": 1} | fields).decode()
+        safe = _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+        if self.out.encoding.lower().replace("-", "") != "utf8":
+            safe = json.dumps(json.loads(safe), indent=2) + "\n"
+        self._documented = True
+        self._write(self.out, safe)
+
+    def mode(self, mode: str) -> None:
+        """Say once, before anything else, that the nodes are simulated where they are."""
+        if not self.quiet:
+            self._say_mode(mode, self.err)
+
+    def note(self, text: str) -> None:
+        """A sentence for the person, unless they want quiet."""
+        if not self.quiet:
+            self._sentence(text, "2" if self.colour(self.err) else "")
+
+    def warn(self, text: str) -> None:
+        """A sentence that must not be missed."""
+        self._sentence(text, "33", f"{self.err.glyphs.error} ")
+
+    def error(self, error: GpucourseError) -> None:
+        """What happened and where, what to type next, and the log; with --json as the document. Never raises."""
+        if self.json and not self._documented and not self.out.closed:
+            self._error_document(error)
+            return
+        if self.verbose:
+            self.err.write(clean("".join(traceback.format_exception(error))))
+        width = self.width(self.err) if self.err.terminal else None
+        if isinstance(error, ManifestError):  # `file: key: reason`: editors jump to these lines
+            lines = [line for complaint in error.complaints for line in clean(complaint).split("\n")]
+        else:
+            lines = wrap(clean(error.what), width)
+        text = "".join(f"{self._painted(line, '31', self.err)}\n" for line in lines)
+        if error.hint:
+            hint = "\n".join(wrap(clean(error.hint), None, first=f"{self.err.glyphs.arrow} "))
+            text += f"{self._painted(hint, '36', self.err)}\n"
+        if error.log is not None:
+            text += f"{self._painted(f'  log: {clean(str(error.log))}', '2', self.err)}\n"
+        self._write(self.err, text)
+
+    def watch(self) -> Live:
+        """The watcher of a command that takes time, as a context manager: progress and logs on standard error."""
+        from gpucourse.ui.live import Live
+
+        return Live(self.err, colour=self.colour(self.err), moving=self.moving(self.err), quiet=self.quiet)
+
+    def _rendered(self, view: View, out: Out) -> str:
+        if not self.moving(out):
+            from gpucourse.ui.plain import render
+
+            return render(view, width=self.width(out) if out.terminal else None, glyphs=out.glyphs)
+        from gpucourse.ui.richly import render as render_richly
+
+        return render_richly(view, width=self.width(out), colour=self.colour(out), glyphs=out.glyphs)
+
+    def _error_document(self, error: GpucourseError) -> None:
+        told = {
+            "code": error.code,
+            "what": clean(error.what),
+            "hint": clean(error.hint),
+            "log": clean(str(error.log)) if error.log is not None else None,
+            "exit_code": int(error.exit_code),
+        }
+        if self.verbose:
+            told["traceback"] = clean("".join(traceback.format_exception(error)))
+        try:
+            self.document({"error": told})
+        except GpucourseError:  # standard output is a full disk: the person hears it on the other stream
+            self.error(error)
+
+    def _say_mode(self, mode: str, out: Out) -> None:
+        place = "terminal" if out.terminal else str(id(out))
+        if mode == "local" and place not in self._said:
+            self._said.add(place)
+            self._write(out, self._painted(SIMULATED, "33", out) + "\n\n")
+
+    def _sentence(self, text: str, code: str, lead: str = "") -> None:
+        width = self.width(self.err) if self.err.terminal else None
+        lines = wrap(clean(text), width, first=lead)
+        self._write(self.err, self._painted("\n".join(lines), code, self.err) + "\n")
+
+    def _painted(self, text: str, code: str, out: Out) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if code and self.colour(out) else text
+
+    def _write(self, out: Out, text: str) -> None:
+        from gpucourse.workspace.files import storage_error
+
+        try:
+            out.write(text)
+        except OSError as error:
+            if out is self.err:
+                return
+            from pathlib import Path
+
+            raise storage_error(error, Path("/dev/stdout")) or error from error
+
+
+def _fields(obj: object) -> dict[str, Any]:
+    """The fields of a dataclass, or of a model of a manifest, as a dict."""
+    if hasattr(obj, "model_dump"):
+        return dict(obj.model_dump(mode="json"))
+    return dict(vars(obj))
+
+
+def _plain(value: Any) -> Any:
+    """The value with manifest models as dicts and every text such that UTF-8 can hold it."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_plain(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "model_dump") or hasattr(value, "__dataclass_fields__"):
+        return _plain(_fields(value))
+    return value

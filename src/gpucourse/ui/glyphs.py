@@ -1,0 +1,53 @@
+"""The few signs of the face, in Unicode where the terminal's encoding has them and in ASCII where it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """Every sign that is not a letter. Each field is one column wide, except `arrow` and `ellipsis` in ASCII."""
+
+    good: str = "✓"
+    bad: str = "✗"
+    error: str = "!"
+    absent: str = "–"
+    arrow: str = "→"
+    ellipsis: str = "…"
+    dot: str = "·"
+    bullet: str = "•"
+    rule: str = "─"
+    bar_done: str = "━"
+    bar_left: str = "─"
+    spinner: str = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+    def mark(self, verdict: str) -> str:
+        """The sign of a verdict: passed, failed, error, anything else is `not measured`."""
+        return {"passed": self.good, "failed": self.bad, "error": self.error}.get(verdict, self.absent)
+
+
+UNICODE = Glyphs()
+ASCII = Glyphs(
+    good="+",
+    bad="x",
+    error="!",
+    absent="-",
+    arrow="->",
+    ellipsis="...",
+    dot="-",
+    bullet="*",
+    rule="-",
+    bar_done="#",
+    bar_left=".",
+    spinner="|/-\\",
+)
+
+
+def glyphs_for(encoding: str | None) -> Glyphs:
+    """The signs that this encoding can write."""
+    try:
+        "".join(vars(UNICODE).values()).encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE

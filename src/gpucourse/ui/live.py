@@ -1,0 +1,186 @@
+"""The watcher of a command that takes time: stages, resources, nodes and logs, while they happen.
+
+On a terminal finished lines scroll away above a small region that moves; in a pipe every finished thing is one plain line.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import Interrupted
+from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
+from gpucourse.model.record import RankExit
+from gpucourse.ui.line import Line, Span, ansi, line, plain
+from gpucourse.ui.loglines import Source, visible
+from gpucourse.ui.logpipe import LogPipe
+from gpucourse.ui.logscreen import LogScreen
+from gpucourse.ui.out import Out
+from gpucourse.ui.progress import Progress
+from gpucourse.ui.region import Region
+from gpucourse.ui.text import clean_line
+from gpucourse.units import format_seconds
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+TICK_S = 1 / 15  # logs
+REDRAW_S = 1 / 8  # the region, where nothing scrolls above it
+KEPT = 200  # finished lines kept for the recorded screen
+
+
+class Live:
+    """A `Watcher`, called from any thread; a context manager. Never raises because of the terminal or the pipe."""
+
+    def __init__(
+        self, out: Out, *, colour: bool, moving: bool, quiet: bool = False, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._out, self._colour, self._quiet, self._clock = out, colour, quiet, clock
+        self._moving = moving and not quiet
+        self._progress = Progress(out.glyphs, at_once=not self._moving)
+        self._screen = LogScreen(out.glyphs)
+        self._pipe = LogPipe(out)
+        self._region = Region(out, colour=colour)
+        self._lock = threading.RLock()
+        self._above: list[Line] = []
+        self._kept: deque[tuple[float, Line]] = deque(maxlen=KEPT)
+        self._heard = self._drawn = clock()
+        self._stop = threading.Event()
+        self._printer: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._moving:
+            self._printer = threading.Thread(target=self._tick_on, name="screen", daemon=True)
+            self._printer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        try:
+            if self._printer is not None:
+                self._printer.join()
+        finally:  # whatever happens, the terminal gets its cursor back
+            self._printer = None
+            with self._lock:
+                failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
+                self._settle()
+                self._finish(self._progress.interrupted(self._clock(), failed=failed))
+            self._last_frame()
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        if isinstance(event, LogBytes):
+            self._log(event)
+            return
+        with self._lock:
+            self._heard = self._clock()
+            if isinstance(event, Stage):
+                if event.seconds is not None:
+                    self._settle()
+                self._finish(self._progress.stage(event, self._heard))
+            elif isinstance(event, ResourceEvent):
+                self._finish(self._progress.resource(event, self._heard))
+            elif isinstance(event, NodeEvent):
+                self._finish(self._progress.node(event))
+            else:
+                self._finish([self._note(event)], loud=event.level == "warning")
+
+    def show_tail(self, failure: RankExit) -> None:
+        """The last lines of the rank that failed first, after everything else; works after the block as well."""
+        source = next((s for s in self._sources() if s.node == failure.node and s.rank == failure.rank), None)
+        if source is None or not source.last:
+            return
+        title = f"last {len(source.last)} lines of rank {failure.rank} on {clean_line(failure.node)}, the first to fail"
+        rows = [line(Span(f"{title} (exit code {failure.code}):", "bad"))]
+        rows += [self._logged(source, raw) for _, raw in source.last]
+        rows.append(line(Span(f"all of it in {source.file}", "dim")))
+        with self._lock:
+            self._finish(rows, loud=True)
+        if self._printer is None:
+            self._last_frame()
+
+    def transcript(self, logs: int = 24) -> list[Line]:
+        """What was seen, in order: finished lines, and the last lines of the logs."""
+        said = sorted(((when, self._logged(source, raw)) for source in self._sources() for when, raw in source.last), key=_when)
+        with self._lock:
+            kept = list(self._kept)
+        return [row for _, row in sorted([*kept, *said[-logs:]], key=_when)]
+
+    def _log(self, event: LogBytes) -> None:
+        if self._moving or self._quiet:
+            self._screen.feed(event)
+        else:
+            self._write(partial(self._pipe.feed, event))
+
+    def _settle(self) -> None:
+        """Let the logs catch up before something is said that comes after them."""
+        self._write(self._pipe.close)
+        self._finish(self._screen.close() if self._moving else [], keep=False)
+
+    def _finish(self, rows: Sequence[Line], *, loud: bool = False, keep: bool = True) -> None:
+        """These lines are final. `loud` ones are shown to those who want quiet, too."""
+        if keep:
+            now = time.monotonic()
+            self._kept.extend((now, row) for row in rows)
+        if self._moving:
+            self._above.extend(rows)
+        elif rows and (loud or not self._quiet):
+            text = "".join(f"{ansi(row) if self._colour else plain(row)}\n" for row in rows)
+            self._write(partial(self._out.write, text))
+
+    def _tick_on(self) -> None:
+        while not self._stop.wait(TICK_S):
+            with self._lock:
+                self._finish(self._screen.take(), keep=False)
+                now = self._clock()
+                if not self._above and now - self._drawn < REDRAW_S:
+                    continue
+                self._drawn = now
+                above, rows = self._scrolled(), self._rows(now)
+            self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal stops nobody else
+
+    def _rows(self, now: float) -> list[Line]:
+        height = max(1, min(self._out.size()[1] - 2, 30))
+        statuses = self._screen.statuses()[: max(0, height // 2)]
+        rows = self._progress.rows(now, height - len(statuses))
+        if not rows and not statuses and now - self._heard > 0.5:
+            spinner = self._out.glyphs.spinner[int(now * 8) % len(self._out.glyphs.spinner)]
+            rows = [line(Span(spinner, "accent"), Span(f" {format_seconds(now - self._heard)}", "dim"))]
+        return statuses + rows
+
+    def _last_frame(self) -> None:
+        if self._moving:
+            with self._lock:
+                above = self._scrolled()
+            self._write(partial(self._region.paint, above, []))
+
+    def _scrolled(self) -> list[str]:
+        above, self._above = self._above, []
+        return [ansi(row) if self._colour else plain(row) for row in above]
+
+    def _note(self, event: Note) -> Line:
+        if event.level == "warning":
+            return line(Span(f"{self._out.glyphs.error} {clean_line(event.text)}", "warn"))
+        return line(Span(f"{self._out.glyphs.dot} ", "dim"), clean_line(event.text))
+
+    def _logged(self, source: Source, raw: bytes) -> Line:
+        return line(Span(source.prefix, source.style), " ", visible(raw))
+
+    def _sources(self) -> list[Source]:
+        return self._screen.sources() + self._pipe.sources()
+
+    def _write(self, writing: Callable[[], None]) -> None:
+        """A full disk behind a redirected stream has silenced the stream; the work itself goes on."""
+        try:
+            writing()
+        except OSError:
+            self._moving = self._moving and not self._out.closed
+
+
+def _when(entry: tuple[float, Line]) -> float:
+    return entry[0]

@@ -1,0 +1,73 @@
+"""Lines of a rank's log: whose they are, the part that has no newline yet, the last ones, and how each is shown."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpucourse.ui.text import clean
+from gpucourse.workspace.paths import RunPaths
+
+LAST = 20  # lines kept of every rank, for the end of a run that failed
+LONGEST = 2000  # bytes of one line on the screen; the file has the whole
+_NUMBERED = re.compile(r"^node-?(\d+)$")
+# Bytes that a line can hold and be shown as it is: printable ASCII and the tab.
+_HARMLESS = bytes({9, 10} | set(range(32, 127)))
+
+
+@dataclass
+class Source:
+    """One rank of one node, or (`rank` None) the launcher of one node."""
+
+    node: str
+    rank: int | None
+    partial: bytes = b""
+    partial_since: float = 0.0
+    missed: int = 0
+    last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))
+
+    @property
+    def prefix(self) -> str:
+        """What stands before each of its lines: `[n0 r1]`."""
+        return f"[{short(self.node)} {'--' if self.rank is None else f'r{self.rank}'}]"
+
+    @property
+    def style(self) -> str:
+        """The style of the prefix."""
+        return "dim" if self.rank is None else f"rank{self.rank}"
+
+    @property
+    def file(self) -> str:
+        """Where the whole log is, seen from the run's folder."""
+        return str(RunPaths(Path()).rank_log(self.node, self.rank))
+
+    def remember(self, lines: list[bytes]) -> None:
+        """Keep the newest of these complete lines."""
+        now = time.monotonic()
+        self.last.extend((now, bytes(text[: LONGEST + 1])) for text in lines[-LAST:])
+
+
+def short(node: str) -> str:
+    """A node's name in a prefix: `node0` is `n0`."""
+    match = _NUMBERED.match(node)
+    return f"n{match.group(1)}" if match else clean(node)[:16]
+
+
+def visible(raw: bytes) -> str:
+    """One line of a log as it may be shown: what a carriage return overwrote is gone, controls are spelled out."""
+    if not raw.translate(None, _HARMLESS):
+        return raw.decode("ascii")
+    kept = raw.rstrip(b"\r").rsplit(b"\r", 1)[-1]
+    return clean(kept.decode("utf-8", "replace")).replace("\n", " ")
+
+
+def visible_block(raw: bytes) -> str:
+    """Many lines at once, as `visible` shows each; quick where there is nothing to mend."""
+    if not raw.translate(None, _HARMLESS):
+        return raw.decode("ascii")
+    if b"\r" in raw or b"\x1b" in raw:
+        return "\n".join(map(visible, raw.split(b"\n")))
+    return clean(raw.decode("utf-8", "replace"))

@@ -1,0 +1,62 @@
+"""Logs in a pipe or a file: every line of every rank, prefixed, in large writes; the reader's pace is the pace."""
+
+from __future__ import annotations
+
+import threading
+
+from gpucourse.model.event import LogBytes
+from gpucourse.ui.line import painted
+from gpucourse.ui.loglines import Source, visible_block
+from gpucourse.ui.out import Out
+
+LONGEST = 64 << 10  # a line without a newline is broken here, so that no rank can fill the memory
+
+
+class LogPipe:
+    """Prints what it is fed, from any thread, line by line, never parts of two lines mixed.
+
+    A line waits for its newline however long that takes: a pause of the writer must not tear it in two.
+    """
+
+    def __init__(self, out: Out, *, colour: bool = False) -> None:
+        self._out = out
+        self._colour = colour
+        self._lock = threading.Lock()
+        self._sources: dict[tuple[str, int | None], Source] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Whether the reader has gone."""
+        return self._out.closed
+
+    def feed(self, event: LogBytes) -> None:
+        """Print the complete lines that this piece ends."""
+        with self._lock:
+            source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
+            cut = event.data.rfind(b"\n")
+            if cut >= 0:
+                self._print(source, source.partial + event.data[:cut])
+                source.partial = event.data[cut + 1 :]
+            else:
+                source.partial += event.data
+            while len(source.partial) > LONGEST:
+                self._print(source, source.partial[:LONGEST])
+                source.partial = source.partial[LONGEST:]
+
+    def close(self) -> None:
+        """Print the lines that never got their newline."""
+        with self._lock:
+            for source in self._sources.values():
+                if source.partial:
+                    self._print(source, source.partial)
+                    source.partial = b""
+
+    def sources(self) -> list[Source]:
+        """Every rank and launcher that was heard of."""
+        with self._lock:
+            return list(self._sources.values())
+
+    def _print(self, source: Source, block: bytes) -> None:
+        source.remember(block.rsplit(b"\n", 20)[-20:])
+        prefix = (painted(source.prefix, source.style) if self._colour else source.prefix) + " "
+        self._out.write(prefix + visible_block(block).replace("\n", "\n" + prefix) + "\n")

@@ -1,0 +1,131 @@
+"""Logs on a terminal: whatever the ranks print, a bounded part of it goes by, and what was left out is counted.
+
+Readers feed pieces that are already on disk; one printer takes a few lines fifteen times a second. Memory is bounded by
+LINES; a reader never waits for the terminal.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import NamedTuple
+
+from gpucourse.model.event import LogBytes
+from gpucourse.ui.glyphs import Glyphs
+from gpucourse.ui.line import Line, Span, line
+from gpucourse.ui.loglines import LONGEST, Source, visible
+
+LINES = 2000  # lines that wait for the printer, of all ranks together
+A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
+WINDOW = 16 << 10  # of a larger piece only the end can reach the screen
+HELD_S = 0.2  # a line without its newline is shown in place after so long
+
+
+class _Waiting(NamedTuple):
+    """A line that waits, or (`text` None) the place where `missed` lines were left out."""
+
+    source: Source
+    text: bytes | None
+    missed: int = 0
+
+
+class LogScreen:
+    """Bounded: `feed` from any thread, `take` and `statuses` from the printer."""
+
+    def __init__(self, glyphs: Glyphs) -> None:
+        self._glyphs = glyphs
+        self._lock = threading.Lock()
+        self._sources: dict[tuple[str, int | None], Source] = {}
+        self._waiting: deque[_Waiting] = deque()
+
+    def feed(self, event: LogBytes) -> None:
+        """Take a piece of a rank's log. Its cost does not grow with the piece, but for counting its lines."""
+        data = event.data
+        with self._lock:
+            source = self._sources.setdefault((event.node, event.rank), Source(event.node, event.rank))
+            if len(data) > WINDOW:
+                data = self._end_of(source, data)
+            *complete, partial = (source.partial + data).split(b"\n")
+            if partial and (complete or not source.partial):
+                source.partial_since = time.monotonic()
+            source.partial = _newest(partial)
+            source.remember(complete)
+            self._waiting.extend(_Waiting(source, bytes(text[: LONGEST + 1])) for text in complete)
+            self._drop_to(LINES)
+
+    def take(self, limit: int = A_TICK) -> list[Line]:
+        """The next lines to show. Where far more wait, the newest: the rest is counted."""
+        with self._lock:
+            if len(self._waiting) > 4 * limit:
+                self._drop_to(limit)
+            taken = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
+            lines: list[Line] = []
+            for waiting in taken:
+                waiting.source.missed += waiting.missed
+                if waiting.text is not None:
+                    lines.extend(self._gap(waiting.source))
+                    lines.append(self._shown(waiting.source, waiting.text))
+            if not self._waiting:
+                lines.extend(row for source in self._sources.values() for row in self._gap(source))
+        return lines
+
+    def close(self) -> list[Line]:
+        """Everything that still waits, the lines without a newline too."""
+        with self._lock:
+            for source in self._sources.values():
+                if source.partial:
+                    source.remember([source.partial])
+                    self._waiting.append(_Waiting(source, source.partial))
+                    source.partial = b""
+            self._drop_to(A_TICK)
+        return self.take(A_TICK)
+
+    def statuses(self) -> list[Line]:
+        """Lines that are not complete: progress bars, and what a rank said before it went quiet."""
+        now = time.monotonic()
+        with self._lock:
+            held = [source for source in self._sources.values() if source.partial and now - source.partial_since >= HELD_S]
+            return [self._shown(source, source.partial) for source in held]
+
+    def sources(self) -> list[Source]:
+        """Every rank and launcher that was heard of."""
+        with self._lock:
+            return list(self._sources.values())
+
+    def _end_of(self, source: Source, data: bytes) -> bytes:
+        """The whole lines in the last WINDOW bytes; those before are counted as missed at this place."""
+        cut = data.find(b"\n", len(data) - WINDOW) + 1
+        if cut == 0:
+            cut = max(data.rfind(b"\n") + 1, len(data) - WINDOW)
+        missed = data.count(b"\n", 0, cut)
+        if missed:
+            source.partial = b""
+            self._waiting.append(_Waiting(source, None, missed))
+        return data[cut:]
+
+    def _drop_to(self, count: int) -> None:
+        while len(self._waiting) > count:
+            dropped = self._waiting.popleft()
+            dropped.source.missed += dropped.missed or 1
+
+    def _gap(self, source: Source) -> list[Line]:
+        missed, source.missed = source.missed, 0
+        if not missed:
+            return []
+        some = "1 line" if missed == 1 else f"{missed:,} lines"
+        return [_with_prefix(source, Span(f"{self._glyphs.ellipsis} {some} not shown, all in {source.file}", "dim"))]
+
+    def _shown(self, source: Source, raw: bytes) -> Line:
+        rest = Span(f" {self._glyphs.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Span("")
+        return _with_prefix(source, Span(visible(raw[:LONGEST])), rest)
+
+
+def _with_prefix(source: Source, *spans: Span) -> Line:
+    return line(Span(source.prefix, source.style), " ", *spans)
+
+
+def _newest(partial: bytes) -> bytes:
+    """What a line without a newline shows now; of an endless one the end."""
+    body = partial.rstrip(b"\r")
+    return partial[body.rfind(b"\r") + 1 :][-LONGEST:]

@@ -1,0 +1,91 @@
+"""One stream to the person: the only place that writes, and the only place that knows that a pipe can be closed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import threading
+from typing import TextIO
+
+from gpucourse.ui.glyphs import glyphs_for
+
+_GONE = {errno.EPIPE, errno.EIO, errno.ECONNRESET, errno.ENXIO}
+
+
+class Out:
+    """Writes text to a stream, whole and at once, from any thread. After the reader has gone it is silent.
+
+    A full disk behind a redirected stream raises OSError once; from then on the stream is silent as well.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.encoding = getattr(stream, "encoding", None) or "utf-8"
+        self.glyphs = glyphs_for(self.encoding)
+        self.closed = False
+        self._stream = stream
+        self._lock = threading.RLock()
+        self._fd = _descriptor(stream)
+        self.terminal = _is_terminal(stream)
+
+    def write(self, text: str) -> None:
+        """Write the text as it is. The caller has cleaned what came from outside."""
+        with self._lock:
+            if self.closed or not text:
+                return
+            try:
+                self._put(text)
+            except (OSError, ValueError) as error:
+                self.closed = True
+                if isinstance(error, ValueError) or error.errno == errno.EBADF:
+                    return  # closed by its owner; the number may belong to another file by now
+                self._lead_to_nowhere()
+                if error.errno not in _GONE:
+                    raise
+
+    def size(self) -> tuple[int, int]:
+        """Columns and lines of the terminal right now; (80, 24) where it does not say."""
+        try:
+            columns, lines = os.get_terminal_size(self._fd if self._fd is not None else -1)
+        except OSError:
+            return 80, 24
+        return columns or 80, lines or 24
+
+    def _put(self, text: str) -> None:
+        if self._fd is None:
+            self._stream.write(text.encode(self.encoding, "replace").decode(self.encoding))
+            self._stream.flush()
+            return
+        # The descriptor itself: a terminal that another program set to non-blocking would tear Python's own buffer.
+        self._stream.flush()
+        rest = memoryview(text.encode(self.encoding, "replace"))
+        while rest:
+            rest = rest[self._some(self._fd, rest) :]
+
+    def _some(self, fd: int, rest: memoryview) -> int:
+        try:
+            return os.write(fd, rest)
+        except BlockingIOError:
+            select.select([], [fd], [])
+            return 0
+
+    def _lead_to_nowhere(self) -> None:
+        """Nobody reads any more. The interpreter flushes the stream once again when it ends: that must not fail."""
+        if self._fd is not None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._fd)
+            os.close(nowhere)
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except (ValueError, AttributeError):
+        return False

@@ -1,0 +1,207 @@
+"""What is under way, as a tree: stages, and under each its resources and nodes. Makes lines; prints nothing."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+
+from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
+from gpucourse.ui.glyphs import Glyphs
+from gpucourse.ui.line import Line, Span, line
+from gpucourse.ui.text import clean_line, clip, pad
+from gpucourse.units import format_seconds
+
+EACH = 8  # up to so many children are listed one by one when their stage ends; more become one line
+COUNTED = {"create", "delete", "update", "replace"}
+_DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
+_DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
+_NAMES = 44  # columns of the names, so that times stand under each other
+
+
+@dataclass
+class Resource:
+    """A resource of Terraform inside its stage."""
+
+    address: str
+    action: str
+    began: float
+    seconds: float | None = None
+    ok: bool = True
+    detail: str = ""
+
+
+@dataclass
+class OpenStage:
+    """A stage that has begun, and what was told since."""
+
+    name: str
+    text: str
+    began: float
+    resources: dict[str, Resource] = field(default_factory=dict)
+    nodes: dict[str, list[NodeEvent]] = field(default_factory=dict)
+
+
+class Progress:
+    """Takes the events of one command; gives the lines that are finished, and those that still change.
+
+    `at_once`: a resource or a node's step is a line of its own when it ends, for readers who see no tree grow.
+    """
+
+    def __init__(self, glyphs: Glyphs, *, at_once: bool = False) -> None:
+        self._glyphs = glyphs
+        self._at_once = at_once
+        self._open: dict[str, OpenStage] = {}
+        self._planned: set[str] = set()
+        self._done: set[str] = set()
+
+    @property
+    def idle(self) -> bool:
+        """Whether no stage is under way."""
+        return not self._open
+
+    def stage(self, event: Stage, now: float) -> list[Line]:
+        """A stage began (no lines yet) or ended (its lines and those of its children)."""
+        if event.seconds is None:
+            self._open[event.name] = OpenStage(event.name, event.text, now)
+            return []
+        ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
+        return [self._ended(event.text, event.seconds, self._sign(event.ok)), *self._children(ended)]
+
+    def resource(self, event: ResourceEvent, now: float) -> list[Line]:
+        """Terraform told of a resource; the line of a finished one where no stage will show it."""
+        if event.state == "planned":
+            if event.action in COUNTED:
+                self._planned.add(event.address)
+            return []
+        stage = self._current() or OpenStage("", "", now)
+        resource = stage.resources.setdefault(event.address, Resource(event.address, event.action, now))
+        resource.detail = event.detail or resource.detail
+        if event.state in {"done", "failed"}:
+            resource.seconds, resource.ok = event.seconds, event.state == "done"
+            self._done.add(event.address)
+        shown = self._at_once or not stage.name
+        return [self._resource(resource)] if shown and resource.seconds is not None else []
+
+    def node(self, event: NodeEvent) -> list[Line]:
+        """A node took a step; its line where no stage will show it."""
+        stage = self._current()
+        if stage is None or self._at_once:
+            return self._node(event.node, [event])
+        stage.nodes.setdefault(event.node, []).append(event)
+        return []
+
+    def interrupted(self, now: float, *, failed: bool) -> list[Line]:
+        """The lines of the stages that never ended: the command broke off."""
+        sign = self._sign(ok=False) if failed else Span(self._glyphs.absent, "warn")
+        stages, self._open = list(self._open.values()), {}
+        return [row for stage in stages for row in (self._ended(stage.text, now - stage.began, sign), *self._children(stage))]
+
+    def rows(self, now: float, height: int) -> list[Line]:
+        """The lines that change in place, at most `height`: stages first, then what needs the eye."""
+        spinner = self._glyphs.spinner[int(now * 8) % len(self._glyphs.spinner)]
+        heads, rows = len(self._open), []
+        room = max(0, height - heads)
+        for stage in self._open.values():
+            rows.append(self._running(stage, now, spinner))
+            children = self._urgent(stage, now, spinner)
+            shown = children if len(children) <= room else children[: max(0, room - 1)]
+            rows.extend(shown)
+            if len(shown) < len(children) and room:
+                rows.append(line(Span(f"    {self._glyphs.ellipsis} {len(children) - len(shown)} more", "dim")))
+            room -= min(len(children), room)
+        return rows[:height]
+
+    def _current(self) -> OpenStage | None:
+        return next(reversed(self._open.values()), None)
+
+    def _sign(self, ok: bool) -> Span:
+        return Span(self._glyphs.good, "good") if ok else Span(self._glyphs.bad, "bad")
+
+    def _ended(self, text: str, seconds: float, sign: Span) -> Line:
+        return line(sign, " ", Span(pad(clean_line(text), _NAMES), "strong"), Span(f"{format_seconds(seconds):>10}", "dim"))
+
+    def _running(self, stage: OpenStage, now: float, spinner: str) -> Line:
+        head = line(Span(spinner, "accent"), " ", pad(clean_line(stage.text), _NAMES))
+        elapsed = Span(f"{_ticking(now - stage.began):>10}", "dim")
+        if not stage.resources:
+            return (*head, elapsed)
+        done = sum(resource.seconds is not None for resource in stage.resources.values())
+        total = max(len(self._planned), len(stage.resources))
+        full = 16 * done // total
+        bar = Span(self._glyphs.bar_done * full, "good"), Span(self._glyphs.bar_left * (16 - full), "dim")
+        return (*head, elapsed, Span("  "), *bar, Span(f" {done} of {total}", "dim"))
+
+    def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Line]:
+        """Failed first, then under way, then finished, the newest of these first."""
+        resources = list(stage.resources.values())
+        failed = [self._resource(resource) for resource in resources if not resource.ok]
+        active = [self._working(resource, now, spinner) for resource in resources if resource.seconds is None]
+        done = [self._resource(resource) for resource in reversed(resources) if resource.seconds is not None and resource.ok]
+        broken = {name for name, events in stage.nodes.items() if not all(event.ok for event in events)}
+        for name, events in stage.nodes.items():
+            (failed if name in broken else done).extend(self._node(name, events))
+        return failed + active + done
+
+    def _children(self, stage: OpenStage) -> list[Line]:
+        if self._at_once:
+            return []
+        good = [resource for resource in stage.resources.values() if resource.seconds is not None and resource.ok]
+        rows = [self._resource(resource) for resource in good] if len(good) <= EACH else self._many_resources(good)
+        rows += [self._resource(resource) for resource in stage.resources.values() if not resource.ok]
+        fine = {name: events for name, events in stage.nodes.items() if all(event.ok for event in events)}
+        if len(fine) <= EACH:
+            rows += [row for name, events in fine.items() for row in self._node(name, events)]
+        else:
+            rows += self._many_nodes(fine)
+        return rows + [row for name, events in stage.nodes.items() if name not in fine for row in self._node(name, events)]
+
+    def _working(self, resource: Resource, now: float, spinner: str) -> Line:
+        what = f"{clip(clean_line(resource.address), 30)}  {_DOING.get(resource.action, resource.action)}"
+        return line(
+            "  ", Span(spinner, "accent"), " ", pad(what, _NAMES - 2), Span(f"{_ticking(now - resource.began):>10}", "dim")
+        )
+
+    def _resource(self, resource: Resource) -> Line:
+        word = _DONE.get(resource.action, resource.action) if resource.ok else "failed"
+        name = pad(f"{clean_line(resource.address)}  {word}", _NAMES - 2)
+        detail = f"  {clean_line(resource.detail)}" if resource.detail and not resource.ok else ""
+        seconds = Span(f"{format_seconds(resource.seconds or 0.0):>10}", "dim")
+        return line("  ", self._sign(resource.ok), " ", name, seconds, Span(detail, "bad"))
+
+    def _node(self, name: str, events: list[NodeEvent]) -> list[Line]:
+        good = all(event.ok for event in events)
+        steps = f" {self._glyphs.dot} ".join(self._step(event) for event in events)
+        rows = [line("  ", self._sign(good), " ", pad(clean_line(name), 8), Span(f"  {steps}", "" if not good else "dim"))]
+        why = [clean_line(event.detail) for event in events if not event.ok and event.detail]
+        return rows + [line("      ", Span(text, "bad")) for text in why]
+
+    def _step(self, event: NodeEvent) -> str:
+        note = f" ({clean_line(event.detail)})" if event.detail and event.ok else ""
+        return f"{clean_line(event.step)}{'' if event.ok else ' failed'} {format_seconds(event.seconds)}{note}"
+
+    def _many_resources(self, resources: list[Resource]) -> list[Line]:
+        rows = []
+        for action in dict.fromkeys(resource.action for resource in resources):
+            times = [(resource.seconds or 0.0, resource.address) for resource in resources if resource.action == action]
+            slowest, address = max(times)
+            text = f"{len(times)} resources {_DONE.get(action, action)}"
+            told = f"slowest {format_seconds(slowest)} ({clean_line(address)})"
+            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Span(f"  {told}", "dim")))
+        return rows
+
+    def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Line]:
+        rows = []
+        steps = dict.fromkeys(event.step for events in nodes.values() for event in events)
+        for step in steps:
+            times = [(event.seconds, name) for name, events in nodes.items() for event in events if event.step == step]
+            slowest, name = max(times)
+            middle = statistics.median(seconds for seconds, _ in times)
+            told = f"median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
+            text = f"{len(times)} nodes: {clean_line(step)}"
+            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Span(f"  {told}", "dim")))
+        return rows
+
+
+def _ticking(seconds: float) -> str:
+    """A time that grows: a tenth of a second is the finest that the eye follows."""
+    return f"{seconds:.1f} s" if seconds < 120 else format_seconds(seconds)

@@ -1,0 +1,46 @@
+"""The region at the foot of the terminal whose lines change in place; what is finished scrolls away above it.
+
+One write a frame, and every line is overwritten rather than erased first: nothing flickers. rich's own live display would
+do the same, but passes each log line through its layout, some thousand lines a second at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpucourse.ui.line import Line, ansi, clipped, plain
+from gpucourse.ui.out import Out
+from gpucourse.ui.text import cells
+
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output; terminals that do not know it ignore it
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+
+
+class Region:
+    """Paints frames on one terminal. Not thread-safe: its owner paints from one thread at a time."""
+
+    def __init__(self, out: Out, *, colour: bool) -> None:
+        self._out = out
+        self._colour = colour
+        self._painted: list[int] = []  # columns of each line that stands there now
+        self._hidden = False
+
+    def paint(self, above: Sequence[str], lines: Sequence[Line]) -> None:
+        """Let `above` (finished lines, already coloured) scroll away and show `lines` below them."""
+        width, height = self._out.size()
+        frame = [self._home(width)]
+        if above:
+            frame.append("\x1b[J")  # a finished line may wrap over several rows
+            frame.extend(f"{text}\n" for text in above)
+        shown = [clipped(content, width - 1, self._out.glyphs.ellipsis) for content in lines[: max(1, height - 1)]]
+        frame.append("\x1b[K\n".join(ansi(content) if self._colour else plain(content) for content in shown))
+        frame.append("\x1b[J" if shown else "\r\x1b[J")
+        cursor = _HIDE if shown and not self._hidden else _SHOW if self._hidden and not shown else ""
+        self._hidden = bool(shown)
+        self._painted = [cells(plain(content)) for content in shown]
+        self._out.write(f"{_BEGIN}{''.join(frame)}{cursor}{_END}")
+
+    def _home(self, width: int) -> str:
+        """To the first row of what stands there; a terminal made narrower since has folded its lines."""
+        rows = sum(max(1, -(-columns // width)) for columns in self._painted)
+        return f"\r\x1b[{rows - 1}A" if rows > 1 else "\r"

@@ -1,0 +1,92 @@
+"""Text from outside, made safe to show: no control character reaches the terminal raw, and columns line up."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+
+# A whole escape sequence says nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]+[0-~]|\x1b[0-OQ-WYZ\\`-~]"
+)
+# What is left of C0 and C1, DEL, lone surrogates, line separators, and the characters that turn the writing direction.
+_UNSAFE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+_SPACE = re.compile(r"\s+")
+
+
+def clean(text: str) -> str:
+    """The text with escape sequences dropped and other control characters spelled out (`\\x07`); tab and newline stay."""
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(_spelled, _ESCAPES.sub("", text.replace("\r\n", "\n")))
+
+
+def clean_line(text: str) -> str:
+    """Like `clean`, on one line: every run of white space is one space."""
+    return _SPACE.sub(" ", clean(text)).strip()
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal the (clean) text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_cells(character) for character in text)
+
+
+def clip(text: str, width: int, ellipsis: str = "…") -> str:
+    """The text in at most `width` columns; a cut is shown by the ellipsis."""
+    if cells(text) <= width:
+        return text
+    room, kept = max(0, width - len(ellipsis)), 0
+    for index, character in enumerate(text):
+        room -= _cells(character)
+        if room < 0:
+            break
+        kept = index + 1
+    return (text[:kept] + ellipsis)[: max(width, 0)] if width < len(ellipsis) else text[:kept] + ellipsis
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """The text filled with spaces to `width` columns; longer text stays whole."""
+    space = " " * (width - cells(text))
+    return space + text if right else text + space
+
+
+def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None) -> list[str]:
+    """Lines of at most `width` columns (None: as long as they are), the first and the others with their own indent."""
+    rest = " " * cells(first) if rest is None else rest
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        lead = first if not lines else rest
+        if width is None or not paragraph.strip():
+            lines.append((lead + paragraph).rstrip())
+            continue
+        # A paragraph keeps its own indent (code in a lesson); a word longer than the line stays whole: paths are copied.
+        wrapped = textwrap.wrap(
+            paragraph,
+            max(width, cells(lead) + 20),
+            initial_indent=lead,
+            subsequent_indent=rest,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines.extend(wrapped)
+    return lines
+
+
+def _cells(character: str) -> int:
+    if unicodedata.east_asian_width(character) in "WF":
+        return 2
+    return 0 if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"} else 1
+
+
+def _spelled(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is not UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
