@@ -1,4 +1,4 @@
-"""What an author is told beyond the manifests themselves: scripts and manifests must agree, and nothing may lie about unused."""
+"""What an author is told beyond the manifests themselves: scripts and manifests agree, and no file lies about unused."""
 
 from __future__ import annotations
 

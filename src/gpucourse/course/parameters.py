@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping
 
 from gpucourse.errors import UnknownName, UsageError
-from gpucourse.model.manifest import ARTICLE, Exercise, Parameter, Scalar
+from gpucourse.model.fields import Scalar
+from gpucourse.model.manifest import ARTICLE, Exercise, Parameter
 
 _INT = re.compile(r"[-+]?[0-9]+(?:_[0-9]{3})*")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")

@@ -118,10 +118,10 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         axes.plot(
             x, y, color=colour, marker=MARKERS[index % len(MARKERS)], markersize=5, linewidth=1.9, label=series.label, zorder=3
         )
-        banded = [point for point in points if point.low is not None]
+        banded = [(point.x, *point.spread) for point in points if point.spread]
         if banded:
-            low, high = [point.low for point in banded], [point.high for point in banded]
-            axes.fill_between([point.x for point in banded], low, high, color=colour, alpha=0.18, linewidth=0)
+            at, low, high = zip(*banded, strict=True)
+            axes.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
     if data.ideal:
         x, y = [point.x for point in data.ideal], [point.y for point in data.ideal]
         axes.plot(x, y, color=GREY, linestyle=(0, (5, 4)), linewidth=1.3, label="ideal", zorder=2)

@@ -13,12 +13,11 @@ from gpucourse.model.manifest import Plot, Series
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One value to draw, with the spread around it where it is known."""
+    """One value to draw, with the spread around it (low, high) where it is known."""
 
     x: float
     y: float
-    low: float | None = None
-    high: float | None = None
+    spread: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class Drawable:
     def all_y(self) -> list[float]:
         """Every value on the y axis, with the ideal ones and the spread."""
         points = [point for points in [*self.series, self.ideal] for point in points]
-        return [value for point in points for value in (point.y, point.low) if value is not None]
+        return [value for point in points for value in (point.y, *(point.spread or ()))]
 
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
@@ -47,8 +46,9 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     series = [_points(each, rows, places, log_y=plot.log_y) for each in plot.series]
     left_out = sum(len(rows) - len(points) for points in series)
     if not any(series):
+        keys = ", ".join(each.key for each in plot.series)
         raise MissingError(
-            f"nothing to draw in {plot.file}: no row of {plot.rows} has a number for {', '.join(each.key for each in plot.series)}",
+            f"nothing to draw in {plot.file}: no row of {plot.rows} has a number for {keys}",
             hint="look at metrics.json of the run: the script writes null for what it did not measure",
         )
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
@@ -79,8 +79,7 @@ def _points(series: Series, rows: Sequence[Mapping[str, Any]], places: Sequence[
             continue
         low = _number(row.get(series.low), log_y) if series.low else None
         high = _number(row.get(series.high), log_y) if series.high else None
-        whole = low is not None and high is not None
-        points.append(Point(x=x, y=y, low=low if whole else None, high=high if whole else None))
+        points.append(Point(x=x, y=y, spread=(low, high) if low is not None and high is not None else None))
     return points
 
 

@@ -14,7 +14,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gpucourse.grading.values import Unreadable, is_number, read
-from gpucourse.model.manifest import Check, Exercise, Scalar, is_evidence
+from gpucourse.model.fields import Scalar, is_evidence
+from gpucourse.model.manifest import Check, Exercise
 from gpucourse.model.node import Mode
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 

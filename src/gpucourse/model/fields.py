@@ -1,0 +1,108 @@
+"""The kinds of values that a manifest holds: names, paths, durations, sizes, and paths into the evidence of a run.
+
+Each carries what an editor needs to check it (its JSON Schema) beside what this program checks.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from gpucourse.units import parse_bytes, parse_duration
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="lower case, digits and underscores")]
+Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", description="lower case, digits and dashes")]
+Text = Annotated[str, Field(pattern=r"\S", description="text that is not empty")]
+
+
+def _inside(path: str) -> str:
+    parts = path.split("/")
+    if path.startswith("/") or "\\" in path or any(part in {"", ".", ".."} for part in parts):
+        raise ValueError(f"'{path}' must be a relative path inside its folder, written with /")
+    return path
+
+
+RelativePath = Annotated[
+    str,
+    AfterValidator(_inside),
+    WithJsonSchema({"type": "string", "minLength": 1, "pattern": r"^(?![/])(?!(.*/)?\.{1,2}(/|$))[^\\]+$"}),
+]
+Seconds = Annotated[
+    float,
+    BeforeValidator(lambda value: parse_duration(value) if isinstance(value, str) else value),
+    Field(gt=0, allow_inf_nan=False),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string", "pattern": r"^[0-9][0-9.hms ]*$"}],
+            "description": "a duration such as 90s, 10m, 1h30m; a bare number is seconds",
+        }
+    ),
+]
+Bytes = Annotated[
+    int,
+    BeforeValidator(lambda value: parse_bytes(value) if isinstance(value, str) else value),
+    Field(gt=0),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "exclusiveMinimum": 0},
+                {"type": "string", "pattern": r"^[0-9][0-9.]*\s*[KMGT]?i?B?$"},
+            ],
+            "description": "a size such as 64 MiB or 1 GiB; a bare number is bytes",
+        }
+    ),
+]
+Scalar = bool | int | float | str
+
+
+def _processes(value: object) -> object:
+    if value != "gpu" and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 64):
+        raise ValueError(f"{value!r} is neither a whole number from 1 to 64 nor the word gpu")
+    return value
+
+
+ProcsPerNode = Annotated[
+    int | Literal["gpu"],
+    BeforeValidator(_processes),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"const": "gpu"}]}),
+]
+
+EXPRESSION = re.compile(
+    r"^(?:(?P<reduce>min|max|median|last|count|sum)\()?(?P<path>[a-z_][a-z0-9_]*(?:\.[a-z0-9_]+)*)(?(reduce)\))$"
+)
+
+
+EVIDENCE = ("metrics", "plan", "run")
+
+
+def is_evidence(text: str) -> bool:
+    """Whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
+    found = EXPRESSION.match(text)
+    return bool(found and "." in found["path"] and found["path"].split(".")[0] in EVIDENCE)
+
+
+def _expression(text: str) -> str:
+    if not is_evidence(text):
+        raise ValueError(f"'{text}' is not a path such as metrics.speedup, plan.world_size or max(metrics.rows.error)")
+    return text
+
+
+def _rows(text: str) -> str:
+    if "(" in text or not is_evidence(text) or not text.startswith("metrics."):
+        raise ValueError(f"'{text}' is not a list of the metrics, such as metrics.rows")
+    return text
+
+
+_PATH = r"(metrics|plan|run)(\.[a-z0-9_]+)+"
+Expression = Annotated[
+    str,
+    AfterValidator(_expression),
+    WithJsonSchema({"type": "string", "pattern": rf"^({_PATH}|(min|max|median|last|count|sum)\({_PATH}\))$"}),
+]
+Rows = Annotated[
+    str,
+    AfterValidator(_rows),
+    WithJsonSchema({"type": "string", "pattern": r"^metrics(\.[a-z0-9_]+)+$", "description": "a list of the metrics"}),
+]
