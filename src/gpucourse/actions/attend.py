@@ -23,17 +23,20 @@ from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
 
 if TYPE_CHECKING:
-    from gpucourse.remote.execute import FollowResult
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.follow import FollowBroken, FollowResult
+
+
+# How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
+GIVE_UP_S = {"local": 8.0}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attended:
-    """How a run ended: its record, the verdict on its evidence, and the node that was lost on the way, if one was."""
+    """How a run ended: its record, and the verdict on its evidence where it succeeded."""
 
     record: RunRecord
     verdict: ExerciseVerdict | None
-    unreachable: UnreachableError | None = None
 
 
 def lock_of(context: Context, record: RunRecord) -> Path:
@@ -68,23 +71,25 @@ def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | Non
 
 def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on."""
-    from gpucourse.remote.execute import follow
+    from gpucourse.remote.follow import FollowBroken, follow
 
     files = runs.files_of(context.paths, record)
-    lost: UnreachableError | None = None
     try:
         with stage(context.watch, "run", f"running {record.exercise} on {', '.join(record.nodes)}", record.phases_s):
-            result = follow(fleet, record.id, files, context.watch, context.stop)
+            result = follow(
+                fleet, record.id, fleet.nodes, files, context.watch, context.stop, give_up_s=GIVE_UP_S.get(record.mode, 60.0)
+            )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error
-    if context.stop.is_set() and not result.ended:
+    except FollowBroken as error:
+        raise _cut_off(context, record, error) from error
+    if result.detached:
         raise _detached(record)
-    lost = result.unreachable
     note_exits(record, result)
     record.state = "collecting"
     runs.save(context.paths, record)
     verdict = finish(context, fleet, record)
-    return Attended(record=record, verdict=verdict, unreachable=lost)
+    return Attended(record=record, verdict=verdict)
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:
@@ -102,6 +107,18 @@ def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, 
     cancel(fleet, record.id)
     record.state, record.error, record.ended, record.collected = state, why, now_utc(), True
     runs.save(context.paths, record)
+
+
+def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
+    """Nodes stopped answering. The run may go on there, so it is not judged; what was seen of it is kept."""
+    record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
+    record.first_failure, record.error = error.result.first_failure, error.what
+    runs.save(context.paths, record)
+    return UnreachableError(
+        f"run {record.id} was lost from sight: {error.what}",
+        hint=f"gpucourse status shows which nodes live; gpucourse deploy {record.module} heals them; "
+        f"then gpucourse logs {record.id} -f takes the run up again",
+    )
 
 
 def _detached(record: RunRecord) -> GpucourseError:

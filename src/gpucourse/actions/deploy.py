@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.lab import SimulatedLab, open_lab
+from gpucourse.actions.reach import reach
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, StorageError, UsageError
 from gpucourse.model.deployment import Deployment
@@ -141,7 +142,7 @@ def _climb(context: Context, lab: SimulatedLab, inventory: Inventory) -> None:
     write_text(lab.paths.known_hosts, known_hosts(inventory), mode=0o600)
     write_text(lab.paths.ssh_config, ssh_config(inventory, context.paths.client_key, lab.paths.known_hosts), mode=0o600)
     with Fleet(SshTransport(context.paths.client_key), inventory.nodes) as fleet:
-        fleet.connect(context.watch)
+        reach(context, fleet)
         findings = probe(fleet, modules=("torch",))
     for name, found in findings.nodes.items():
         context.watch(NodeEvent(node=name, step="python", ok=True, seconds=found.seconds, detail=found.python_version))

@@ -82,5 +82,7 @@ def _workspace(context: Context) -> Finding:
 def _course(context: Context) -> Finding:
     broken = context.catalog.broken
     if broken:
-        return Finding(what="course", state="missing", detail="; ".join(error.what for error in broken), mend="mend these manifests")
+        return Finding(
+            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="mend these manifests"
+        )
     return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")

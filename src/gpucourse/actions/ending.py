@@ -19,5 +19,5 @@ def end_state(exits: Sequence[NodeExit]) -> RunState:
     """`succeeded` where every node exited with 0; otherwise the weightiest reason. Without any exit the run is lost."""
     if not exits:
         return "lost"
-    reasons = {exit.reason for exit in exits if exit.code != 0 or exit.reason != "exited"}
+    reasons = {end.reason for end in exits if end.code != 0 or end.reason != "exited"}
     return next((state for reason, state in _WEIGHT if reason in reasons), "succeeded")

@@ -8,6 +8,7 @@ from gpucourse.actions import attend
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.finish import finish
+from gpucourse.actions.reach import reach
 from gpucourse.errors import UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -42,8 +43,9 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
 
 
 def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Home) -> None:
-    from gpucourse.remote.execute import cancel, follow
+    from gpucourse.remote.execute import cancel
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.follow import follow
     from gpucourse.remote.ssh import SshTransport
 
     nodes = attend.nodes_of(deployment, record)
@@ -52,15 +54,18 @@ def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Ho
         return
     try:
         with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
-            fleet.connect(context.watch)
+            reach(context, fleet)
             if not record.ended_state:
                 context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
             cancel(fleet, record.id)
-            result = follow(fleet, record.id, runs.files_of(context.paths, record), context.watch, context.stop)
+            result = follow(fleet, record.id, nodes, runs.files_of(context.paths, record), context.watch, context.stop)
             attend.note_exits(record, result)
             finish(context, fleet, record)
         home.fetched.append(record.id)
     except UnreachableError as error:
+        if record.error:  # whoever followed it was told then that these nodes are gone
+            _give_up(context, record, home, error.what)
+            return
         raise UnreachableError(
             f"the outputs of run {record.id} are not home yet, and {error.what}",
             hint=f"gpucourse deploy {deployment.module} heals the nodes; "

@@ -67,7 +67,7 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     )
 
 
-def plan_on(context: Context, fleet: Fleet, wanted: launch.Request, run_id: str, module: Module) -> LaunchPlan:
+def plan_on(context: Context, fleet: Fleet, wanted: launch.Request, run_id: str) -> LaunchPlan:
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan."""
     from gpucourse.remote.execute import probe
 

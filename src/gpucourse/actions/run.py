@@ -8,6 +8,7 @@ from gpucourse import __version__
 from gpucourse.actions import attend
 from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order, choose, deployed, plan_on, request
+from gpucourse.actions.reach import reach
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
@@ -50,8 +51,8 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
     phases: dict[str, float] = {}
     with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} nodes", phases):
-            fleet.connect(context.watch)
-            plan = plan_on(context, fleet, wanted, REHEARSAL, module)
+            reach(context, fleet)
+            plan = plan_on(context, fleet, wanted, REHEARSAL)
         if dry_run:
             return Ran(plan=plan)
         record, plan = _record(context, module, exercise, deployment, plan)

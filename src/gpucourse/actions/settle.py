@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from gpucourse.actions import attend
 from gpucourse.actions.context import Context
-from gpucourse.errors import GpucourseError, UnreachableError, UsageError
+from gpucourse.actions.reach import reach
+from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.lock import try_locked
-
-CONNECT_S = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
     if record.ended_state:
         raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
     with attend.fleet_of(context, record) as fleet:
-        fleet.connect(context.watch)
+        reach(context, fleet)
         cancel_on(fleet, record.id)
     # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
     return follow_on(context, record).record
@@ -85,7 +84,7 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
     if deployment is None or not attend.nodes_of(deployment, record):
         return _lost(context, record, "its nodes are gone")
     with attend.fleet_of(context, record) as fleet:
-        fleet.connect(context.watch, timeout_s=CONNECT_S)
+        reach(context, fleet)
         found = states(fleet, record.id)
         begun = [state for state in found.values() if state.begun]
         if not begun:
@@ -103,7 +102,7 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
 
 def _attend(context: Context, record: RunRecord) -> attend.Attended:
     with attend.fleet_of(context, record) as fleet:
-        fleet.connect(context.watch)
+        reach(context, fleet)
         return attend.through(context, fleet, record)
 
 
@@ -111,6 +110,3 @@ def _lost(context: Context, record: RunRecord, why: str) -> RunRecord:
     record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
     runs.save(context.paths, record)
     return record
-
-
-__all__ = ["Listed", "UnreachableError", "cancel", "every_run", "follow_on", "settle"]

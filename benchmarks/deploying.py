@@ -1,0 +1,34 @@
+"""How long `deploy` takes for 2, 8 and 64 simulated nodes, the command's own start included."""
+
+from __future__ import annotations
+
+import statistics
+
+from benchmarks.lab import lab
+from benchmarks.measure import Row, seconds
+
+PROMISES = {2: 1.5, 8: 1.7, 64: 3.0}
+ROUNDS = 5
+
+
+def measure() -> list[Row]:
+    """`deploy 3 --nodes N` on an empty workspace, and its `destroy`."""
+    rows = []
+    for nodes, promise in PROMISES.items():
+        up, down = [], []
+        for _ in range(ROUNDS):
+            with lab() as one:
+                up.append(seconds(lambda one=one, nodes=nodes: one.type("deploy", "3", "--nodes", str(nodes))))
+                down.append(seconds(lambda one=one: one.type("destroy", "--all", "--yes")))
+        took, gone = statistics.median(up), statistics.median(down)
+        rows.append(
+            Row(
+                what=f"deploy, {nodes} nodes",
+                ours_s=took,
+                theirs="its destroy",
+                theirs_s=gone,
+                promise=f"{promise} s",
+                held=took <= promise,
+            )
+        )
+    return rows

@@ -1,0 +1,50 @@
+"""`run 3.2 --nodes 2` against the same torchrun commands typed by hand over plain ssh, on the same two nodes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+
+from benchmarks.lab import Lab, lab
+from benchmarks.measure import Row, medians
+
+ROUNDS = 5
+
+
+def measure() -> list[Row]:
+    """Wall time until both ranks have ended; ours includes the start of the command, push, logs, outputs, plot, checks."""
+    with lab() as one:
+        one.type("deploy", "3")
+        plan = json.loads(one.type("run", "3.2", "--nodes", "2", "--dry-run", "--json"))
+        one.type("run", "3.2", "--nodes", "2")  # both sides find warm files
+        hand, ours = medians(lambda: _by_hand(one, plan), lambda: one.type("run", "3.2", "--nodes", "2"), rounds=ROUNDS)
+    limit = hand * 1.05 + 0.5
+    return [
+        Row(
+            what="run 3.2 --nodes 2",
+            ours_s=ours,
+            theirs="two ssh + torchrun by hand",
+            theirs_s=hand,
+            promise=f"5% + 0.5 s: {limit:.2f} s",
+            held=ours <= limit,
+        )
+    ]
+
+
+def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
+    """Copy the script to each node and start torchrun there, as the lesson of any course would have it."""
+    config = next((one.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
+    scripts = [upload["source"] for upload in plan["plan"]["uploads"]]
+    started = []
+    for command in plan["plan"]["commands"]:
+        node = command["node"]["name"]
+        subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{node}:"], check=True)
+    for command in plan["plan"]["commands"]:
+        words = [word for word in command["argv"] if word != "{rank}"]
+        settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command["env"].items())
+        line = f"{settings} {shlex.join(words)}"
+        started.append(subprocess.Popen(["ssh", "-F", str(config), command["node"]["name"], line], stdout=subprocess.DEVNULL))
+    for process in started:
+        if process.wait():
+            raise RuntimeError(f"by hand: ssh ended with {process.returncode}")

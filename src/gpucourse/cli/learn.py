@@ -1,0 +1,93 @@
+"""Commands for reading and judging: init, list, show, check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.infra import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode, UsageError
+
+
+def init(
+    folder: Annotated[Optional[Path], typer.Argument(help="Where; the present folder without.", show_default=False)] = None,  # noqa: UP045
+) -> int:
+    """Make a workspace: settings, and your own copies of the exercises."""
+    from gpucourse.workspace.exercises import all_names, ensure_copies
+
+    session = current()
+    if folder is not None and session.options.workspace is not None:
+        raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
+    session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()
+    context = session.context
+    names = all_names(context.folders.exercises)
+    ensure_copies(context.paths, context.folders.exercises, names)
+    session.face.note(f"your copies of {len(names)} exercise files are in {context.paths.exercises}")
+    session.face.note(f"settings: {context.paths.settings}. Next: gpucourse deploy 3")
+    return ExitCode.DONE
+
+
+def list_(json: JsonFlag = False) -> int:
+    """The syllabus, with what is done."""
+    from gpucourse.actions.learn import progress
+    from gpucourse.ui.views.course import syllabus
+
+    session = current()
+    catalog = session.context.catalog
+    done = progress(session.context)
+    if json:
+        session.face.document(
+            {"modules": catalog.modules, "progress": done, "broken": [error.what for error in catalog.broken]}
+        )
+    session.face.show(syllabus(catalog.modules, done))
+    for error in catalog.broken:
+        session.face.error(error)
+    return ExitCode.USAGE if catalog.broken else ExitCode.DONE
+
+
+def show(
+    number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
+    json: JsonFlag = False,
+) -> int:
+    """A lesson (3), or an exercise (3.2)."""
+    from gpucourse.actions.learn import progress
+    from gpucourse.ui.views import course
+
+    session = current()
+    catalog = session.context.catalog
+    done = progress(session.context)
+    if "." in number:
+        module, exercise = catalog.exercise(number)
+        if json:
+            session.face.document({"module": module.id, "exercise": exercise, "verdict": done.get(exercise.id)})
+        session.face.show(course.exercise(module, exercise, done.get(exercise.id)))
+        return ExitCode.DONE
+    module = catalog.module(number)
+    if json:
+        session.face.document({"module": module, "lesson": catalog.lesson(module)})
+    session.face.show(course.module(module, catalog.lesson(module), done))
+    return ExitCode.DONE
+
+
+def check(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    json: JsonFlag = False,
+) -> int:
+    """Check again what the newest run of an exercise left."""
+    from gpucourse.actions.learn import check as act
+    from gpucourse.cli.outcome import code_of
+    from gpucourse.ui.views.runs import verdict as view
+
+    session = current()
+    record, verdict = act(session.context, exercise)
+    if json:
+        session.face.document({"run": record.id, "verdict": verdict})
+    session.face.show(view(verdict))
+    return code_of(record, verdict)
+
+
+COMMANDS = (init, list_, show, check)

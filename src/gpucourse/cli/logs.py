@@ -1,0 +1,88 @@
+"""`logs`: what the ranks said, from the files at home; a run that goes on is followed by whoever is free to attend it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+from gpucourse.actions.context import Context
+from gpucourse.actions.logs import Tail, log_files, read
+from gpucourse.actions.settle import follow_on, settle
+from gpucourse.cli.outcome import tell
+from gpucourse.cli.session import Session
+from gpucourse.errors import ExitCode, GpucourseError
+from gpucourse.model.event import LogBytes, Stage
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace import runs
+
+
+def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool) -> int:
+    """Show the logs of a run; with `follow` go on until it has ended."""
+    context = session.context
+    record = runs.find(context.paths, wanted)
+    if follow and not record.collected:
+        return _follow(session, record, rank)
+    try:
+        record = settle(context, record)
+    except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
+        session.face.warn(f"this may not be all of it: {error.what}")
+    if rank is not None:
+        for path in log_files(context, record, rank).values():
+            for piece in read(path):
+                _raw(piece)
+        return ExitCode.DONE
+    if fold:
+        _fold(context, record)
+    else:
+        _print(session, record)
+    return ExitCode.DONE
+
+
+def _follow(session: Session, record: RunRecord, rank: int | None) -> int:
+    """Everything from the first line on: from disk, whoever writes it there."""
+    context = session.context
+    ended = threading.Event()
+    with session.face.watch() as live:
+        context.watch = lambda event: None if isinstance(event, LogBytes | Stage) else live(event)
+        shown = Context(workspace=context.workspace, folders=context.folders, environ=context.environ, watch=live)
+        tail = threading.Thread(target=Tail(shown, record, rank).until, args=(ended.is_set, context.stop), daemon=True)
+        tail.start()
+        try:
+            attended = follow_on(context, record)
+        finally:
+            ended.set()
+            tail.join()
+    return tell(session, attended, live, json=False)
+
+
+def _print(session: Session, record: RunRecord) -> None:
+    """All ranks, one after the other, every line with its prefix."""
+    from gpucourse.ui.logpipe import LogPipe
+
+    pipe = LogPipe(session.face.out, colour=session.face.colour(session.face.out))
+    for (node, rank), path in log_files(session.context, record, None).items():
+        for piece in read(path):
+            pipe.feed(LogBytes(node=node, rank=rank, data=piece))
+        pipe.close()
+
+
+def _fold(context: Context, record: RunRecord) -> None:
+    from gpucourse.ui.fold import fold
+
+    logs = {rank: read(path) for (_, rank), path in log_files(context, record, None).items() if rank is not None}
+    for line in fold(logs):
+        sys.stdout.write(line + "\n")
+
+
+def _raw(data: bytes) -> None:
+    """Bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless."""
+    if sys.stdout.isatty():
+        from gpucourse.ui.loglines import visible_block
+
+        sys.stdout.write(visible_block(data))
+    else:
+        sys.stdout.flush()
+        view = memoryview(data)
+        while view:
+            view = view[os.write(sys.stdout.fileno(), view) :]

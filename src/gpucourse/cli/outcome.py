@@ -1,0 +1,87 @@
+"""What a run came to: shown, captured as the screen it was, and turned into an exit code."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from gpucourse.cli.session import Session
+from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, GpucourseError
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_json
+
+if TYPE_CHECKING:
+    from gpucourse.actions.attend import Attended
+    from gpucourse.ui.live import Live
+
+
+def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
+    """The exact commands of every node."""
+    from gpucourse.ui.views.plan import launch_plan
+
+    if json:
+        session.face.document({"plan": plan})
+    session.face.show(launch_plan(plan))
+    return ExitCode.DONE
+
+
+def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
+    """A run that goes on without us, and how to come back to it."""
+    if json:
+        session.face.document({"run": record})
+    session.face.note(
+        f"run {record.id} goes on by itself. Come back: gpucourse logs {record.id} -f; end it: gpucourse cancel {record.id}"
+    )
+    return ExitCode.DONE
+
+
+def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int:
+    """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
+    from gpucourse.ui.screen import capture
+    from gpucourse.ui.views.runs import run_result
+
+    context, record, verdict = session.context, attended.record, attended.verdict
+    files = runs.files_of(context.paths, record)
+    _, exercise = context.catalog.exercise(record.exercise)
+    view = run_result(exercise, record, verdict, read_json(files.metrics) or {}, files)
+    if record.first_failure is not None:
+        live.show_tail(record.first_failure)
+    if json:
+        session.face.document({"run": record, "verdict": verdict, "folder": files.folder})
+    session.face.show(view)
+    command = shlex.join(["gpucourse", "run", record.exercise, "--nodes", str(len(record.nodes))])
+    capture(files.screen, command=command, live=live, view=view, mode=record.mode)
+    return code_of(record, verdict)
+
+
+def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
+    """The exit code of a run: 0 where it succeeded and nothing failed. Raises ExerciseFailed or CheckFailed."""
+    if record.state != "succeeded":
+        raise _failed(record)
+    bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}] if verdict else []
+    if bad:
+        raise CheckFailed(
+            f"{len(bad)} of {len(verdict.checks) if verdict else 0} checks did not pass: {', '.join(check.id for check in bad)}",
+            hint=bad[0].hint,
+        )
+    return ExitCode.DONE
+
+
+def _failed(record: RunRecord) -> GpucourseError:
+    first = record.first_failure
+    words = {
+        "failed": f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}"
+        if first
+        else "a node's launcher failed",
+        "timed_out": "it was not done before its time limit, and was ended",
+        "cancelled": "it was cancelled",
+        "lost": record.error or "a node was lost while it ran",
+    }
+    ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits)
+    return ExerciseFailed(
+        f"run {record.id} of {record.exercise}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
+        hint=f"gpucourse logs {record.id}" + (f" --rank {first.rank}" if first else ""),
+    )

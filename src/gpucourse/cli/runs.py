@@ -1,0 +1,125 @@
+"""Commands about runs: run, runs, logs, cancel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.infra import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode, UsageError
+
+RunArgument = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(help="A run's id or a part of it, or an exercise; the newest without.", autocompletion=complete.runs),
+]
+
+
+def run(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    arguments: Annotated[Optional[list[str]], typer.Argument(help="After --: arguments for the script as they are.")] = None,  # noqa: UP045
+    nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+    script: Annotated[Optional[Path], typer.Option("--script", help="Your own script instead of the exercise's.")] = None,  # noqa: UP045
+    launcher: Annotated[
+        Optional[Literal["python", "torchrun"]],  # noqa: UP045
+        typer.Option("--launcher", help="How to start it, where not as the exercise says."),
+    ] = None,
+    timeout: Annotated[Optional[str], typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,  # noqa: UP045
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and come back at once.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
+    json: JsonFlag = False,
+) -> int:
+    """Run an exercise on every node at once: push, start, follow, bring home, draw, check."""
+    from gpucourse.actions.prepare import Order
+    from gpucourse.actions.run import run as act
+    from gpucourse.cli.outcome import show_plan, show_started, tell
+    from gpucourse.units import parse_duration
+
+    try:
+        timeout_s = parse_duration(timeout) if timeout is not None else None
+    except ValueError as error:
+        raise UsageError(f"--timeout: {error}", hint=f"gpucourse run {exercise} --timeout 10m") from error
+    order = Order(
+        exercise=exercise,
+        nodes=nodes,
+        settings=_pairs(settings or [], exercise),
+        script=script,
+        launcher=launcher,
+        arguments=tuple(arguments or ()),
+        timeout_s=timeout_s,
+    )
+    session = current()
+    context = session.context
+    with session.face.watch() as live:
+        context.watch = live
+        result = act(context, order, detach=detach, dry_run=dry_run)
+    if result.record is None:
+        return show_plan(session, result.plan, json=json)
+    if result.attended is None:
+        return show_started(session, result.record, json=json)
+    return tell(session, result.attended, live, json=json)
+
+
+def runs(
+    exercise: Annotated[Optional[str], typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,  # noqa: UP045
+    json: JsonFlag = False,
+) -> int:
+    """The record of every run."""
+    from gpucourse.actions.settle import every_run
+    from gpucourse.ui.views.runs import run_list
+
+    session = current()
+    listed = every_run(session.context, exercise)
+    if json:
+        session.face.document({"runs": listed})
+    session.face.show(run_list([(one.record, one.detail) for one in listed]))
+    return ExitCode.DONE
+
+
+def logs(
+    run: RunArgument = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
+    rank: Annotated[Optional[int], typer.Option("--rank", help="Only this rank, raw.", show_default=False)] = None,  # noqa: UP045
+    fold: Annotated[bool, typer.Option("--fold", help="Lines that ranks share stand once.")] = False,
+) -> int:
+    """The logs of a run: live, by rank, or folded."""
+    from gpucourse.cli.logs import show_logs
+
+    if follow and fold:
+        raise UsageError("--follow and --fold exclude each other", hint="gpucourse logs --fold after the run has ended")
+    return show_logs(current(), run, follow=follow, rank=rank, fold=fold)
+
+
+def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
+    """End a run on every node, and bring home what it wrote."""
+    from gpucourse.actions.settle import cancel as act
+    from gpucourse.workspace import runs as records
+
+    session = current()
+    context = session.context
+    with session.face.watch() as live:
+        context.watch = live
+        record = act(context, records.find(context.paths, run))
+    if json:
+        session.face.document({"run": record})
+    session.face.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
+    return ExitCode.DONE
+
+
+def _pairs(settings: list[str], exercise: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise UsageError(
+                f"--set {setting}: not of the form name=value", hint=f"gpucourse show {exercise} lists its parameters"
+            )
+        pairs[name.strip()] = value
+    return pairs
+
+
+COMMANDS = (run, runs, logs, cancel)

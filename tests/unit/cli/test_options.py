@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.cli.options import Options, split
+from gpucourse.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "rest"),
+    [
+        (["status"], Options(), ["status"]),
+        (["--quiet", "status", "--json"], Options(quiet=True, json=True), ["status", "--json"]),
+        (["status", "--workspace", "a b", "-q"], Options(workspace=Path("a b"), quiet=True), ["status"]),
+        (["--workspace=x=y", "list", "--verbose"], Options(workspace=Path("x=y"), verbose=True), ["list"]),
+        (["run", "3.2", "--", "--quiet", "--workspace"], Options(), ["run", "3.2", "--", "--quiet", "--workspace"]),
+    ],
+)
+def test_the_programs_own_options_stand_anywhere_before_the_dashes(line: list[str], options: Options, rest: list[str]) -> None:
+    assert split(line) == (options, rest)
+
+
+def test_a_folder_is_missing() -> None:
+    with pytest.raises(UsageError, match="needs a folder"):
+        split(["status", "--workspace"])
