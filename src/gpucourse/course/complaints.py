@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gpucourse.course.document import Complaint, Document, Path
+from gpucourse.model.fields import FORMS, NOT_EMPTY
 
 _KINDS = {
     "string_type": "text",
@@ -46,6 +47,8 @@ def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> 
     """One complaint for each place that does not hold what the model wants there."""
     by_place: dict[Path, list[ErrorDetails]] = {}
     for detail in error.errors(include_url=False):
+        if detail["type"] == "too_short" and detail["input"]:  # a list all of whose elements are wrong is not empty
+            continue
         by_place.setdefault(_place(detail, data), []).append(detail)
     return [Complaint(place, _reason(place, details, model)) for place, details in by_place.items()]
 
@@ -83,9 +86,8 @@ def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]
         choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
         return f"{value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
     if kind == "string_pattern_mismatch":
-        if context["pattern"] == r"\S":
-            return "is empty"
-        return f"{value!r} does not have the form {context['pattern']}"
+        pattern = str(context["pattern"])
+        return "is empty" if pattern == NOT_EMPTY else f"{_shown(value)} is not {FORMS.get(pattern, f'of the form {pattern}')}"
     if kind in {"string_too_short", "too_short"}:
         return "is empty"
     if kind in _LIMITS:
@@ -102,7 +104,9 @@ def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]
 def _shown(value: object) -> str:
     if value is None:
         return "nothing"
-    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = repr(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

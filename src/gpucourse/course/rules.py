@@ -37,14 +37,12 @@ def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterato
         yield Complaint(("needs",), "a module cannot need itself")
     yield from _twice(data.get("exercises"), "id", ("exercises",))
     for index, exercise in enumerate(_mappings(data.get("exercises"))):
-        yield from _of_exercise(exercise, ("exercises", index), number, folder.name, exercises)
+        yield from _of_exercise(exercise, ("exercises", index), folder.name, exercises)
 
 
-def _of_exercise(
-    exercise: dict[str, Any], here: tuple[str | int, ...], number: object, folder: str, exercises: Path
-) -> Iterator[Complaint]:
-    name = exercise.get("id")
-    if isinstance(name, str) and isinstance(number, str) and not name.startswith(f"{number}."):
+def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: str, exercises: Path) -> Iterator[Complaint]:
+    name, number = exercise.get("id"), number_of(folder)
+    if isinstance(name, str) and number and "." in name and name.partition(".")[0] != number:
         yield Complaint((*here, "id"), f"'{name}' does not belong to module {number}")
     for key, field in (("parameters", "name"), ("checks", "id"), ("questions", "id"), ("plots", "file")):
         yield from _twice(exercise.get(key), field, (*here, key))

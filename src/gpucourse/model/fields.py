@@ -12,9 +12,28 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gpucourse.units import parse_bytes, parse_duration
 
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$", description="lower case, digits and underscores")]
-Slug = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$", description="lower case, digits and dashes")]
-Text = Annotated[str, Field(pattern=r"\S", description="text that is not empty")]
+NAME, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, NOT_EMPTY = (
+    r"^[a-z][a-z0-9_]*$",
+    r"^[a-z][a-z0-9-]*$",
+    r"^[a-z0-9][a-z0-9_-]*$",
+    r"^(\d+|B)\.\d+$",
+    r"^(\d+|B)$",
+    r"\S",
+)
+FORMS = {
+    NAME: "a name in lower case, digits and underscores, such as batch_size",
+    SLUG: "a name in lower case, digits and dashes, such as all-ranks",
+    FILE_NAME: "a file's name in lower case without an ending, such as sync-time",
+    EXERCISE_ID: 'an exercise\'s number, such as "3.2"',
+    MODULE_ID: 'a module\'s number, such as "3"',
+}
+
+Name = Annotated[str, Field(pattern=NAME, description=FORMS[NAME])]
+Slug = Annotated[str, Field(pattern=SLUG, description=FORMS[SLUG])]
+FileName = Annotated[str, Field(pattern=FILE_NAME, description=FORMS[FILE_NAME])]
+ExerciseId = Annotated[str, Field(pattern=EXERCISE_ID, description=FORMS[EXERCISE_ID])]
+ModuleId = Annotated[str, Field(pattern=MODULE_ID, description=FORMS[MODULE_ID])]
+Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not empty")]
 
 
 def _inside(path: str) -> str:

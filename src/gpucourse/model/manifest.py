@@ -6,13 +6,16 @@ The JSON Schema that editors pick up is generated from these classes (`course.sc
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from gpucourse.model.fields import (
     Bytes,
+    ExerciseId,
     Expression,
+    FileName,
+    ModuleId,
     Name,
     ProcsPerNode,
     RelativePath,
@@ -202,7 +205,7 @@ class Plot(_Strict):
     `ideal` draws y = first value times x / first x; `ideal_key` draws what each row itself calls ideal.
     """
 
-    file: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", description="name without an ending")]
+    file: FileName
     title: Text
     kind: Literal["line", "bar"]
     rows: Rows
@@ -241,7 +244,7 @@ class Question(_Strict):
 class Exercise(_Strict):
     """One exercise: a script, what may be changed, how it starts, what it must show."""
 
-    id: Annotated[str, Field(pattern=r"^(\d+|B)\.\d+$")]
+    id: ExerciseId
     title: Text
     goal: Text
     minutes: int = Field(ge=1)
@@ -282,12 +285,12 @@ class Module(_Strict):
     """One module of the course: `module.yaml`."""
 
     format: Literal[1]
-    id: Annotated[str, Field(pattern=r"^(\d+|B)$", description="what the learner types: 3")]
+    id: ModuleId
     title: Text
     summary: Text
     hours: float = Field(gt=0)
     lesson: RelativePath = "lesson.md"
-    needs: tuple[str, ...] = ()
+    needs: tuple[ModuleId, ...] = ()
     lab: Labs
     exercises: tuple[Exercise, ...] = Field(min_length=1)
 
