@@ -51,7 +51,7 @@ def claimed(
 def is_claimed(lock: Path) -> bool:
     """Whether a Terraform works on this stack right now."""
     try:
-        with lock.open("a+", encoding="utf-8") as file:
+        with lock.open(encoding="utf-8") as file:
             return not _taken(file)
     except FileNotFoundError:
         return False

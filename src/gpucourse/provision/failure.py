@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, StackBusy, StorageError, TerraformFailed
@@ -78,13 +79,23 @@ def _killed(command: str, number: int, log: Path) -> TerraformFailed:
 
 def _from_text(command: str, code: int, transcript: Transcript) -> Diagnostic:
     """The first `Error: ...` among lines that are no events, without the box that Terraform draws; else the last lines."""
-    lines = [line.strip("│╷╵ ") for line in transcript.text]
+    lines = [line.strip("│╷ ") for line in transcript.text]
     for index, line in enumerate(lines):
         if match := _PLAIN_ERROR.match(line):
-            detail = [text for text in lines[index + 1 :] if text][:6]
+            detail = [text for text in lines[index + 1 :] if text.strip("╵")][:6]
             return Diagnostic(severity="error", summary=match.group(1), detail="\n".join(detail))
-    said = "\n".join([line for line in lines if line][-6:])
+    said = "\n".join(list(_without_warnings(lines))[-6:])
     return Diagnostic(severity="error", summary=f"{command} ended with exit code {code}", detail=said)
+
+
+def _without_warnings(lines: list[str]) -> Iterator[str]:
+    """Without the box about the configuration file of Terraform itself, which it draws before every command."""
+    boxed = False
+    for line in lines:
+        boxed = boxed or line.startswith("There are some problems with the CLI configuration")
+        if line and not boxed:
+            yield line
+        boxed = boxed and line != "╵"
 
 
 def _shortened(detail: str) -> str:

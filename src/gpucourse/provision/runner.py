@@ -21,6 +21,7 @@ from gpucourse.provision import claim
 from gpucourse.provision.environment import terraform_environment
 from gpucourse.provision.failure import failure, interrupted
 from gpucourse.provision.interrupts import Interrupts
+from gpucourse.provision.room import Room, room_in
 from gpucourse.provision.transcript import Transcript
 from gpucourse.workspace.files import storing
 from gpucourse.workspace.paths import StackPaths
@@ -54,7 +55,7 @@ class Runner:
         transcript = Transcript()
         log = self.paths.terraform_log(command)
         environment = terraform_environment(self.environ, extra)
-        with Interrupts(self.stop) as interrupts, self._claimed(told, interrupts) as lock:
+        with Interrupts(self.stop) as interrupts, self._claimed(told, interrupts) as lock, room_in(self.paths.folder) as room:
             if interrupts.asked:
                 raise _stopped_early()
             with storing(log):
@@ -66,7 +67,9 @@ class Runner:
                 os.close(sink)
             claim.sign(lock, command, process.pid)
             with log.open("rb", buffering=0) as tail:
-                _follow(process, tail, transcript, interrupts, told)
+                _follow(process, tail, transcript, interrupts=interrupts, room=room, told=told)
+            if room.ran_out:
+                raise room.error(log)
             if interrupts.asked:
                 raise interrupted(command, transcript, log)
         if process.returncode != 0:
@@ -120,7 +123,13 @@ def _stopped_early() -> Interrupted:
 
 
 def _follow(
-    process: subprocess.Popen[bytes], tail: IO[bytes], transcript: Transcript, interrupts: Interrupts, told: _Careful
+    process: subprocess.Popen[bytes],
+    tail: IO[bytes],
+    transcript: Transcript,
+    *,
+    interrupts: Interrupts,
+    room: Room,
+    told: _Careful,
 ) -> None:
     """Read what Terraform writes until it has ended and everything was read."""
     began, rest = time.monotonic(), b""
@@ -133,6 +142,8 @@ def _follow(
                 for event in transcript.read(line):
                     told(event)
             rest = rest[:_LONGEST_LINE]
+            if room.check():
+                interrupts.wish()
             interrupts.pass_on(process, changing=transcript.changing, tell=told)
             if not piece:
                 if ended:

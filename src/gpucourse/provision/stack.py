@@ -30,8 +30,6 @@ from gpucourse.workspace.files import storing, write_record
 from gpucourse.workspace.lock import locked
 from gpucourse.workspace.paths import StackPaths
 
-_ROOM = 2 << 20  # bytes: the state of 64 nodes twice (it and its backup) and the events of building them, with room to spare
-
 
 @dataclass(kw_only=True)
 class TerraformStack:
@@ -121,7 +119,6 @@ class TerraformStack:
         """
         if not self._planned:
             self.plan(watcher)
-        self._make_sure_of_room()
         try:
             said = self._runner().run("apply", self._commands().apply(self.paths.plan_file.name), _without_plan(watcher))
         finally:
@@ -141,7 +138,6 @@ class TerraformStack:
             self._restore(watcher)
         if not self.paths.variables.exists():
             self._store_variables()
-        self._make_sure_of_room()
         self._forget_plan()
         self.init(watcher)
         said = self._runner().run("destroy", self._commands().destroy(), watcher)
@@ -199,15 +195,6 @@ class TerraformStack:
             cache.mkdir(parents=True, exist_ok=True)
         with locked(cache / "gpucourse.lock", "terraform init", wait_s=600.0):  # Terraform's cache is not safe for two at once
             self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
-
-    def _make_sure_of_room(self) -> None:
-        """A state that cannot be written is lost: find that out before anything is changed."""
-        probe = self.folder / ".room"
-        with storing(self.folder):
-            try:
-                probe.write_bytes(bytes(_ROOM))
-            finally:
-                probe.unlink(missing_ok=True)
 
 
 def _without_plan(watcher: Watcher) -> Watcher:

@@ -47,7 +47,12 @@ def restore_template(template: Path, target: Path) -> None:
     whole = target.with_name(f"{target.name}.restored")
     copy_template(template, whole)
     with storing(target):
-        shutil.copytree(whole, target, dirs_exist_ok=True)
+        for path in sorted(whole.rglob("*")):
+            copy = target / path.relative_to(whole)
+            if path.is_dir():
+                copy.mkdir(exist_ok=True)
+            else:
+                shutil.copyfile(path, copy)
         shutil.rmtree(whole)
 
 
@@ -89,10 +94,17 @@ def _bring(source: Path, root: Path, taken: set[str], *, named_in: Path) -> str:
 
 
 def _copy_folder(source: Path, target: Path) -> None:
-    """Like copytree, but the copies are writable whatever the originals were: a package may be installed read-only."""
-    shutil.copytree(source, target, ignore=_NOT_COPIED, copy_function=shutil.copyfile)
-    for folder in [target, *(path for path in target.rglob("*") if path.is_dir())]:
-        folder.chmod(0o755)
+    """Copy contents alone, not modes: an installed package may be read-only, a copy of it may not."""
+    target.mkdir(parents=True)
+    paths = list(source.iterdir())
+    ignored = _NOT_COPIED(str(source), [path.name for path in paths])
+    for path in paths:
+        if path.name in ignored:
+            continue
+        if path.is_dir():
+            _copy_folder(path, target / path.name)
+        else:
+            shutil.copyfile(path, target / path.name)
 
 
 def _remove(folder: Path) -> None:

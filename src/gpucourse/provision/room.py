@@ -1,0 +1,62 @@
+"""Room on the disk while Terraform changes things: a state that cannot be written is lost, and with it what was built.
+
+A ballast file is held while Terraform works. When the disk runs full all the same (a node that prints without end is
+enough), the ballast is dropped, so that there is room for the state, and Terraform is asked to stop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpucourse.errors import StorageError
+from gpucourse.workspace.files import storing
+
+BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of it
+SCARCE = 1 << 20  # bytes: less than that is left, beside the ballast
+
+
+class Room:
+    """Watches the disk under one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ballast = folder / ".room"
+        self.ran_out = False
+
+    def check(self) -> bool:
+        """Whether the disk has just run full; then the ballast is gone, and this says no from now on."""
+        if self.ran_out or _free(self.folder) >= SCARCE:
+            return False
+        self.ran_out = True
+        self.ballast.unlink(missing_ok=True)
+        return True
+
+    def error(self, log: Path | None = None) -> StorageError:
+        """What to tell the person."""
+        return StorageError(
+            f"no space left in {self.folder}" + (": Terraform was stopped, and what it had built is recorded" if log else ""),
+            hint=f"free some space there (df -h '{self.folder}'), then type the command again",
+            log=log,
+        )
+
+
+@contextmanager
+def room_in(folder: Path) -> Iterator[Room]:
+    """Hold the ballast for the block. Raises StorageError, before anything is done, where there is too little room."""
+    room = Room(folder)
+    try:
+        with storing(folder):
+            room.ballast.write_bytes(bytes(BALLAST))
+        if room.check():
+            raise room.error()
+        yield room
+    finally:
+        room.ballast.unlink(missing_ok=True)
+
+
+def _free(folder: Path) -> int:
+    disk = os.statvfs(folder)
+    return disk.f_frsize * (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail)

@@ -1,0 +1,26 @@
+"""`drive.py up|down ROOT STACK NODES`: works on a stack of tests/system/provisioning.py in a process that a test may kill."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from gpucourse.errors import GpucourseError
+from gpucourse.provision.binary import find_terraform
+from gpucourse.provision.stack import TerraformStack
+from gpucourse.workspace.paths import StackPaths
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have ignored it
+action, root, name, nodes = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+stack = TerraformStack(
+    paths=StackPaths(root / "stacks" / name),
+    template=Path(__file__).parent / "pair",
+    variables={"node_count": nodes, "python": sys.executable, "folder": str(root / "marks" / name)},
+    binary=find_terraform(os.environ),
+)
+try:
+    result = getattr(stack, action)(lambda event: print(event, flush=True))
+    print("RESULT", result, flush=True)
+except GpucourseError as error:
+    print(type(error).__name__, error.what, "HINT", error.hint, flush=True)
+    sys.exit(int(error.exit_code))

@@ -1,0 +1,7 @@
+module "part" {
+  source = "../parts/part"
+}
+
+output "nodes" {
+  value = module.part.id
+}

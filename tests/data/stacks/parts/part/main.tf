@@ -1,0 +1,7 @@
+module "piece" {
+  source = "../piece"
+}
+
+output "id" {
+  value = module.piece.id
+}

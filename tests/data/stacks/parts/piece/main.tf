@@ -1,0 +1,5 @@
+resource "terraform_data" "it" {}
+
+output "id" {
+  value = terraform_data.it.id
+}

@@ -1,0 +1,96 @@
+"""What the tests of real Terraform share: small stacks in a folder of the test's own, and a second process to be killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.errors import MissingError
+from gpucourse.model.event import Event, Note, ResourceEvent
+from gpucourse.provision.binary import TerraformBinary, find_terraform
+from gpucourse.provision.stack import TerraformStack
+from gpucourse.workspace.paths import StackPaths
+
+STACKS = Path(__file__).parent.parent / "data" / "stacks"
+DEADLINE_S = 30.0
+
+
+def any_terraform() -> TerraformBinary:
+    """The Terraform of this machine; skips where there is none."""
+    try:
+        return find_terraform(os.environ)
+    except MissingError as error:
+        pytest.skip(error.what)
+
+
+def eventually(what: str, true: Callable[[], bool]) -> None:
+    """Wait until `true` says so; fails after the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline, f"{what} did not happen within {DEADLINE_S:.0f} s"
+        time.sleep(0.01)
+
+
+class Lab:
+    """Stacks of the template `pair` in one folder. `do` tells a node what to do while it comes up (see pair/node.py)."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.binary = any_terraform()
+        self.events: list[Event] = []
+
+    def stack(self, name: str = "03-local", *, nodes: int = 2, template: Path | None = None, **more: Any) -> TerraformStack:
+        marks = self.root / "marks" / name
+        marks.mkdir(parents=True, exist_ok=True)
+        variables = {"node_count": nodes, "python": sys.executable, "folder": str(marks)}
+        settings = {"binary": self.binary, "lock_wait_s": DEADLINE_S, **more}
+        return TerraformStack(
+            paths=StackPaths(self.root / "stacks" / name), template=template or STACKS / "pair", variables=variables, **settings
+        )
+
+    def mark(self, node: int, ending: str, stack: str = "03-local") -> Path:
+        return self.root / "marks" / stack / f"node{node}.{ending}"
+
+    def do(self, node: int, *lines: str, stack: str = "03-local", on: str = "do") -> None:
+        self.mark(node, on, stack).parent.mkdir(parents=True, exist_ok=True)
+        self.mark(node, on, stack).write_text("\n".join(lines), encoding="utf-8")
+
+    def forget(self, node: int, stack: str = "03-local") -> None:
+        for ending in ("do", "undo", "here", "go"):
+            self.mark(node, ending, stack).unlink(missing_ok=True)
+
+    def standing(self, stack: str = "03-local") -> list[str]:
+        return sorted(path.stem for path in (self.root / "marks" / stack).glob("*.up"))
+
+    def watch(self, event: Event) -> None:
+        self.events.append(event)
+
+    def notes(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Note)]
+
+    def told(self, state: str) -> list[tuple[str, str]]:
+        return [(e.action, e.address) for e in self.events if isinstance(e, ResourceEvent) and e.state == state]
+
+    def elsewhere(self, action: str, name: str = "03-local", *, nodes: int = 2) -> subprocess.Popen[bytes]:
+        """The same stack, driven by another process: `action` is up or down; what it said is in `said`."""
+        self.stack(name)  # makes the folder for the marks
+        said = self.said.open("wb")
+        with said:
+            return subprocess.Popen(
+                [sys.executable, str(STACKS / "drive.py"), action, str(self.root), name, str(nodes)],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> Path:
+        return self.root / "said.txt"

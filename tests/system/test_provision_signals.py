@@ -1,0 +1,204 @@
+"""Ctrl-C, kill -9 and a waiting second command, with real Terraform and our own process as the victim."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.system.provisioning import DEADLINE_S, Lab, eventually
+
+from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
+from gpucourse.provision import claim
+from gpucourse.workspace.paths import StackPaths
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(tmp_path)
+    yield lab
+    for name in ("03-local", "05-local"):  # whatever a test left waiting may end now
+        for node in (0, 1):
+            lab.mark(node, "go", name).parent.mkdir(parents=True, exist_ok=True)
+            lab.mark(node, "go", name).touch()
+        eventually("the end of Terraform", lambda name=name: not claim.is_claimed(lab.stack(name).paths.terraform_lock))  # type: ignore[misc]
+
+
+def terraform_of(paths: StackPaths) -> int:
+    """The process id of the Terraform at work on the stack."""
+    assert claim.is_claimed(paths.terraform_lock)
+    words = claim.holder(paths.terraform_lock)
+    return int(words.rpartition("process ")[2].rstrip(")"))
+
+
+def test_ctrl_c_once_is_graceful(lab: Lab) -> None:
+    lab.do(1, "wait")
+    child = lab.elsewhere("up")
+    eventually("node 1 on its way", lab.mark(1, "here").exists)
+    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said.read_bytes())
+    child.send_signal(signal.SIGINT)
+    assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+    said = lab.said.read_text(encoding="utf-8")
+    assert said.count("stopping: Terraform finishes what is in flight") == 1
+    assert "Interrupted terraform apply was stopped after 3 changes" in said
+    assert "Traceback" not in said
+    log = lab.stack().paths.terraform_log("apply").read_text(encoding="utf-8")
+    assert log.count("Interrupt received") == 1
+    assert "Two interrupts received" not in log
+
+    assert "terraform_data.node[0]" in lab.stack().addresses()
+    lab.forget(1)
+    assert len(lab.stack().up().nodes) == 2
+    lab.stack().down()
+    assert lab.standing() == []
+
+
+def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> None:
+    """Nothing is changed by a plan: however often it is pressed, the end is quick, clean and told once."""
+    stack = lab.stack()
+    stack.prepare()
+    with claim.claimed(stack.paths.terraform_lock, wait_s=1, on_wait=lambda _who: None):
+        child = lab.elsewhere("up")
+        eventually("the note", lambda: b"waiting for it to end" in lab.said.read_bytes())
+        for _ in range(3):
+            child.send_signal(signal.SIGINT)
+        assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
+    assert "Interrupted stopped before Terraform was started" in lab.said.read_text(encoding="utf-8")
+    assert lab.stack().addresses() == []
+
+
+def test_killed_while_building_terraform_goes_on_and_the_next_command_waits(lab: Lab) -> None:
+    lab.do(1, "wait")
+    child = lab.elsewhere("up")
+    eventually("node 1 on its way", lab.mark(1, "here").exists)
+    paths = lab.stack().paths
+    terraform = terraform_of(paths)
+    assert os.getsid(terraform) == terraform  # not in a session that a closed terminal would end
+    child.kill()
+    child.wait()
+    assert claim.is_claimed(paths.terraform_lock)
+    assert not lab.stack().discard_if_empty()
+
+    threading.Timer(0.3, lab.mark(1, "go").touch).start()
+    inventory = lab.stack().up(lab.watch)
+    assert len(inventory.nodes) == 2
+    assert lab.told("done") == [], "what the first Terraform finished is not built again"
+    assert [note for note in lab.notes() if f"(process {terraform})" in note and "waiting" in note]
+    assert lab.stack().plan() == []
+    lab.stack().down()
+    assert lab.standing() == []
+
+
+def test_killed_while_removing_terraform_goes_on(lab: Lab) -> None:
+    lab.stack().up()
+    lab.do(0, "wait", on="undo")
+    child = lab.elsewhere("down")
+    eventually("the removal of node 0", lab.mark(0, "here").exists)
+    child.kill()
+    child.wait()
+    threading.Timer(0.3, lab.mark(0, "go").touch).start()
+    assert lab.stack().down(lab.watch) == []  # all was removed by then
+    assert any("waiting for it to end" in note for note in lab.notes())
+    assert lab.standing() == []
+    assert not lab.stack().exists()
+
+
+@pytest.mark.parametrize("delay_ms", [0, 15, 40, 80, 120, 160])
+def test_killed_at_any_moment_the_next_command_recovers(lab: Lab, delay_ms: int) -> None:
+    child = lab.elsewhere("up")
+    eventually("its lock", lab.stack().paths.terraform_lock.exists)
+    time.sleep(delay_ms / 1000)  # the moment itself is what is tested, not waited for
+    child.kill()
+    child.wait()
+    assert len(lab.stack().up().nodes) == 2
+    assert lab.standing() == ["node0", "node1"]
+    lab.stack().down()
+    assert lab.standing() == []
+
+
+def test_terraform_killed_while_building_is_told_and_can_go_on(lab: Lab) -> None:
+    lab.do(1, "wait")
+    with ThreadPoolExecutor(1) as pool:
+        building = pool.submit(lab.stack().up)
+        eventually("node 1 on its way", lab.mark(1, "here").exists)
+        os.kill(terraform_of(lab.stack().paths), signal.SIGKILL)
+        with pytest.raises(TerraformFailed, match="was ended by SIGKILL"):
+            building.result(DEADLINE_S)
+    lab.mark(1, "go").touch()
+    lab.forget(1)
+    assert len(lab.stack().up().nodes) == 2
+    lab.stack().down()
+    assert lab.standing() == []
+
+
+def test_two_stacks_in_two_threads_and_one_wish_to_stop_both(lab: Lab) -> None:
+    names = ("03-local", "05-local")
+    stop = threading.Event()
+    for name in names:
+        lab.do(0, "wait", stack=name)
+    with ThreadPoolExecutor(2) as pool:
+        building = [pool.submit(lab.stack(name, stop=stop).up) for name in names]
+        for name in names:
+            eventually(f"{name} on its way", lab.mark(0, "here", name).exists)
+        stop.set()
+        for future in building:
+            with pytest.raises(Interrupted, match="terraform apply was stopped after"):
+                future.result(DEADLINE_S)
+    for name in names:
+        assert lab.stack(name).paths.terraform_log("apply").read_text(encoding="utf-8").count("Interrupt received") == 1
+        with pytest.raises(Interrupted, match="before Terraform was started"):
+            lab.stack(name, stop=stop).up()
+        lab.forget(0, name)
+    with ThreadPoolExecutor(2) as pool:
+        built = list(pool.map(lambda name: lab.stack(name).up(), names))
+        assert [inventory.stack for inventory in built] == list(names)
+        removed = list(pool.map(lambda name: lab.stack(name).down(), names))
+    assert [len(addresses) for addresses in removed] == [4, 4]
+    assert [lab.standing(name) for name in names] == [[], []]
+
+
+def test_a_state_held_by_a_stranger_is_waited_for_then_named(lab: Lab) -> None:
+    """Somebody runs Terraform by hand in the stack's folder: no gpucourse lock, only Terraform's own."""
+    lab.stack().up()
+    lab.do(0, "wait", on="undo")
+    with ThreadPoolExecutor(1) as pool:
+        stranger = pool.submit(
+            subprocess.run,
+            [*lab.binary.argv, "destroy", "-auto-approve"],
+            cwd=lab.stack().paths.terraform,
+            capture_output=True,
+            check=True,
+            timeout=DEADLINE_S,
+        )
+        eventually("the removal of node 0", lab.mark(0, "here").exists)
+        with pytest.raises(StackBusy, match="another Terraform holds the state") as caught:
+            lab.stack(lock_wait_s=1).plan(lab.watch)
+        assert "since 20" in caught.value.what
+        assert any("another Terraform holds the state" in note for note in lab.notes())
+        lab.mark(0, "go").touch()
+        stranger.result(DEADLINE_S)
+    assert lab.stack().down() == []
+
+
+def test_our_own_orphan_is_named_when_it_takes_too_long(lab: Lab) -> None:
+    lab.do(1, "wait")
+    child = lab.elsewhere("up")
+    eventually("node 1 on its way", lab.mark(1, "here").exists)
+    child.kill()
+    child.wait()
+    with pytest.raises(StackBusy, match=r"'terraform apply' of an earlier command \(process \d+\) is still at work"):
+        lab.stack(lock_wait_s=0.2).down()
+    stop = threading.Event()
+    threading.Timer(0.2, stop.set).start()
+    with pytest.raises(Interrupted):
+        lab.stack(stop=stop).down()
+    lab.mark(1, "go").touch()
+    assert len(lab.stack().down()) == 4

@@ -1,0 +1,221 @@
+"""A stack with real Terraform: plan, build, change, fail, remove. Each test has a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from tests.system.provisioning import STACKS, Lab
+
+from gpucourse.errors import ExitCode, InfrastructureError, MissingError, TerraformFailed
+from gpucourse.model.event import Event
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def test_plan_up_down(lab: Lab) -> None:
+    stack = lab.stack()
+    assert not stack.exists()
+    changes = stack.plan(lab.watch)
+    assert sorted(changes) == [("create", f"terraform_data.{kind}[{index}]") for kind in ("node", "slot") for index in (0, 1)]
+    assert lab.standing() == []
+    assert not stack.exists()
+
+    inventory = stack.up(lab.watch)
+
+    assert [(node.name, node.role, node.port) for node in inventory.nodes] == [
+        ("node0", "head", 20000),
+        ("node1", "worker", 20001),
+    ]
+    assert inventory.stack == "03-local"
+    assert lab.standing() == ["node0", "node1"]
+    assert sorted(lab.told("planned")) == sorted(lab.told("started")) == sorted(lab.told("done")) == sorted(changes)
+    assert stack.exists()
+    assert sorted(stack.addresses()) == sorted(address for _, address in changes)
+    assert stat.S_IMODE(stack.paths.terraform.stat().st_mode) == 0o700
+    assert stat.S_IMODE(stack.paths.variables.stat().st_mode) == 0o600
+    assert stat.S_IMODE(stack.paths.terraform_log("apply").stat().st_mode) == 0o600
+    assert not stack.paths.plan_file.exists()
+
+    assert lab.stack().plan() == []
+    assert lab.stack().up() == inventory
+
+    assert sorted(lab.stack().down(lab.watch)) == sorted(address for _, address in changes)
+    assert lab.standing() == []
+    assert not stack.exists()
+    assert lab.stack().down() == []
+
+
+def test_what_was_planned_is_what_is_applied(lab: Lab) -> None:
+    stack = lab.stack(nodes=1)
+    planned = stack.plan(lab.watch)
+    stack.paths.variables.write_text(json.dumps({**stack.variables, "node_count": 3}), encoding="utf-8")
+    assert [node.name for node in stack.up(lab.watch).nodes] == ["node0"]
+    assert sorted(lab.told("done")) == sorted(planned)
+
+
+def test_other_variables_drop_the_plan(lab: Lab) -> None:
+    stack = lab.stack(nodes=3)
+    stack.plan()
+    stack.set_variables({**stack.variables, "node_count": 1})
+    assert len(stack.up().nodes) == 1
+
+
+def test_more_nodes_then_fewer(lab: Lab) -> None:
+    lab.stack(nodes=2).up()
+    assert lab.stack(nodes=3).plan() == [("create", "terraform_data.slot[2]"), ("create", "terraform_data.node[2]")]
+    assert len(lab.stack(nodes=3).up().nodes) == 3
+    assert len(lab.stack(nodes=1).up().nodes) == 1
+    assert lab.standing() == ["node0"]
+
+
+def test_replace_makes_one_node_anew(lab: Lab) -> None:
+    lab.stack().up()
+    lab.mark(1, "up").unlink()
+    stack = lab.stack()
+    assert stack.plan(replace=["terraform_data.node[1]"]) == [("replace", "terraform_data.node[1]")]
+    stack.up(lab.watch)
+    assert lab.told("done") == [("delete", "terraform_data.node[1]"), ("create", "terraform_data.node[1]")]
+    assert lab.standing() == ["node0", "node1"]
+
+
+def test_a_node_that_fails_is_named_and_the_rest_stands(lab: Lab) -> None:
+    lab.do(1, "fail port 2222 is taken \x1b[31m")
+    with pytest.raises(TerraformFailed) as caught:
+        lab.stack().up(lab.watch)
+    error = caught.value
+    assert error.address == "terraform_data.node[1]"
+    assert "terraform apply failed at terraform_data.node[1]" in error.what
+    assert "exit status 3" in error.what
+    assert "port 2222 is taken \N{REPLACEMENT CHARACTER}[31m" in error.what
+    assert "gpucourse destroy" in error.hint
+    assert error.exit_code == ExitCode.INFRASTRUCTURE
+    assert error.log is not None
+    assert "port 2222 is taken" in error.log.read_text(encoding="utf-8")
+    assert lab.told("failed") == [("create", "terraform_data.node[1]")]
+    assert lab.standing() == ["node0"]
+
+    lab.forget(1)
+    assert len(lab.stack().up().nodes) == 2
+    lab.stack().down()
+    assert lab.standing() == []
+
+
+def test_a_node_that_did_not_come_up_is_told(lab: Lab) -> None:
+    lab.do(1, "lose")
+    with pytest.raises(InfrastructureError, match="1 of 2 nodes of 03-local did not come up: number 1"):
+        lab.stack().up()
+    assert len(lab.stack().addresses()) == 4
+
+
+def test_a_failed_removal_keeps_its_record_and_can_be_repeated(lab: Lab) -> None:
+    lab.stack().up()
+    lab.do(0, "fail the node is stuck", on="undo")
+    with pytest.raises(TerraformFailed, match=r"terraform_data\.slot\[0\]") as caught:
+        lab.stack().down()
+    assert "the node is stuck" in caught.value.what
+    assert lab.stack().addresses() == ["terraform_data.slot[0]"]
+    assert lab.standing() == ["node0"]
+    lab.forget(0)
+    assert lab.stack().down() == ["terraform_data.slot[0]"]
+    assert lab.standing() == []
+
+
+def test_a_stack_keeps_its_own_files_as_long_as_it_stands(lab: Lab, tmp_path: Path) -> None:
+    template = tmp_path / "template"
+    shutil.copytree(STACKS / "pair", template)
+    lab.stack(template=template).up()
+    (template / "main.tf").write_text('output "nodes" { value = "a newer course" }\n', encoding="utf-8")
+    assert lab.stack(template=template).plan() == []
+    shutil.rmtree(template)
+    assert len(lab.stack(template=template).up().nodes) == 2
+    assert len(lab.stack(template=template).down()) == 4
+    with pytest.raises(MissingError, match="Terraform files are missing"):
+        lab.stack(template=template).plan()
+    assert len(lab.stack().up().nodes) == 2
+
+
+def test_files_that_were_lost_come_back_beside_their_state(lab: Lab) -> None:
+    stack = lab.stack()
+    stack.up()
+    for path in (stack.paths.terraform / "main.tf", stack.paths.variables):
+        path.unlink()
+    assert len(lab.stack().down(lab.watch)) == 4
+    assert lab.standing() == []
+    assert any("lost its Terraform files" in note for note in lab.notes())
+
+
+def test_modules_come_along(lab: Lab, tmp_path: Path) -> None:
+    stack = lab.stack(template=STACKS / "nested")
+    stack.set_variables({})
+    assert stack.plan() == [("create", "module.part.module.piece.terraform_data.it")]
+    with pytest.raises(InfrastructureError, match="`nodes` must be a list"):
+        stack.up()
+    assert stack.addresses() == ["module.part.module.piece.terraform_data.it"]
+    again = lab.stack(template=tmp_path / "gone")
+    again.set_variables({})
+    assert again.down() == ["module.part.module.piece.terraform_data.it"]
+
+
+def test_a_rehearsal_leaves_nothing(lab: Lab) -> None:
+    stack = lab.stack()
+    assert len(stack.plan()) == 4
+    assert stack.discard_if_empty()
+    assert not stack.paths.folder.exists()
+    stack.up()
+    assert not stack.discard_if_empty()
+    assert stack.exists()
+    stack.down()
+    assert stack.discard_if_empty()
+    assert not stack.paths.terraform.exists()
+
+
+def test_a_wrong_variable_is_terraforms_to_explain(lab: Lab) -> None:
+    stack = lab.stack()
+    stack.set_variables({"node_count": "many", "python": "x", "folder": "y"})
+    with pytest.raises(TerraformFailed, match="Invalid value for input variable") as caught:
+        stack.plan()
+    assert "a number is required" in caught.value.detail
+    assert not stack.exists()
+
+
+def test_a_watcher_that_fails_does_not_leave_terraform_alone(lab: Lab) -> None:
+    def broken(event: Event) -> None:
+        raise BrokenPipeError("nobody reads")
+
+    stack = lab.stack()
+    stack.plan()
+    with pytest.raises(BrokenPipeError, match="nobody reads"):
+        stack.up(broken)
+    assert lab.standing() == ["node0", "node1"]
+    assert len(lab.stack().addresses()) == 4
+
+
+def test_a_state_that_could_not_be_stored_is_taken_back(lab: Lab) -> None:
+    stack = lab.stack()
+    stack.up()
+    stack.paths.state.rename(stack.paths.rescued_state)
+    assert stack.exists()
+    assert len(lab.stack().down(lab.watch)) == 4
+    assert lab.standing() == []
+    assert any("took back the state" in note for note in lab.notes())
+
+
+def test_a_damaged_state_is_left_alone(lab: Lab) -> None:
+    stack = lab.stack()
+    stack.up()
+    whole = stack.paths.state.read_bytes()
+    stack.paths.state.write_bytes(whole[: len(whole) // 2])
+    for verb in (stack.prepare, stack.down, stack.exists, stack.discard_if_empty):
+        with pytest.raises(InfrastructureError, match="is damaged") as caught:
+            verb()
+        assert str(stack.paths.state) in caught.value.hint + caught.value.what
+    assert stack.paths.state.read_bytes() == whole[: len(whole) // 2]
