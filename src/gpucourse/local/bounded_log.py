@@ -1,0 +1,36 @@
+"""A log file that keeps its newest part and never grows past a limit."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+_LIMIT_BYTES = 1 << 19
+_KEPT_BYTES = 1 << 17
+
+
+class BoundedLog(logging.Handler):
+    """Writes to an open file; beyond half a MiB the oldest lines go."""
+
+    def __init__(self, handle: int) -> None:
+        super().__init__()
+        self._handle = handle
+        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append the record. A full disk costs the line, not the nodes."""
+        try:
+            line = self.format(record).encode(errors="backslashreplace") + b"\n"
+            os.write(self._handle, line[:_KEPT_BYTES])
+            if os.fstat(self._handle).st_size > _LIMIT_BYTES:
+                self._shorten()
+        except OSError:
+            self.handleError(record)
+
+    def _shorten(self) -> None:
+        path = f"/dev/fd/{self._handle}"
+        with open(path, "rb") as whole:  # noqa: PTH123 (the file may have lost its name)
+            whole.seek(-_KEPT_BYTES, os.SEEK_END)
+            kept = whole.read().partition(b"\n")[2]
+        os.ftruncate(self._handle, 0)
+        os.write(self._handle, kept)

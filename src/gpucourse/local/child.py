@@ -1,0 +1,138 @@
+"""Start the process of a session: on pipes, or on a terminal of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import termios
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+END_OF_INPUT = b"\x04"  # what a terminal takes for the end of the input
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terminal:
+    """What the client asked for: the kind of its terminal, and its size in characters."""
+
+    kind: str
+    columns: int
+    rows: int
+
+
+@dataclass(kw_only=True)
+class Child:
+    """A running process, the leader of its session and group, with our ends of its streams. `errors` is None on a terminal."""
+
+    process: asyncio.subprocess.Process
+    stdin: int | None
+    stdout: int
+    errors: int | None
+    on_terminal: bool
+
+    async def end_input(self) -> None:
+        """Let the process see the end of its input."""
+        if self.stdin is None:
+            return
+        if self.on_terminal:
+            with contextlib.suppress(OSError):
+                os.write(self.stdin, END_OF_INPUT)
+        else:
+            self.close_input()
+
+    def close_input(self) -> None:
+        """Close our end of the input."""
+        if self.stdin is not None and self.stdin != self.stdout:
+            os.close(self.stdin)
+            self.stdin = None
+
+    def resize(self, columns: int, rows: int) -> None:
+        """The client's window has a new size; the kernel tells the process."""
+        if self.on_terminal:
+            set_size(self.stdout, columns, rows)
+
+    def close(self) -> None:
+        """Close our ends of the streams."""
+        self.close_input()
+        os.close(self.stdout)
+        if self.errors is not None:
+            os.close(self.errors)
+
+
+async def start(argv: Sequence[str | bytes], *, environment: dict[str, str], cwd: Path, terminal: Terminal | None) -> Child:
+    """Start the process in a session of its own. Raises OSError."""
+    if terminal is not None:
+        return await _on_terminal(argv, environment, cwd, terminal)
+    return await _on_pipes(argv, environment, cwd)
+
+
+async def _on_pipes(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path) -> Child:
+    theirs: list[int] = []
+    ours: list[int] = []
+    try:
+        for reading in (True, False, False):  # their ends of stdin, stdout, stderr
+            reader, writer = os.pipe()
+            theirs.append(reader if reading else writer)
+            ours.append(writer if reading else reader)
+        process = await _spawn(argv, environment, cwd, theirs)
+    except BaseException:
+        _close(ours)
+        raise
+    finally:
+        _close(theirs)
+    for handle in ours:
+        os.set_blocking(handle, False)
+    return Child(process=process, stdin=ours[0], stdout=ours[1], errors=ours[2], on_terminal=False)
+
+
+async def _on_terminal(argv: Sequence[str | bytes], environment: dict[str, str], cwd: Path, terminal: Terminal) -> Child:
+    master, slave = pty.openpty()
+    try:
+        set_size(slave, terminal.columns, terminal.rows)
+        process = await _spawn(argv, environment, cwd, [slave] * 3, make_controlling)
+    except BaseException:
+        os.close(master)
+        raise
+    finally:
+        os.close(slave)
+    os.set_blocking(master, False)
+    return Child(process=process, stdin=master, stdout=master, errors=None, on_terminal=True)
+
+
+async def _spawn(
+    argv: Sequence[str | bytes],
+    environment: dict[str, str],
+    cwd: Path,
+    streams: Sequence[int],
+    prepare: Callable[[], None] | None = None,
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=streams[0],
+        stdout=streams[1],
+        stderr=streams[2],
+        cwd=cwd,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=prepare,
+    )
+
+
+def make_controlling() -> None:
+    """In the new process: its standard input becomes the terminal that governs its session."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def set_size(handle: int, columns: int, rows: int) -> None:
+    """Give a terminal its size; 80 by 24 where the client named none."""
+    fcntl.ioctl(handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows or 24, columns or 80, 0, 0))
+
+
+def _close(handles: Sequence[int]) -> None:
+    for handle in handles:
+        os.close(handle)

@@ -1,0 +1,62 @@
+"""The environment of a session: a little of the host's own, what the client may add, and what makes it this node's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpucourse.local import processes
+
+_KEPT = {
+    "ALL_PROXY",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "NO_PROXY",
+    "PATH",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+}
+_KEPT |= {name.lower() for name in _KEPT if name.endswith("_PROXY")}
+_ACCEPTED = {
+    "LANG",
+    "COLORTERM",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+}
+_ACCEPTED_STARTS = ("LC_", "GPUCOURSE_", "OMP_", "MKL_", "GLOO_", "NCCL_", "TORCH_", "CUDA_")
+_FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+
+def of_node(*, name: str, uid: str, user: str, python: str, home: Path, shell: str, host: Mapping[str, str]) -> dict[str, str]:
+    """What every session on the node starts from. `host` is the environment of the process that hosts it."""
+    kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith("LC_")}
+    path = kept.get("PATH", _FALLBACK_PATH)
+    return {
+        **kept,
+        "PATH": f"{Path(python).parent}{os.pathsep}{path}",
+        "HOME": str(home),
+        "PWD": str(home),
+        "SHELL": shell,
+        "USER": user,
+        "LOGNAME": user,
+        "GPUCOURSE_NODE": name,
+        processes.STACK: uid,
+        processes.NODE: f"{uid}/{name}",
+    }
+
+
+def of_session(node: Mapping[str, str], asked: Mapping[str, str], terminal: str | None) -> dict[str, str]:
+    """The node's environment with what the client asked for, as far as a client may; the node's own names stay."""
+    accepted = {key: value for key, value in asked.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}
+    own = {key: value for key, value in node.items() if key not in _ACCEPTED and not key.startswith("LC_")}
+    return {**node, **accepted, **own, **({"TERM": terminal} if terminal else {})}

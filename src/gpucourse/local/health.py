@@ -1,0 +1,128 @@
+"""How simulated nodes are, from outside: by the host's lock, each node's first line, and the environment of processes.
+
+`status` calls this on every stack, so it loads little and takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import select
+import shlex
+import socket
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gpucourse.local import hostlock, layout, processes
+from gpucourse.model.deployment import Leftover, NodeHealth
+
+_ADDRESS = "127.0.0.1"
+_PATIENCE_S = 2.0
+_LONGEST_LINE = 255  # RFC 4253, 4.2
+
+
+def banner(uid: str, name: str) -> str:
+    """How a node names itself in the first line that it says to whoever connects (no dash or blank may stand in it)."""
+    return f"gpucourse_{_plain(uid)}_{_plain(name)}"
+
+
+def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
+    """Each node as it is right now. A node that does not answer within 2 seconds counts as silent."""
+    if not nodes_folder.is_dir():
+        return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
+    if not hostlock.is_held(nodes_folder):
+        return [_sick(name, "the process that hosts the nodes has ended") for name in node_names]
+    known = {name: layout.read_json(layout.description(nodes_folder, name)) for name in node_names}
+    ports = {name: found["port"] for name, found in known.items() if found and isinstance(found.get("port"), int)}
+    said = _first_lines(ports.values())
+    uid = str((layout.read_json(nodes_folder / layout.HOST) or {}).get("uid", ""))
+    return [_judge(nodes_folder, name, uid, ports.get(name), said) for name in node_names]
+
+
+def sweep(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
+    """What of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
+    found = [
+        Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")
+        for pid in processes.carrying(processes.marker(processes.STACK, uid))
+    ]
+    ours = f"gpucourse_{_plain(uid)}_"
+    for port, line in sorted(_first_lines(ports).items()):
+        if line.startswith(f"SSH-2.0-{ours}"):
+            found.append(
+                Leftover(kind="port", id=f"{_ADDRESS}:{port}", remove=f"end the process that listens: lsof -i tcp:{port}")
+            )
+    if nodes_folder.is_dir():
+        found += [
+            Leftover(kind="file", id=str(path), remove=f"rm -rf {shlex.quote(str(path))}")
+            for path in sorted(nodes_folder.iterdir())
+        ]
+    return found
+
+
+def end_everything(nodes_folder: Path, uid: str) -> list[str]:
+    """End every process of the stack and empty its folder, whatever state they are in; what was removed, in words."""
+    mark = processes.marker(processes.STACK, uid)
+    removed = [f"process {pid} ({processes.command_of(pid)})" for pid in processes.carrying(mark)]
+    processes.end(mark)
+    if nodes_folder.is_dir():
+        for path in sorted(nodes_folder.iterdir()):
+            layout.remove(path)
+            removed.append(str(path))
+    return removed
+
+
+def _judge(folder: Path, name: str, uid: str, port: int | None, said: dict[int, str]) -> NodeHealth:
+    if port is None:
+        return _sick(name, f"its description {layout.description(folder, name)} is missing or damaged")
+    line = said.get(port)
+    if line is None:
+        return _sick(name, f"nothing answers on port {port}")
+    if line != f"SSH-2.0-{banner(uid, name)}":
+        return _sick(name, f"something else answers on port {port}" if line else f"port {port} is open but silent")
+    if not layout.home(folder, name).is_dir():
+        return _sick(name, f"its home {layout.home(folder, name)} is gone")
+    return NodeHealth(node=name, healthy=True)
+
+
+def _sick(name: str, detail: str) -> NodeHealth:
+    return NodeHealth(node=name, healthy=False, detail=detail)
+
+
+def _first_lines(ports: Iterable[int]) -> dict[int, str]:
+    """What whoever listens on each port says first; empty where it keeps silent. A port where nobody listens is not in it."""
+    lines: dict[int, str] = {}
+    asked: dict[int, tuple[int, socket.socket]] = {}
+    for port in ports:
+        line = socket.socket()
+        line.setblocking(False)
+        line.connect_ex((_ADDRESS, port))
+        asked[line.fileno()] = (port, line)
+    deadline = time.monotonic() + _PATIENCE_S
+    try:
+        poll = select.poll()
+        for handle in asked:
+            poll.register(handle, select.POLLIN)
+        waiting = set(asked)
+        while waiting and (left := deadline - time.monotonic()) > 0:
+            for handle, _event in poll.poll(left * 1000):
+                port, line = asked[handle]
+                text = _hear(line)
+                if text is not None:
+                    lines[port] = text
+                poll.unregister(handle)
+                waiting.discard(handle)
+        lines.update({asked[handle][0]: "" for handle in waiting})
+    finally:
+        for _port, line in asked.values():
+            line.close()
+    return lines
+
+
+def _hear(line: socket.socket) -> str | None:
+    try:
+        return line.recv(_LONGEST_LINE).split(b"\n")[0].decode(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in text)

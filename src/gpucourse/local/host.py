@@ -1,0 +1,191 @@
+"""The background process that hosts every simulated node of one stack. A driver starts it: `host.py LOCK READY`.
+
+LOCK is the open, locked `host.lock`; READY an open pipe that hears one newline when the host listens. The working directory is
+the nodes' folder. The host ends itself with its last node, on SIGTERM, and when its folder is deleted; never without everything
+that runs on its nodes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
+    sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
+
+from gpucourse.local import hostlock, layout, processes
+from gpucourse.local.bounded_log import BoundedLog
+from gpucourse.local.hosted import HostedNode, Spec, stored, to_line
+
+_LOOK_S = 0.5
+_IDLE_S = 20.0
+_LONGEST_REQUEST = 1 << 20
+
+logger = logging.getLogger(__name__)
+
+
+class Host:
+    """The nodes of one stack and whoever asks for changes."""
+
+    def __init__(self, folder: Path, uid: str, lock: int) -> None:
+        self.folder = folder
+        self.uid = uid
+        self.nodes: dict[str, HostedNode] = {}
+        self._lock = lock
+        self._awaited = False
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._at_work = 0
+        self._over = asyncio.Event()
+        self._control: asyncio.Server | None = None
+
+    async def run(self, ready: int) -> None:
+        """Bring back the nodes of an earlier host, listen, say so, and serve until the end."""
+        for spec in stored(self.folder, self.uid):
+            await self._restore(spec)
+        layout.remove(self.folder / layout.SOCKET)
+        self._control = await asyncio.start_unix_server(self._attend, layout.SOCKET, limit=_LONGEST_REQUEST)
+        layout.write_json(Path(layout.HOST), {"pid": os.getpid(), "uid": self.uid, "version": 1})
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        watching = asyncio.create_task(self._watch())
+        _tell(ready)
+        await self._over.wait()
+        watching.cancel()
+
+    def stop(self) -> None:
+        """Ask no more, and end."""
+        if self._control is not None:
+            self._control.close()
+        for node in self.nodes.values():
+            node.close()
+        self._over.set()
+
+    async def _restore(self, spec: Spec) -> None:
+        node = self.nodes[spec.name] = HostedNode(self.folder, spec)
+        file = layout.description(self.folder, spec.name)
+        before = layout.read_json(file)
+        await node.open()
+        if before is not None and before != node.describe():
+            layout.write_json(file, node.describe())
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._at_work += 1
+        try:
+            line = await reader.readline()
+            if not line:
+                return
+            try:
+                answer = await self._answer(json.loads(line))
+            except Exception as error:  # a request that fails must not take the other nodes down
+                logger.exception("cannot do %r", line)
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            writer.write(to_line(answer))
+            await writer.drain()
+        except ConnectionError:
+            logger.info("who asked has gone")
+        finally:
+            self._at_work -= 1
+            writer.close()
+
+    async def _answer(self, request: dict[str, Any]) -> dict[str, object]:
+        if request["do"] == "add":
+            return await self._add(request)
+        if request["do"] == "remove":
+            return await self._remove(request)
+        raise ValueError(f"there is nothing called {request['do']!r} to do")
+
+    async def _add(self, request: dict[str, Any]) -> dict[str, object]:
+        if request["uid"] != self.uid:
+            self.stop()  # the folder belongs to a new stack: this one's nodes are left-overs
+            return {"ending": True}
+        spec = Spec.read(request["spec"])
+        async with self._turns[spec.name]:
+            if (node := self.nodes.get(spec.name)) is not None:
+                await node.reopen(spec)
+            else:
+                node = HostedNode(self.folder, spec)
+                await node.open()
+                self.nodes[spec.name] = node
+            return {"node": node.describe()}
+
+    async def _remove(self, request: dict[str, Any]) -> dict[str, object]:
+        name = str(request["name"])
+        if request["uid"] != self.uid:
+            await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{request['uid']}/{name}"))
+            return {"last": False}
+        async with self._turns[name]:
+            node = self.nodes.pop(name, None)
+            left = await node.remove() if node else []
+            if node is None:
+                layout.remove_node_files(self.folder, name)
+        if left:
+            raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
+        last = not self.nodes and self._at_work == 1
+        if last:
+            self._awaited = True
+            self.stop()
+        return {"last": last}
+
+    async def _watch(self) -> None:
+        """End when the folder is deleted or emptied from outside, or when nobody ever asks for a node."""
+        loop = asyncio.get_running_loop()
+        busy = loop.time()
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if self.nodes or self._at_work:
+                busy = loop.time()
+            gone = not hostlock.same_file(self._lock, self.folder / layout.LOCK) or not (self.folder / layout.SOCKET).exists()
+            if gone or loop.time() - busy > _IDLE_S:
+                self.stop()
+                return
+
+    def clean_up(self) -> None:
+        """End every process of the stack and remove what only a living host needs; with no node left, all of its files."""
+        processes.end(processes.marker(processes.STACK, self.uid))
+        if not hostlock.same_file(self._lock, self.folder / layout.LOCK):
+            return  # the folder is another's, or nobody's
+        empty = not layout.node_names(self.folder)
+        for name in layout.HOST_FILES if empty else (layout.SOCKET, layout.HOST):
+            if name == layout.LOCK and self._awaited:
+                continue  # the driver of the last node waits for it, to know that this process has ended
+            (self.folder / name).unlink(missing_ok=True)
+
+
+def main(lock: int, ready: int) -> None:
+    """Host the nodes of the working directory until they are gone."""
+    os.set_inheritable(lock, False)
+    os.set_inheritable(ready, False)
+    os.umask(0o022)  # for the sessions; what others must not read has its own mode
+    folder, uid = Path.cwd(), os.environ[processes.STACK]
+    logging.basicConfig(level=logging.WARNING, handlers=[BoundedLog(sys.stderr.fileno())])
+    processes.end(processes.marker(processes.STACK, uid), spare=processes.DETACHED_RUN, grace_s=0.5)  # a crashed host's
+    host = asyncio.run(_host(folder, uid, lock, ready))
+    host.clean_up()
+
+
+async def _host(folder: Path, uid: str, lock: int, ready: int) -> Host:
+    host = Host(folder, uid, lock)
+    await host.run(ready)
+    return host
+
+
+def _tell(ready: int) -> None:
+    try:
+        os.write(ready, b"\n")
+    except BrokenPipeError:
+        logger.info("the driver that started this host has gone")
+    finally:
+        os.close(ready)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,165 @@
+"""A node as its host sees it: its folder, its door, its processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gpucourse.local import environment, health, layout, processes, server
+from gpucourse.local.session import Channel, login_shell, serve
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's."""
+
+    name: str
+    role: str
+    uid: str
+    user: str
+    python: str
+    public_key: str
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Spec:
+        """The spec in a document. Raises ValueError where it is none."""
+        try:
+            return cls(**{key: str(found[key]) for key in cls.__dataclass_fields__})
+        except KeyError as error:
+            raise ValueError(f"a node's description lacks {error}") from error
+
+
+class HostedNode:
+    """A node that answers, from `open` to `remove`."""
+
+    def __init__(self, folder: Path, spec: Spec) -> None:
+        self.spec = spec
+        self._folder = folder
+        self._listener: server.Listener | None = None
+        self._shell = login_shell()
+
+    async def open(self) -> None:
+        """Make what is missing in the node's folder and listen: on the port it had, or a new one where that is taken."""
+        before = layout.read_json(layout.spec_file(self._folder, self.spec.name)) or {}
+        if before and before.get("uid") != self.spec.uid:
+            layout.remove_node_files(self._folder, self.spec.name)  # an earlier stack's
+            before = {}
+        self._prepare()
+        port = before.get("port", 0)
+        try:
+            self._listener = await server.listen(self._door(), port if isinstance(port, int) else 0)
+        except OSError:
+            self._listener = await server.listen(self._door(), 0)
+        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._listener.port})
+
+    async def reopen(self, spec: Spec) -> None:
+        """Take a new spec and listen anew on the same port. Connections go on."""
+        self.close()
+        self.spec = spec
+        await self.open()
+
+    def describe(self) -> dict[str, object]:
+        """The node in the words of `model.node.Node`."""
+        if self._listener is None:
+            raise ValueError(f"{self.spec.name} is not open")
+        return {
+            "name": self.spec.name,
+            "role": self.spec.role,
+            "address": server.ADDRESS,
+            "port": self._listener.port,
+            "private_address": server.ADDRESS,
+            "user": self.spec.user,
+            "gpus": 0,
+            "instance_type": "simulated",
+            "python": self.spec.python,
+            "mode": "local",
+            "host_key": server.public_part(layout.host_key(self._folder, self.spec.name)),
+        }
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        if self._listener is not None:
+            self._listener.close()
+
+    async def remove(self) -> list[int]:
+        """Close the door, end every process of the node, detached ones too, and remove its files. Gives back the ids of
+        processes that do not end."""
+        self.close()
+        if self._listener is not None:
+            self._listener.drop()
+        mark = processes.marker(processes.NODE, f"{self.spec.uid}/{self.spec.name}")
+        _ended, left = await asyncio.to_thread(processes.end, mark)
+        await asyncio.to_thread(layout.remove_node_files, self._folder, self.spec.name)
+        return left
+
+    def _door(self) -> server.Door:
+        return server.Door(
+            user=self.spec.user,
+            home=layout.home(self._folder, self.spec.name),
+            host_key=layout.host_key(self._folder, self.spec.name),
+            banner=health.banner(self.spec.uid, self.spec.name),
+            serve=self._serve,
+        )
+
+    async def _serve(self, channel: Channel) -> None:
+        home = layout.home(self._folder, self.spec.name)
+        node = environment.of_node(
+            name=self.spec.name,
+            uid=self.spec.uid,
+            user=self.spec.user,
+            python=self.spec.python,
+            home=home,
+            shell=self._shell,
+            host=os.environ,
+        )
+        kind = channel.terminal.kind if channel.terminal else None
+        asked = environment.of_session(node, channel.environment, kind)
+        await serve(channel, shell=self._shell, home=home, environment=asked)
+
+    def _prepare(self) -> None:
+        home = layout.home(self._folder, self.spec.name)
+        for folder in (layout.node_folder(self._folder, self.spec.name), home, home / ".ssh"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        key = layout.host_key(self._folder, self.spec.name)
+        if not _is_key(key):
+            server.make_host_key(key)
+        _authorize(home / ".ssh" / "authorized_keys", self.spec.public_key)
+        profile = home / ".profile"
+        if not profile.exists():
+            bin_folder = shlex.quote(str(Path(self.spec.python).parent))
+            # A login shell reads the machine's /etc/profile first, and that sets PATH anew.
+            profile.write_text(f"PATH={bin_folder}:$PATH\nPS1='[{self.spec.name}] \\w \\$ '\n", encoding="utf-8")
+
+
+def _is_key(path: Path) -> bool:
+    try:
+        server.public_part(path)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _authorize(file: Path, key: str) -> None:
+    """Have the key's line in the file, and leave every other line as it is."""
+    lines = file.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if file.exists() else []
+    if key.strip() in (line.strip() for line in lines):
+        return
+    file.touch(mode=0o600)
+    file.write_text("\n".join([*lines, key.strip()]) + "\n", encoding="utf-8", errors="surrogateescape")
+
+
+def stored(folder: Path, uid: str) -> list[Spec]:
+    """The nodes of this stack that an earlier host served."""
+    found = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
+    return [Spec.read(document) for document in found if document and document.get("uid") == uid]
+
+
+def to_line(answer: Mapping[str, object]) -> bytes:
+    """An answer as it goes over the control socket."""
+    return json.dumps(answer).encode() + b"\n"

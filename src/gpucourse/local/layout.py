@@ -1,0 +1,102 @@
+"""The files in the folder of a stack's simulated nodes. Only the standard library, and little of it: every driver loads this.
+
+host.lock      held by the process that hosts the nodes, for as long as it lives
+host.json      who that process is
+host.log       what it complained about, bounded
+control.sock   how the drivers talk to it; the folder's mode (0700) is what keeps others out
+node0.json     what Terraform reads: the node, present only when it is up
+node0/         spec.json, host_key, host_key.pub and the node's home
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+LOCK = "host.lock"
+HOST = "host.json"
+LOG = "host.log"
+SOCKET = "control.sock"
+HOST_FILES = (SOCKET, HOST, LOG, LOCK)  # the lock goes last: whoever waits for it finds an empty folder
+
+SPEC_VARIABLE = "GPUCOURSE_NODE_SPEC"
+
+
+def description(folder: Path, name: str) -> Path:
+    """What Terraform reads about a node."""
+    return folder / f"{name}.json"
+
+
+def node_folder(folder: Path, name: str) -> Path:
+    """Everything that belongs to one node."""
+    return folder / name
+
+
+def home(folder: Path, name: str) -> Path:
+    """Where a session on the node starts."""
+    return folder / name / "home"
+
+
+def spec_file(folder: Path, name: str) -> Path:
+    """What was asked of the node; the host reads it to bring a node back after a crash."""
+    return folder / name / "spec.json"
+
+
+def host_key(folder: Path, name: str) -> Path:
+    """The node's private SSH key; its public part stands beside it, with `.pub`."""
+    return folder / name / "host_key"
+
+
+def node_names(folder: Path) -> list[str]:
+    """Every node of which there is a trace, whole or not."""
+    try:
+        entries = list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    traces = {entry.name for entry in entries if entry.is_dir()}
+    traces |= {entry.stem for entry in entries if entry.suffix == ".json" and entry.name != HOST and entry.name[0] != "."}
+    return sorted(traces)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write a document so that a reader sees the old one or the new one."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    aside.replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The document at `path`; None where there is none, or no whole one."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def remove_node_files(folder: Path, name: str) -> None:
+    """Remove every file of one node: its description first, so that nobody takes the rest for a node."""
+    description(folder, name).unlink(missing_ok=True)
+    for aside in folder.glob(f".{name}.json.*"):
+        aside.unlink(missing_ok=True)
+    remove(node_folder(folder, name))
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with what is in it, also where its owner took away the right to write in it."""
+    import shutil
+
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        for parent, _folders, _files in os.walk(path):
+            Path(parent).chmod(0o700)
+        shutil.rmtree(path)

@@ -1,0 +1,157 @@
+"""Find processes by a variable in their environment, and end them.
+
+A variable is inherited by every process that a session starts, also by those that make a session of their own (as torchrun's
+workers do), which no process group reaches. Linux tells the environment in /proc, macOS through `ps -E`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+STACK = "GPUCOURSE_STACK_UID"  # carried by the host and by everything that runs on its nodes
+NODE = "GPUCOURSE_NODE_UID"
+SESSION = "GPUCOURSE_SESSION"
+DETACHED_RUN = "GPUCOURSE_RUN_DIR"  # carried by a run that outlives the connection that started it
+
+_PROC = Path("/proc")
+_POLL_S = 0.02
+
+
+def marker(variable: str, value: str) -> str:
+    """How a variable stands in an environment."""
+    return f"{variable}={value}"
+
+
+def carrying(mark: str, *, spare: str | None = None) -> list[int]:
+    """The processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and those that it
+    descends from. Those that have a variable of the name `spare` are left out."""
+    own = _line_of_descent()
+    return sorted(pid for pid, found in _environments() if pid not in own and holds(found, mark, spare))
+
+
+def of_session(mark: str, group: int | None, spare: str) -> list[int]:
+    """The processes that carry `mark`, and those of the process group `group` that hide their environment; without those that
+    have a variable of the name `spare`."""
+    members = set(carrying(mark, spare=spare))
+    if group is not None:
+        members.update(pid for pid, found in _environments() if _group_of(pid) == group and not _has(found, spare))
+    return sorted(members)
+
+
+def holds(environment: bytes, mark: str, spare: str | None = None) -> bool:
+    """Whether an environment (entries that end in a zero byte) has the variable `mark`, and none of the name `spare`."""
+    return b"\0" + mark.encode() + b"\0" in b"\0" + environment + b"\0" and not (spare and _has(environment, spare))
+
+
+def end(mark: str, *, spare: str | None = None, grace_s: float = 2.0, kill_s: float = 3.0) -> tuple[list[int], list[int]]:
+    """End every process that carries `mark`: SIGTERM, `grace_s` to tidy up, then SIGKILL until none is seen, at most for
+    `kill_s`. Gives back the ids of those that were there, and of those that still are."""
+    seen: set[int] = set()
+    told: set[int] = set()
+    started = time.monotonic()
+    while alive := carrying(mark, spare=spare):
+        seen.update(alive)
+        waited = time.monotonic() - started
+        if waited >= grace_s + kill_s:
+            break
+        for pid in alive:
+            if waited >= grace_s:
+                send(pid, signal.SIGKILL)
+            elif pid not in told:
+                send(pid, signal.SIGTERM)
+                send(pid, signal.SIGCONT)  # one that is stopped could not act on the first
+                told.add(pid)
+        time.sleep(_POLL_S)
+    return sorted(seen), alive
+
+
+def send(pid: int, number: int) -> None:
+    """Signal one process; nothing happens where it has gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def send_group(leader: int, number: int) -> None:
+    """Signal a whole process group; nothing happens where it has gone."""
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def carries(pid: int, mark: str) -> bool:
+    """Whether this one process is alive and has the variable `mark`."""
+    if _PROC.joinpath("self").exists():
+        return holds(_read(_PROC / str(pid) / "environ"), mark)
+    return any(found == pid and holds(environment, mark) for found, environment in _environments())
+
+
+def command_of(pid: int) -> str:
+    """The command line of a process, shortened; empty where it has gone."""
+    words = (
+        _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ") if _PROC.joinpath("self").exists() else _ps(pid, "command=")
+    )
+    return " ".join(words.decode(errors="replace").split())[:100]
+
+
+def _has(environment: bytes, variable: str) -> bool:
+    return b"\0" + variable.encode() + b"=" in b"\0" + environment
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return 0
+
+
+def _environments() -> list[tuple[int, bytes]]:
+    if _PROC.joinpath("self").exists():
+        return [(int(name), _read(_PROC / name / "environ")) for name in os.listdir(_PROC) if name.isdigit()]  # noqa: PTH208
+    return list(_from_ps())
+
+
+def _from_ps() -> list[tuple[int, bytes]]:
+    """On macOS the environment follows the command, in one line; the markers' values never hold a blank."""
+    import subprocess
+
+    listed = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, check=False).stdout
+    lines = (line.split(None, 1) for line in listed.splitlines())
+    return [(int(words[0]), words[1].replace(b" ", b"\0")) for words in lines if len(words) == 2 and words[0].isdigit()]
+
+
+def _line_of_descent() -> set[int]:
+    """This process and its ancestors: what a command that was typed inside a node's own shell must not end."""
+    line, pid = set[int](), os.getpid()
+    while pid > 1 and pid not in line:
+        line.add(pid)
+        pid = _parent(pid)
+    return line
+
+
+def _parent(pid: int) -> int:
+    if pid == os.getpid():
+        return os.getppid()
+    stat = _read(_PROC / str(pid) / "stat") if _PROC.joinpath("self").exists() else b""
+    if stat:
+        return int(stat.rpartition(b")")[2].split()[1])  # the name in brackets may itself hold blanks and brackets
+    answer = _ps(pid, "ppid=").strip()
+    return int(answer) if answer.isdigit() else 0
+
+
+def _ps(pid: int, column: str) -> bytes:
+    import subprocess
+
+    return subprocess.run(["ps", "-o", column, "-p", str(pid)], capture_output=True, check=False).stdout
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,227 @@
+"""The SSH server: the only file that knows the library behind it.
+
+Each node listens on a port of 127.0.0.1 with its own host key and lets in one user, with the keys that stand in the node's
+`.ssh/authorized_keys` at that moment. Old-style `scp` and `rsync` are commands like any other; SFTP is served here.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from gpucourse.local.child import Terminal
+from gpucourse.local.pumps import CHUNK
+from gpucourse.local.session import Channel
+
+ADDRESS = "127.0.0.1"
+
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_LOGIN_S = 20
+_BACKLOG = 128
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """Who gets in where. `banner` is the software name in the server's first line; `serve` runs one session."""
+
+    user: str
+    home: Path
+    host_key: Path
+    banner: str
+    serve: Callable[[Channel], Awaitable[None]]
+
+    @property
+    def authorized_keys(self) -> Path:
+        """Read again at every login."""
+        return self.home / ".ssh" / "authorized_keys"
+
+
+class Listener:
+    """A node's open door and the connections through it."""
+
+    def __init__(self, acceptor: asyncssh.SSHAcceptor, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._acceptor = acceptor
+        self._connections = connections
+
+    @property
+    def port(self) -> int:
+        """The port on 127.0.0.1."""
+        return int(self._acceptor.get_port())
+
+    def close(self) -> None:
+        """Let nobody in any more. Connections go on."""
+        self._acceptor.close()
+
+    def drop(self) -> None:
+        """End every connection now."""
+        for connection in list(self._connections):
+            connection.abort()
+
+
+async def listen(door: Door, port: int) -> Listener:
+    """Open the door on `port` (0: one that the kernel chooses). Raises OSError where the port is taken."""
+    connections: set[asyncssh.SSHServerConnection] = set()
+
+    async def attend(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        channel = _SshChannel(process)
+        if process.subsystem:
+            await channel.write(f"this node has no subsystem '{process.subsystem}'\n".encode(), to_errors=True)
+            channel.exit(127)
+        else:
+            await door.serve(channel)
+
+    acceptor = await asyncssh.listen(
+        ADDRESS,
+        port,
+        server_factory=lambda: _Login(door, connections),
+        server_host_keys=[asyncssh.read_private_key(door.host_key)],
+        server_version=door.banner,
+        process_factory=attend,
+        sftp_factory=lambda channel: _Files(channel, door.home),
+        config=None,
+        encoding=None,
+        line_editor=False,
+        compression_algs=None,
+        agent_forwarding=False,
+        x11_forwarding=False,
+        password_auth=False,
+        kbdint_auth=False,
+        host_based_auth=False,
+        gss_host=None,  # otherwise every connection asks the resolver for this machine's name
+        login_timeout=_LOGIN_S,
+        keepalive_interval=0,  # on loopback a dead client closes its socket; a stopped one may go on later
+        reuse_address=True,
+        backlog=_BACKLOG,
+    )
+    return Listener(acceptor, connections)
+
+
+def make_host_key(path: Path) -> None:
+    """Write a new ed25519 key to `path`, readable by its owner only, with the public one beside it."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    aside = path.with_name(f"{path.name}.new")
+    aside.touch(mode=0o600)
+    aside.write_bytes(key.export_private_key())
+    path.with_name(f"{path.name}.pub").write_bytes(key.export_public_key())
+    aside.replace(path)
+
+
+def public_part(path: Path) -> str:
+    """The public part of the key at `path`: `ssh-ed25519 AAAA...`. Raises ValueError where it is no key."""
+    try:
+        key = asyncssh.read_private_key(path)
+    except asyncssh.KeyImportError as error:
+        raise ValueError(f"{path}: {error}") from error
+    kind, data = key.export_public_key().decode().split()[:2]
+    return f"{kind} {data}"
+
+
+class _Login(asyncssh.SSHServer):  # type: ignore[misc]
+    """Who gets in: one user, by key. And what may be forwarded: ports of this machine, as editors need."""
+
+    def __init__(self, door: Door, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._door = door
+        self._connections = connections
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+        self._connections.add(conn)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self._connection)
+        if exc is not None:
+            logger.info("%s: connection lost: %s", self._door.home.parent.name, exc)
+
+    def begin_auth(self, username: str) -> bool:
+        if username == self._door.user:
+            try:
+                self._connection.set_authorized_keys(str(self._door.authorized_keys))
+            except (OSError, ValueError) as error:
+                logger.warning("nobody can log in with %s: %s", self._door.authorized_keys, error)
+        return True
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:  # noqa: ARG002
+        return dest_host in _LOOPBACK
+
+
+class _Files(asyncssh.SFTPServer):  # type: ignore[misc]
+    """SFTP that agrees with a session on every path: absolute ones are the machine's own, relative ones start at home."""
+
+    def __init__(self, channel: asyncssh.SSHServerChannel[bytes], home: Path) -> None:
+        super().__init__(channel)
+        self._home = os.fsencode(home)
+
+    def map_path(self, path: bytes) -> bytes:
+        return os.path.join(self._home, path)  # noqa: PTH118 (bytes: a file name need not be UTF-8)
+
+    def symlink(self, oldpath: bytes, newpath: bytes) -> None:
+        os.symlink(oldpath, self.map_path(newpath))  # noqa: PTH211 (bytes; as typed: a relative target stays relative)
+
+    def exit(self) -> None:
+        self.channel.exit(0)  # without an exit code `scp` takes a good copy for a failed one
+
+
+class _SshChannel:
+    """One session's channel, in the words of `session.Channel`."""
+
+    def __init__(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        self._process = process
+        self.command: str | None = process.command
+        self.terminal: Terminal | None = None
+        if process.term_type:
+            columns, rows, _, _ = process.term_size
+            self.terminal = Terminal(kind=process.term_type, columns=columns, rows=rows)
+        self.environment: Mapping[str, str] = dict(process.env)
+
+    async def read(self) -> bytes:
+        try:
+            return bytes(await self._process.stdin.read(CHUNK))
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionError(str(error)) from error
+
+    async def write(self, data: bytes, *, to_errors: bool = False) -> None:
+        stream = self._process.stderr if to_errors else self._process.stdout
+        try:
+            stream.write(data)
+            await stream.drain()
+        except (OSError, asyncssh.Error) as error:
+            raise ConnectionError(str(error)) from error
+
+    async def closed(self) -> None:
+        await self._process.channel.wait_closed()
+
+    def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
+        def told(what: Exception) -> None:
+            if isinstance(what, asyncssh.SignalReceived):
+                on_signal(what.signal)
+            elif isinstance(what, asyncssh.BreakReceived):
+                on_signal("INT")
+            elif isinstance(what, asyncssh.TerminalSizeChanged):
+                on_size(what.width, what.height)
+
+        # The library hands these to its own redirections only, and its signals reach one process, not the group.
+        process: Any = self._process
+        process.exception_received = told
+
+    def exit(self, code: int) -> None:
+        self._finish(lambda: self._process.exit(code))
+
+    def exit_by_signal(self, name: str) -> None:
+        self._finish(lambda: self._process.exit_with_signal(name))
+
+    def _finish(self, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except (OSError, asyncssh.Error) as error:
+            logger.info("the client left before it heard the exit code: %s", error)

@@ -1,0 +1,157 @@
+"""One session on a node: a command, or a login shell, from its start to the moment its last byte and its exit code are told.
+
+When the client goes away first, the session's processes end (hang-up, terminate, kill), except those of a detached run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from gpucourse.local import processes
+from gpucourse.local.child import Child, Terminal, start
+from gpucourse.local.pumps import read_some, write_all
+
+_PATIENCE_S = ((signal.SIGHUP, 0.5), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0))
+_POLL_S = 0.02
+
+
+class Channel(Protocol):
+    """The client's side of a session, as the SSH server gives it."""
+
+    command: str | None
+    terminal: Terminal | None
+    environment: Mapping[str, str]
+
+    async def read(self) -> bytes:
+        """The next bytes for the process's input; empty at their end. Raises ConnectionError."""
+        ...
+
+    async def write(self, data: bytes, *, to_errors: bool = False) -> None:
+        """Send output; returns when there is room for more. Raises ConnectionError."""
+        ...
+
+    async def closed(self) -> None:
+        """Return when the client has gone."""
+        ...
+
+    def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
+        """Hear of the client's signals (`TERM`) and of its window's size (columns, rows)."""
+        ...
+
+    def exit(self, code: int) -> None:
+        """Tell the exit code; the session is over."""
+        ...
+
+    def exit_by_signal(self, name: str) -> None:
+        """Tell the signal that ended the process (`KILL`); the session is over."""
+        ...
+
+
+async def serve(channel: Channel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
+    """Run what the client asked for, to its end."""
+    session = uuid.uuid4().hex
+    environment = {**environment, processes.SESSION: session}
+    command = channel.command
+    argv: list[str | bytes] = [shell, "-l"] if command is None else [shell, "-c", command.encode(errors="surrogateescape")]
+    try:
+        child = await start(argv, environment=environment, cwd=home, terminal=channel.terminal)
+    except (OSError, ValueError) as error:
+        await channel.write(f"cannot start a process on this node: {error}\n".encode(), to_errors=True)
+        channel.exit(255)
+        return
+    channel.listen(lambda name: _forward(name, child), child.resize)
+    await _attend(channel, child, session)
+
+
+async def _attend(channel: Channel, child: Child, session: str) -> None:
+    feeding = asyncio.create_task(_feed(channel, child))
+    gone = asyncio.create_task(channel.closed())
+    over = asyncio.create_task(_until_silent(channel, child))
+    try:
+        await asyncio.wait({gone, over}, return_when=asyncio.FIRST_COMPLETED)
+        if over.done() and over.exception() is None:
+            _tell_exit(channel, over.result())
+        else:
+            await _end(child, session)
+    finally:
+        for task in (feeding, gone, over):
+            task.cancel()
+        await asyncio.gather(feeding, gone, over, return_exceptions=True)
+        child.close()
+
+
+async def _until_silent(channel: Channel, child: Child) -> int:
+    """The exit code, once every byte that the process and its children wrote has been sent on."""
+    pumps = [_copy(child.stdout, channel, to_errors=False)]
+    if child.errors is not None:
+        pumps.append(_copy(child.errors, channel, to_errors=True))
+    await asyncio.gather(*pumps)
+    return await child.process.wait()
+
+
+async def _copy(handle: int, channel: Channel, *, to_errors: bool) -> None:
+    while data := await read_some(handle):
+        await channel.write(data, to_errors=to_errors)
+        await asyncio.sleep(0)  # a process that always has output must not keep the other nodes waiting
+
+
+async def _feed(channel: Channel, child: Child) -> None:
+    """Input to the process. One that does not read any more loses the rest, as with any SSH server; a connection that breaks is
+    not the end of the input."""
+    try:
+        while data := await channel.read():
+            if child.stdin is not None:
+                try:
+                    await write_all(child.stdin, data)
+                except OSError:
+                    child.close_input()
+    except ConnectionError:
+        return
+    await child.end_input()
+
+
+def _tell_exit(channel: Channel, code: int) -> None:
+    if code >= 0:
+        channel.exit(code)
+    else:
+        channel.exit_by_signal(signal.Signals(-code).name.removeprefix("SIG"))
+
+
+def _forward(name: str, child: Child) -> None:
+    number = getattr(signal, f"SIG{name}", None)
+    if isinstance(number, signal.Signals) and child.process.returncode is None:
+        processes.send_group(child.process.pid, number)
+
+
+async def _end(child: Child, session: str) -> None:
+    """End what the session left, each step harder than the one before. A detached run goes on."""
+    loop = asyncio.get_running_loop()
+    mark = processes.marker(processes.SESSION, session)
+    for number, patience_s in _PATIENCE_S:
+        deadline = loop.time() + patience_s
+        told: set[int] = set()
+        while alive := await asyncio.to_thread(processes.of_session, mark, _group(child), processes.DETACHED_RUN):
+            for pid in alive:
+                if pid not in told or number == signal.SIGKILL:
+                    processes.send(pid, number)
+                    told.add(pid)
+            if loop.time() >= deadline:
+                break
+            await asyncio.sleep(_POLL_S)
+        if not alive:
+            return
+
+
+def _group(child: Child) -> int | None:
+    return child.process.pid if child.process.returncode is None else None
+
+
+def login_shell() -> str:
+    """The shell of every session: bash as on the course's real nodes, else the system's own."""
+    return next((shell for shell in ("/bin/bash", "/usr/bin/bash") if os.access(shell, os.X_OK)), "/bin/sh")
