@@ -44,6 +44,13 @@ ASCII = Glyphs(
 )
 
 
+# What this program and its course write beside the signs, for terminals that know ASCII only.
+TO_ASCII = str.maketrans(
+    {old: new for old, new in zip(vars(UNICODE).values(), vars(ASCII).values(), strict=True) if len(old) == 1}
+    | {"’": "'", "‘": "'", "“": '"', "”": '"', "—": "-", "×": "x", "±": "+-", "µ": "u", "\u00a0": " "}
+)
+
+
 def glyphs_for(encoding: str | None) -> Glyphs:
     """The signs that this encoding can write."""
     try:

@@ -8,7 +8,7 @@ import select
 import threading
 from typing import TextIO
 
-from gpucourse.ui.glyphs import glyphs_for
+from gpucourse.ui.glyphs import ASCII, TO_ASCII, glyphs_for
 
 _GONE = {errno.EPIPE, errno.EIO, errno.ECONNRESET, errno.ENXIO}
 
@@ -33,6 +33,8 @@ class Out:
         with self._lock:
             if self.closed or not text:
                 return
+            if self.glyphs is ASCII:
+                text = text.translate(TO_ASCII)
             try:
                 self._put(text)
             except (OSError, ValueError) as error:

@@ -79,6 +79,21 @@ def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = No
     return lines
 
 
+def counted(number: int, noun: str, nouns: str = "") -> str:
+    """`1 file`, `2 files`; `nouns` where the plural is not made with an s."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+def age(seconds: float) -> str:
+    """How old something is, as coarsely as a person would say it."""
+    if seconds < 120:
+        return f"{max(0.0, seconds):.0f} s"
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
 def _cells(character: str) -> int:
     if unicodedata.east_asian_width(character) in "WF":
         return 2

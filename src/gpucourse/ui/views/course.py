@@ -1,0 +1,170 @@
+"""The course on the screen: the syllabus, a lesson, an exercise, a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import ManifestError
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Markdown, Paragraph, Part, Table, View, facts, table
+from gpucourse.ui.text import counted
+from gpucourse.units import format_seconds
+
+if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
+    from gpucourse.model.manifest import Check, Exercise, Module, Parameter
+
+Progress = Mapping[str, ExerciseVerdict]
+
+
+def catalog(modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = ()) -> View:
+    """The syllabus: every exercise with its time and how far the learner is."""
+    parts: list[Part] = [
+        _exercises(each, progress, title=f"{each.id}  {each.title}  ({_hours(each.hours)})") for each in modules
+    ]
+    complaints = tuple(Cell(text, "bad") for error in broken for text in error.complaints)
+    if complaints:
+        parts.append(Items(complaints, title="Modules that cannot be read"))
+    ids = [exercise.id for module in modules for exercise in module.exercises]
+    done = sum(name in progress and progress[name].verdict == "passed" for name in ids)
+    footer = (f"{done} of {len(ids)} exercises passed. Read on with: gpucourse show {modules[0].id}",) if ids else ()
+    return View(title="The course", parts=tuple(parts), footer=footer)
+
+
+def module(module: Module, lesson: str, progress: Progress) -> View:
+    """A module: what it is about, its exercises, its lesson."""
+    about = facts(
+        [
+            ("time", _hours(module.hours)),
+            ("lab", f"{counted(module.lab.local.nodes, 'node')}, up to {module.lab.local.max_nodes}"),
+            ("first", ", ".join(f"module {needed}" for needed in module.needs)),
+        ]
+    )
+    first = module.exercises[0].id
+    return View(
+        title=f"Module {module.id}: {module.title}",
+        parts=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lesson)),
+        footer=(f"Stand up the lab: gpucourse deploy {module.id}", f"The first exercise: gpucourse show {first}"),
+    )
+
+
+def exercise(module: Module, exercise: Exercise, verdict: ExerciseVerdict | None = None) -> View:
+    """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it."""
+    parts: list[Part] = [
+        Paragraph(exercise.goal),
+        facts(
+            [
+                ("time", f"{exercise.minutes} min"),
+                ("script", exercise.script),
+                ("starts on", _where(exercise)),
+                ("time-out", format_seconds(exercise.launch.timeout)),
+                ("so far", _standing(verdict)),
+            ]
+        ),
+        Items(exercise.tasks, title="What to do", numbered=True),
+    ]
+    if exercise.parameters:
+        parts.append(_parameters(exercise.parameters))
+    if exercise.questions:
+        parts.append(Items(tuple(question.text for question in exercise.questions), title="Questions", numbered=True))
+    if exercise.checks:
+        parts.append(_checks(exercise.checks))
+    if exercise.deliverables:
+        handed_in = tuple((deliverable.title, deliverable.source) for deliverable in exercise.deliverables)
+        parts.append(Facts(handed_in, title="What to hand in"))
+    parts.append(Code(_commands(module, exercise), title="How to run it"))
+    return View(title=f"{exercise.id}  {exercise.title}", parts=tuple(parts), footer=(_hints(exercise),))
+
+
+def hint(exercise: Exercise, number: int) -> View:
+    """The hint of that number, counted from 1."""
+    last = number >= len(exercise.hints)
+    more = "That was the last one." if last else f"The next one: gpucourse hint {exercise.id}"
+    title = f"{exercise.id}  hint {number} of {len(exercise.hints)}"
+    return View(title=title, parts=(Paragraph(exercise.hints[number - 1]),), footer=(more,))
+
+
+def _exercises(module: Module, progress: Progress, title: str = "") -> Table:
+    columns: list[Column | str] = [
+        Column("", style="strong"),
+        Column("exercise", wrap=True),
+        Column("min", align="right"),
+        "progress",
+    ]
+    rows = [(each.id, each.title, str(each.minutes), _standing(progress.get(each.id))) for each in module.exercises]
+    return table(columns, rows, title=title)
+
+
+def _standing(verdict: ExerciseVerdict | None) -> Cell:
+    if verdict is None:
+        return Cell("not yet", "dim")
+    where = " (simulated)" if verdict.mode == "local" else ""
+    word = verdict.verdict.replace("_", " ")
+    style = {"passed": "good", "failed": "bad", "error": "warn"}.get(verdict.verdict, "dim")
+    return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{where}", style)  # type: ignore[arg-type]  # words of Style
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:g} h"
+
+
+def _where(exercise: Exercise) -> str:
+    launch = exercise.launch
+    some = counted(launch.nodes, "node")
+    processes = "one process a GPU" if launch.procs_per_node == "gpu" else f"{launch.procs_per_node} processes a node"
+    return f"{some} ({launch.min_nodes} to {launch.max_nodes}), {processes}, by {launch.kind}"
+
+
+def _parameters(parameters: Sequence[Parameter]) -> Table:
+    columns: list[Column | str] = [
+        Column("parameter", style="strong"),
+        Column("default", align="right"),
+        Column("simulated", align="right"),
+        "allowed",
+        Column("what it is", wrap=True),
+    ]
+    rows = [
+        (each.name, _value(each.default), "" if each.local is None else _value(each.local), _allowed(each), each.help)
+        for each in parameters
+    ]
+    return table(columns, rows, title="What can be changed (--set parameter=value)")
+
+
+def _allowed(parameter: Parameter) -> str:
+    if parameter.choices:
+        return " | ".join(map(_value, parameter.choices))
+    low, high = (None if bound is None else f"{bound:,.10g}" for bound in (parameter.min, parameter.max))
+    both = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
+    return " ".join(word for word in (parameter.type, both) if word)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{value:.10g}"
+
+
+def _checks(checks: Sequence[Check]) -> Table:
+    columns: list[Column | str] = [Column("check", wrap=True), Column("must be", wrap=True), "counts on"]
+    rows = [(each.title, _promise(each), "GPUs only" if each.evidence == "gpu" else "every lab") for each in checks]
+    return table(columns, rows, title="What is checked")
+
+
+def _promise(check: Check) -> str:
+    name, operand = check.comparison
+    words = {"equals": "", "at_least": "at least ", "at_most": "at most ", "below": "below ", "above": "above "}
+    margin = f" ± {check.tolerance:g}" if check.tolerance else ""
+    return f"{words[name]}{_value(operand)}{margin} {check.unit}".rstrip()
+
+
+def _commands(module: Module, exercise: Exercise) -> str:
+    first = exercise.parameters[0] if exercise.parameters else None
+    lines = [f"gpucourse deploy {module.id}", f"gpucourse run {exercise.id} --nodes {exercise.launch.nodes}"]
+    if first is not None:
+        lines.append(f"gpucourse run {exercise.id} --set {first.name}={_value(first.default)}")
+    return "\n".join(lines)
+
+
+def _hints(exercise: Exercise) -> str:
+    return f"Stuck? gpucourse hint {exercise.id} ({len(exercise.hints)} hints, one at a time)"

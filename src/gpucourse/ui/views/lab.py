@@ -1,0 +1,190 @@
+"""Labs on the screen: their health, what a deploy will do and did, what a destroy left, what the machine lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
+from gpucourse.ui.text import age, counted
+from gpucourse.units import format_seconds, seconds_since
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpucourse.actions.deploy import Deployed
+    from gpucourse.actions.doctor import Finding
+    from gpucourse.actions.status import StackStatus
+
+_PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn", "destroying": "warn"}
+_SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
+_STATES: dict[str, tuple[str, Style]] = {
+    "ok": (UNICODE.good, "good"),
+    "missing": (UNICODE.bad, "bad"),
+    "warning": (UNICODE.error, "warn"),
+}
+
+
+def status(stacks: Sequence[StackStatus]) -> View:
+    """Every stack, and every node of it as it is right now."""
+    if not stacks:
+        return View(parts=(Paragraph("Nothing is deployed."),), footer=("Stand up a lab: gpucourse deploy 3",))
+    columns: list[Column | str] = [
+        "stack",
+        Column("module", wrap=True),
+        "state",
+        Column("nodes", align="right"),
+        Column("age", align="right"),
+        "runs",
+    ]
+    parts: list[Part] = [table(columns, [_stack(each) for each in stacks])]
+    troubles = [(each.deployment.stack, Cell(each.deployment.error, "bad")) for each in stacks if each.deployment.error]
+    if troubles:
+        parts.append(Facts(tuple(troubles), title="What went wrong"))
+    parts.append(_nodes(stacks))
+    unwell = [each.deployment.module for each in stacks if not each.healthy]
+    footer = tuple(f"Bring it back to health: gpucourse deploy {module}" for module in unwell)
+    return View(parts=tuple(parts), footer=footer, mode=_mode(each.deployment for each in stacks))
+
+
+def deploy_plan(result: Deployed) -> View:
+    """What a deploy would do (`--dry-run`): every resource, and the count of each action."""
+    deployment = result.deployment
+    rows = [(Cell(_SIGNS.get(action, action), _action_style(action)), action, address) for action, address in result.changes]
+    parts: list[Part] = [
+        facts([("stack", deployment.stack), ("template", deployment.template), ("nodes", str(deployment.nodes_wanted))])
+    ]
+    if rows:
+        parts.append(table(["", "action", Column("resource", wrap=True)], rows))
+    if result.healed:
+        parts.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
+    parts.append(Paragraph(_counted([action for action, _ in result.changes])))
+    footer = (f"Nothing was changed. Do it: gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}",)
+    return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.target)
+
+
+def deployed(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
+    """What stands now, how to get in, what to type next."""
+    deployment = result.deployment
+    count = len(deployment.inventory.nodes) if deployment.inventory else 0
+    did = [counted(len(result.changes), "change")] if result.changes else ["nothing to change"]
+    if result.healed:
+        did.append(f"{len(result.healed)} brought back to health")
+    about = facts(
+        [
+            ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
+            ("stack", deployment.stack),
+            ("terraform", deployment.terraform),
+            ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
+            ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
+        ]
+    )
+    after = f"run {exercise}" if exercise else f"show {deployment.module}"
+    footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
+    title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
+    return View(title=title, parts=(about,), footer=footer, mode=deployment.target)
+
+
+def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
+    """What each destroy removed, and the proof that nothing is left, or what is."""
+    if not receipts:
+        return View(parts=(Paragraph("Nothing was deployed, so there was nothing to destroy."),))
+    parts: list[Part] = [part for receipt in receipts for part in _receipt(receipt)]
+    footer = (f"Receipts are in {folder}",) if folder is not None else ()
+    modes = {receipt.mode for receipt in receipts}
+    return View(parts=tuple(parts), footer=footer, mode="local" if "local" in modes else "")
+
+
+def doctor(findings: Sequence[Finding]) -> View:
+    """Everything that was looked at, and the command that mends what is not well."""
+    rows = [(Cell(*_STATES[each.state]), each.what, each.detail) for each in findings]
+    parts: list[Part] = [table(["", Column("part", style="strong"), Column("found", wrap=True)], rows)]
+    mends = tuple((each.what, each.mend) for each in findings if each.state != "ok" and each.mend)
+    if mends:
+        parts.append(Facts(mends, title="How to mend it"))
+    missing = sum(each.state == "missing" for each in findings)
+    if missing:
+        footer = f"{missing} of {len(findings)} would stop the course."
+    else:
+        footer = "Nothing stands in the way. Start: gpucourse deploy 3"
+    return View(title="What the course needs on this machine", parts=tuple(parts), footer=(footer,))
+
+
+def _stack(status: StackStatus) -> tuple[str | Cell, ...]:
+    deployment = status.deployment
+    well = sum(node.healthy for node in status.nodes)
+    word = deployment.phase if status.healthy or deployment.phase != "ready" else "unhealthy"
+    style = _PHASES[deployment.phase] if status.healthy or deployment.phase != "ready" else "bad"
+    return (
+        deployment.stack,
+        f"{deployment.module} {deployment.title}".strip(),
+        Cell(word, style),
+        Cell(f"{well} of {len(status.nodes)}", "" if well == len(status.nodes) else "bad"),
+        age(seconds_since(deployment.created)),
+        ", ".join(record.id for record in status.active_runs) or Cell("none", "dim"),
+    )
+
+
+def _nodes(stacks: Sequence[StackStatus]) -> Table:
+    rows = []
+    for status in stacks:
+        inventory = status.deployment.inventory
+        for health in status.nodes:
+            node = inventory.named(health.node) if inventory else None
+            address = f"{node.user}@{node.address}:{node.port}" if node else ""
+            mark = Cell(f"{UNICODE.good} healthy", "good") if health.healthy else Cell(f"{UNICODE.bad} not well", "bad")
+            rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
+    return table(["node", "stack", "role", "address", "health", Column("seen", wrap=True)], rows)
+
+
+def _receipt(receipt: Receipt) -> list[Part]:
+    left = receipt.leftovers
+    seen = (
+        Cell(f"{UNICODE.bad} {counted(len(left), 'thing')} left", "bad")
+        if left
+        else Cell(f"{UNICODE.good} nothing is left", "good")
+    )
+    parts: list[Part] = [
+        facts(
+            [
+                ("stack", f"{receipt.stack} (module {receipt.module})"),
+                ("stood", f"{receipt.created} to {receipt.destroyed}"),
+                ("removed", f"{len(receipt.removed)} of {len(receipt.existed)} resources"),
+                ("outputs", _outputs(receipt)),
+                ("swept", "\n".join(receipt.swept)),
+                ("sweep", seen),
+            ]
+        )
+    ]
+    if left:
+        parts.append(table(["kind", "id"], [(each.kind, each.id) for each in left], title="Still there"))
+        parts.append(Code("\n".join(each.remove for each in left), title="Remove it by hand"))
+    return parts
+
+
+def _outputs(receipt: Receipt) -> str:
+    told = []
+    if receipt.outputs_home:
+        told.append(f"brought home from {counted(len(receipt.outputs_home), 'run')}")
+    if receipt.outputs_discarded:
+        told.append(f"discarded: {', '.join(receipt.outputs_discarded)}")
+    return "; ".join(told)
+
+
+def _counted(actions: Sequence[str]) -> str:
+    if not actions:
+        return "Everything stands already: nothing to do."
+    words = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
+    counts = [f"{actions.count(action)} {words.get(action, action)}" for action in dict.fromkeys(actions)]
+    return f"{', '.join(counts)}."
+
+
+def _action_style(action: str) -> Style:
+    styles: dict[str, Style] = {"create": "good", "delete": "bad"}
+    return styles.get(action, "warn")
+
+
+def _mode(deployments: object) -> str:
+    return "local" if any(isinstance(each, Deployment) and each.target == "local" for each in deployments) else ""  # type: ignore[attr-defined]

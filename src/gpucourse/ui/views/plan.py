@@ -1,0 +1,70 @@
+"""A launch plan on the screen: what every node is going to start, in words that a shell takes as they stand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from gpucourse.model.plan import LaunchPlan, NodeCommand
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Code, Part, View, facts
+from gpucourse.ui.text import counted
+from gpucourse.units import format_seconds
+
+_ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def launch(plan: LaunchPlan) -> View:
+    """The whole plan: who meets where, what travels, the command of every node with its environment."""
+    parts: list[Part] = [
+        facts(
+            [
+                ("run", plan.run_id),
+                ("launcher", plan.launcher),
+                ("ranks", f"{plan.world_size} on {counted(len(plan.commands), 'node')}"),
+                ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.world_size > 1 else ""),
+                ("parameters", parameters(plan.parameters)),
+                ("time-out", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
+                ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
+                ("brought home", "\n".join(("outputs/", *plan.outputs))),
+            ]
+        )
+    ]
+    parts.extend(Code(command_line(each), title=_whose(each)) for each in plan.commands)
+    footer = ("Nothing was started. The same commands work by hand in a folder with these files on each node.",)
+    return View(title=f"Plan for {plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
+
+
+def parameters(chosen: Mapping[str, object]) -> str:
+    """Parameters as `--set` takes them."""
+    return "  ".join(f"{name}={quoted(str(value))}" for name, value in chosen.items())
+
+
+def command_line(command: NodeCommand) -> str:
+    """One node's command for a shell: the environment first, each variable on its own line, every word quoted."""
+    words = " ".join(quoted(word) for word in command.argv)
+    if not command.env:
+        return words
+    variables = [f"  {quoted(name)}={quoted(value)}" for name, value in command.env.items()]
+    return " \\\n".join(["env", *variables, f"  {words}"])
+
+
+def quoted(word: str) -> str:
+    """A word for bash and zsh. What cannot be printed is spelled: it must survive being shown, copied and pasted."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(_spelled(character) for character in word) + "'"
+
+
+def _whose(command: NodeCommand) -> str:
+    node, ranks = command.node, command.ranks
+    some = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}" if ranks else "no rank"
+    return f"{node.name} ({node.role}, {node.user}@{node.address}:{node.port}): {some}"
+
+
+def _spelled(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))

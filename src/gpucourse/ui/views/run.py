@@ -1,0 +1,247 @@
+"""Runs on the screen: the list, and one run's result: tables, checks, what failed first, what came home."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.text import age, counted
+from gpucourse.ui.views.plan import parameters
+from gpucourse.units import format_bytes, format_seconds, seconds_since
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpucourse.actions.settle import Listed
+    from gpucourse.model.manifest import Column as ManifestColumn
+    from gpucourse.model.manifest import Exercise
+    from gpucourse.model.manifest import Table as ManifestTable
+
+SHOWN = 12  # files listed by name; more are counted
+_STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad", "cancelled": "warn"}
+_VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
+
+
+def runs(listed: Sequence[Listed]) -> View:
+    """Every run, the newest last."""
+    if not listed:
+        return View(parts=(Paragraph("There are no runs yet."),), footer=("Start one: gpucourse run 3.2",))
+    columns: list[Column | str] = [
+        "run",
+        "exercise",
+        "state",
+        "checks",
+        Column("ranks", align="right"),
+        Column("took", align="right"),
+    ]
+    columns += [Column("age", align="right"), Column("note", wrap=True)]
+    newest = listed[-1].record.id
+    modes = {each.record.mode for each in listed}
+    return View(
+        parts=(table(columns, [_listed(each) for each in listed]),),
+        footer=(f"Its logs: gpucourse logs {newest}",),
+        mode="local" if "local" in modes else "",
+    )
+
+
+def result(
+    record: RunRecord,
+    files: RunPaths,
+    *,
+    exercise: Exercise | None = None,
+    metrics: Mapping[str, Any] | None = None,
+    verdict: ExerciseVerdict | None = None,
+    deliverables: Path | None = None,
+) -> View:
+    """How a run went. `deliverables`: the folder that this run's results were copied to."""
+    title = f"{record.exercise}{f'  {exercise.title}' if exercise else ''}"
+    parts: list[Part] = [_summary(record)]
+    if record.state != "succeeded":
+        parts.extend(_failure(record))
+    if exercise is not None and metrics is not None:
+        parts.extend(part for each in exercise.tables for part in _metrics(each, metrics))
+    if verdict is not None:
+        parts.extend(checks(verdict))
+    parts.append(_home(record, files, exercise, deliverables))
+    if record.refused:
+        rows = [(each.node, each.name, each.reason) for each in record.refused]
+        parts.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
+    return View(title=title, parts=tuple(parts), footer=_next(record), mode=record.mode)
+
+
+def checks(verdict: ExerciseVerdict) -> list[Part]:
+    """The checks of a run with their marks, hints for what did not pass, and the word that sums them up."""
+    if not verdict.checks:
+        return []
+    columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
+    parts: list[Part] = [table(columns, [_check(each) for each in verdict.checks], title="Checks")]
+    hints = tuple((each.title, each.hint) for each in verdict.checks if each.verdict in {"failed", "error"} and each.hint)
+    if hints:
+        parts.append(Facts(hints, title="Where to look"))
+    parts.append(Paragraph(_summed(verdict), _VERDICTS.get(verdict.verdict, "dim")))
+    return parts
+
+
+def verdict(verdict: ExerciseVerdict) -> View:
+    """A verdict by itself, for `check`."""
+    title = f"{verdict.exercise}  run {verdict.run}"
+    parts = checks(verdict) or [Paragraph("This exercise has no checks.")]
+    return View(title=title, parts=tuple(parts), mode=verdict.mode)
+
+
+def _listed(listed: Listed) -> tuple[Content, ...]:
+    record = listed.record
+    return (
+        record.id,
+        record.exercise,
+        Cell(_state(record), _STATES.get(record.state, "accent")),
+        _word(record.verdict),
+        str(record.world_size),
+        _took(record),
+        age(seconds_since(record.created)),
+        listed.detail or record.error or "",
+    )
+
+
+def _summary(record: RunRecord) -> Facts:
+    took = _took(record)
+    nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
+    return facts(
+        [
+            ("run", record.id),
+            ("state", Cell(f"{_state(record)}{f' in {took}' if took else ''}", _STATES.get(record.state, "accent"))),
+            ("ranks", f"{record.world_size} on {counted(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"),
+            ("parameters", parameters(record.parameters)),
+        ]
+    )
+
+
+def _failure(record: RunRecord) -> list[Part]:
+    first = record.first_failure
+    bad = [each for each in record.node_exits if each.code or each.reason != "exited"]
+    told = facts(
+        [
+            ("first to fail", Cell(f"rank {first.rank} on {first.node}, exit code {first.code}", "bad") if first else None),
+            ("nodes", "\n".join(_node_exit(each.node, each.reason, each.code, each.killed) for each in bad)),
+            ("error", record.error),
+        ],
+        title="What went wrong",
+    )
+    return [told] if told.pairs else []
+
+
+def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
+    signal = f" (signal {code - 128})" if 128 < code < 192 else ""
+    words = {"exited": f"exit code {code}{signal}", "timed_out": "ran past its time-out", "lost": "was lost"}
+    ended = f", {counted(killed, 'process', 'processes')} ended" if killed else ""
+    return f"{node}: {words.get(reason, reason)}{ended}"
+
+
+def _metrics(wanted: ManifestTable, metrics: Mapping[str, Any]) -> list[Part]:
+    from gpucourse.grading.values import Unreadable, read
+
+    try:
+        rows = read(wanted.rows, {"metrics": metrics})
+    except Unreadable as error:
+        return [Paragraph(f"{wanted.title}: not measured ({error})", "dim")]
+    if not isinstance(rows, list) or not rows:
+        return [Paragraph(f"{wanted.title}: not measured", "dim")]
+    mappings = [row if isinstance(row, Mapping) else {} for row in rows]
+    columns = [Column(each.title, align=_align(each.key, mappings)) for each in wanted.columns]
+    return [table(columns, [[_value(row, each) for each in wanted.columns] for row in mappings], title=wanted.title)]
+
+
+def _align(key: str, rows: Sequence[Mapping[str, Any]]) -> Any:
+    return "left" if any(isinstance(row.get(key), str) for row in rows) else "right"
+
+
+def _value(row: Mapping[str, Any], column: ManifestColumn) -> Content:
+    value = row.get(column.key)
+    if value is None:
+        return Cell(UNICODE.absent, "dim")  # not measured
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if not math.isfinite(value):
+        return Cell(str(value), "bad")
+    if column.digits is not None:
+        return f"{value:,.{column.digits}f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _check(check: CheckResult) -> tuple[Content, ...]:
+    style = _VERDICTS.get(check.verdict, "dim")
+    observed = check.observed
+    if check.verdict == "not_measured":
+        observed = observed or "not measured: needs a GPU"
+    return (
+        Cell(UNICODE.mark(check.verdict), style),
+        check.title,
+        Cell(observed, "" if style == "good" else style),
+        check.expected,
+    )
+
+
+def _summed(verdict: ExerciseVerdict) -> str:
+    words = [each.verdict for each in verdict.checks]
+    counted = ", ".join(
+        f"{words.count(word)} {word.replace('_', ' ')}"
+        for word in ("passed", "failed", "error", "not_measured")
+        if word in words
+    )
+    where = " on simulated nodes" if verdict.mode == "local" else ""
+    return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {counted}"
+
+
+def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
+    """Where everything is, as paths that can be opened."""
+    total = sum(each.bytes for each in record.outputs)
+    names = [each.path for each in record.outputs[:SHOWN]]
+    if len(record.outputs) > SHOWN:
+        names.append(f"and {len(record.outputs) - SHOWN} more")
+    pictures = [files.plot(each.file, "png") for each in exercise.plots] if exercise else []
+    copied = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
+    return facts(
+        [
+            ("folder", str(files.folder)),
+            ("logs", str(files.logs) if files.logs.is_dir() else ""),
+            (
+                "outputs",
+                "\n".join([f"{counted(len(record.outputs), 'file')}, {format_bytes(total)}", *names]) if record.outputs else "",
+            ),
+            ("plots", "\n".join(str(path) for path in pictures if path.is_file())),
+            ("deliverables", str(deliverables) if copied and deliverables and deliverables.is_dir() else ""),
+        ],
+        title="What came home",
+    )
+
+
+def _next(record: RunRecord) -> tuple[str, ...]:
+    if not record.ended_state:
+        return (f"It goes on. Come back: gpucourse logs {record.id} -f", f"End it: gpucourse cancel {record.id}")
+    if record.first_failure is not None:
+        return (f"Its log: gpucourse logs {record.id} --rank {record.first_failure.rank}",)
+    return (f"The logs again: gpucourse logs {record.id}",)
+
+
+def _state(record: RunRecord) -> str:
+    return record.state.replace("_", " ")
+
+
+def _word(verdict: str | None) -> Cell:
+    if verdict is None:
+        return Cell(UNICODE.absent, "dim")
+    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", _VERDICTS.get(verdict, "dim"))
+
+
+def _took(record: RunRecord) -> str:
+    if "run" in record.phases_s:
+        return format_seconds(record.phases_s["run"])
+    if record.started and record.ended:
+        return format_seconds(seconds_since(record.started) - seconds_since(record.ended))
+    return ""
