@@ -1,8 +1,8 @@
 """What Terraform runs for a node: `driver.py up FILE`, `driver.py down FILE`, with the node's description in the environment.
 
 `up` leaves the node answering and writes FILE last; typed again it heals what is broken. `down` works from any half-built
-state, and the last one leaves the folder empty. Run by path with `python -I -S`: 64 of these start at once, so each imports only
-what it needs, and the process that hosts the nodes is started by whichever comes first.
+state, and the last one leaves the folder empty. Run by path with `python -I -S`: 64 of these start at once, so each imports
+only what it needs, and the process that hosts the nodes is started by whichever comes first.
 """
 
 from __future__ import annotations

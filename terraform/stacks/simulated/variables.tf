@@ -1,0 +1,80 @@
+variable "stack" {
+  description = "Name of the stack: lower case, digits and dashes. The course names it after its module."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9][a-z0-9-]{0,62}$", var.stack))
+    error_message = "The stack's name starts with a letter or digit and holds lower case, digits and dashes, 63 at most."
+  }
+}
+
+variable "uid" {
+  description = "Mark of this deployment. Every process of its nodes carries it in its environment, so that none is missed."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{3,63}$", var.uid))
+    error_message = "The uid has 4 to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit."
+  }
+}
+
+variable "node_count" {
+  description = "How many nodes stand; the first one is the head."
+  type        = number
+  default     = 2
+
+  validation {
+    condition     = var.node_count >= 1 && var.node_count <= 64 && floor(var.node_count) == var.node_count
+    error_message = "A stack has 1 to 64 simulated nodes."
+  }
+}
+
+variable "nodes_folder" {
+  description = "Absolute path of the folder that holds the nodes' homes and keys. It is made here, and empty after destroy."
+  type        = string
+
+  validation {
+    condition     = startswith(var.nodes_folder, "/")
+    error_message = "The nodes' folder is an absolute path."
+  }
+}
+
+variable "python" {
+  description = "Absolute path of the Python that runs the driver and the nodes' programs."
+  type        = string
+
+  validation {
+    condition     = startswith(var.python, "/")
+    error_message = "Python is named by its absolute path."
+  }
+}
+
+variable "driver" {
+  description = "Absolute path of driver.py, which brings one node up or takes it down."
+  type        = string
+
+  validation {
+    condition     = startswith(var.driver, "/") && endswith(var.driver, ".py")
+    error_message = "The driver is named by the absolute path of a Python file."
+  }
+}
+
+variable "user" {
+  description = "The one user who may log in: whoever runs this."
+  type        = string
+
+  validation {
+    condition     = length(trimspace(var.user)) > 0
+    error_message = "A node lets in one user; name it."
+  }
+}
+
+variable "public_key" {
+  description = "The public SSH key that opens the nodes, as one line: type, then key."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,3}( [^\n]*)?\n?$", var.public_key))
+    error_message = "The public key is one line such as ssh-ed25519 AAAA..."
+  }
+}
