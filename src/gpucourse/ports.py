@@ -32,6 +32,11 @@ class Link(Protocol):
 
     node: Node
 
+    @property
+    def alive(self) -> bool:
+        """Whether the connection still stands, as far as is known without asking the peer."""
+        ...
+
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
@@ -39,8 +44,13 @@ class Link(Protocol):
         """
         ...
 
-    def stream(self, command: str, *, stdin: bytes = b"") -> AbstractContextManager[Iterator[bytes]]:
-        """Run a command and yield its standard output in pieces as they arrive, until it ends."""
+    def stream(
+        self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0
+    ) -> AbstractContextManager[Iterator[bytes]]:
+        """Run a command and yield its standard output in pieces as they arrive, until it ends.
+
+        Raises UnreachableError after `silence_s` without a byte, and at the end where the exit code is not 0.
+        """
         ...
 
     def close(self) -> None:

@@ -207,6 +207,12 @@ class RunPaths:
         """The raw log of one rank; with None, of that node's launcher."""
         return self.logs / (f"{node}-launcher.log" if rank is None else f"{node}-rank{rank}.log")
 
+    def node_logs(self, node: str) -> dict[int | None, Path]:
+        """The logs that one node has here already, by rank; the launcher's under None."""
+        names = (path.name.removeprefix(f"{node}-rank").removesuffix(".log") for path in self.logs.glob("*.log"))
+        ranks: list[int | None] = [None, *sorted(int(name) for name in names if name.isdigit())]
+        return {rank: path for rank in ranks if (path := self.rank_log(node, rank)).is_file()}
+
     @property
     def outputs(self) -> Path:
         """What the nodes' scripts wrote, one folder a node."""

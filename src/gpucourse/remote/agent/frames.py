@@ -1,0 +1,19 @@
+"""The pieces that `follow` sends: a kind, which log, where in it, and the bytes."""
+
+from __future__ import annotations
+
+import struct
+
+LOG, RANK, END, BEAT = b"L", b"R", b"E", b"B"
+"""A piece of a log; how a rank ended; how the run ended on this node; a sign of life."""
+
+LAUNCHER = 0
+"""The stream of the launcher's log; rank r has r + 1."""
+
+HEADER = struct.Struct(">cIQI")
+"""Kind, stream, offset of the first byte in the node's log, length of what comes after."""
+
+
+def frame(kind: bytes, stream: int = 0, offset: int = 0, payload: bytes = b"") -> bytes:
+    """One piece, ready to send."""
+    return HEADER.pack(kind, stream, offset, len(payload)) + payload

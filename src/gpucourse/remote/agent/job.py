@@ -1,0 +1,123 @@
+# ruff: noqa: PTH
+"""The folder of one run on one node, and what state it is in.
+
+~/.gpucourse/jobs/<run_id>/
+  job.json        what was asked for                 started          made once: a run never starts twice
+  work/           the uploaded files, the cwd        supervisor.pid   process ids
+  outputs/        GPUCOURSE_OUT                      pid
+  logs/           launcher.log, rank<r>.log          cancelled        somebody asked for the end
+  ranks/          <r>.json how a rank ended          exit.json        how the run ended
+  env.json        the machine and its software       done             the last file: everything above is complete
+  lock            held by the supervisor as long as it lives
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+
+HOME = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
+MARK = "GPUCOURSE_RUN_DIR"
+
+
+class Refused(Exception):
+    """The verb cannot do what was asked; `kind` is a word for the client."""
+
+    def __init__(self, what: str, kind: str = "refused") -> None:
+        super().__init__(what)
+        self.what, self.kind = what, kind
+
+
+class Job:
+    """The files of one run on this node."""
+
+    def __init__(self, run_id: str) -> None:
+        if not run_id or "/" in run_id or run_id.startswith(".") or "\0" in run_id:
+            raise Refused("not a run id: %r" % run_id)
+        self.run_id = run_id
+        self.folder = os.path.join(HOME, "jobs", run_id)
+
+    def path(self, *names: str) -> str:
+        """A file of this job."""
+        return os.path.join(self.folder, *names)
+
+    def has(self, *names: str) -> bool:
+        """Whether that file is there."""
+        return os.path.lexists(self.path(*names))
+
+    def read(self, *names: str) -> dict[str, object] | None:
+        """The JSON object in that file; None where it is not there."""
+        try:
+            with open(self.path(*names), "rb") as file:
+                found = json.loads(file.read().decode())
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def write(self, name: str, data: object, flush: bool = False) -> None:
+        """Store JSON so that a reader sees all of it or none; with `flush`, also after a power cut."""
+        aside = self.path("%s.%d.new" % (name, os.getpid()))
+        with open(aside, "wb") as file:
+            file.write(json.dumps(data).encode())
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
+        os.rename(aside, self.path(name))
+
+    def pid(self, name: str) -> int | None:
+        """The process id in that file."""
+        try:
+            with open(self.path(name)) as file:
+                return int(file.read())
+        except (OSError, ValueError):
+            return None
+
+    def lock(self) -> int | None:
+        """Take the supervisor's lock; the descriptor that holds it, or None where a supervisor lives."""
+        handle = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(handle)
+            return None
+        return handle
+
+    def supervised(self) -> bool:
+        """Whether a supervisor lives."""
+        try:
+            handle = os.open(self.path("lock"), os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def state(self) -> str:
+        """`absent`, `preparing`, `running`, `ended` or `lost` (the supervisor vanished without a word)."""
+        if not self.has("job.json"):
+            return "absent"
+        if self.has("done"):
+            return "ended"
+        if self.supervised():
+            return "running" if self.has("pid") else "preparing"
+        return "ended" if self.has("done") else ("lost" if self.has("started") else "absent")
+
+    def ranks(self) -> dict[int, dict[str, object]]:
+        """How the ranks ended that have ended."""
+        found = {}
+        try:
+            names = os.listdir(self.path("ranks"))
+        except OSError:
+            return {}
+        for name in names:
+            stem, dot, ending = name.partition(".")
+            if stem.isdigit() and dot and ending == "json":
+                ended = self.read("ranks", name)
+                if ended is not None:
+                    found[int(stem)] = ended
+        return found

@@ -1,0 +1,167 @@
+# ruff: noqa: PTH
+"""What this node is and what it has: before a run (`probe`) and beside its record (`describe`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import subprocess
+
+from gpucourse.remote.agent.job import HOME
+
+_ASK_S = 5.0
+_GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
+
+_INSTALLED = """
+import importlib.metadata, importlib.util, json, sys
+def version(name):
+    if name in sys.stdlib_module_names if hasattr(sys, "stdlib_module_names") else False: return ""
+    try: return importlib.metadata.version(name)
+    except Exception: return ""
+found = {n: {"found": importlib.util.find_spec(n) is not None, "version": version(n)} for n in sys.argv[1:]}
+print(json.dumps(found))
+"""
+
+
+def probe(wanted: dict[str, object]) -> dict[str, object]:
+    """What a launch must know of this node: `modules` that its Python can import, free `ports`, room on the disk."""
+    os.makedirs(HOME, 0o700, exist_ok=True)
+    first, last = (int(str(port)) for port in _list(wanted.get("ports", [])))
+    room = os.statvfs(HOME)
+    return {
+        "python": platform.python_version(),
+        "modules": installed(str(wanted["python"]), [str(name) for name in _list(wanted.get("modules", []))]),
+        "ports": free_ports(first, last, 4),
+        "disk_free_bytes": room.f_bavail * room.f_frsize,
+        "cores": os.cpu_count() or 1,
+        "hostname": socket.gethostname(),
+        "interfaces": interfaces(),
+    }
+
+
+def describe(python: str) -> dict[str, object]:
+    """The machine and its software, as the record keeps them. torch is looked up, not imported."""
+    return {
+        "hostname": socket.gethostname(),
+        "os": _os_name(),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "cpu": _cpu_name(),
+        "cores": os.cpu_count() or 1,
+        "memory_bytes": _memory_bytes(),
+        "python": platform.python_version(),
+        "python_path": python,
+        "packages": {name: found["version"] for name, found in installed(python, ["torch", "numpy"]).items() if found["found"]},
+        "gpus": gpus(),
+        "interfaces": interfaces(),
+    }
+
+
+def installed(python: str, modules: list[str]) -> dict[str, dict[str, object]]:
+    """For each top-level module: whether this Python finds it, as a script would, and its version; nothing is imported."""
+    if not modules:
+        return {}
+    said = subprocess.run(
+        [python, "-c", _INSTALLED, *modules], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", check=False
+    )
+    if said.returncode != 0:
+        return {
+            name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules
+        }
+    found = json.loads(said.stdout.decode())
+    assert isinstance(found, dict)
+    return found
+
+
+def free_ports(first: int, last: int, count: int) -> list[int]:
+    """The first `count` TCP ports of the range that nobody listens on, on any address."""
+    found: list[int] = []
+    for port in range(first, last + 1):
+        if len(found) == count:
+            break
+        if all(_binds(family, port) for family in (socket.AF_INET, socket.AF_INET6)):
+            found.append(port)
+    return found
+
+
+def gpus() -> list[dict[str, str]]:
+    """What nvidia-smi says of each GPU; empty where there is none, or where it does not answer in time."""
+    try:
+        said = subprocess.run(
+            ["nvidia-smi", "--query-gpu=" + ",".join(_GPU_FIELDS), "--format=csv,noheader"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_ASK_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    rows = said.stdout.decode("utf-8", "replace").splitlines() if said.returncode == 0 else []
+    return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]  # noqa: B905  # Python 3.10
+
+
+def interfaces() -> dict[str, str]:
+    """The IPv4 address of each network interface that has one (Linux)."""
+    import fcntl
+    import struct
+
+    found: dict[str, str] = {}
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(sock, 0x8915, struct.pack("256s", name.encode()[:15]))
+            except OSError:
+                continue
+            found[name] = socket.inet_ntoa(answer[20:24])
+    return found
+
+
+def _binds(family: int, port: int) -> bool:
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            sock.bind(("", port))
+            sock.listen(1)
+    except OSError as error:
+        import errno
+
+        return family == socket.AF_INET6 and error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+    return True
+
+
+def _os_name() -> str:
+    try:
+        with open("/etc/os-release", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.startswith("PRETTY_NAME="):
+                    return line.partition("=")[2].strip().strip('"')
+    except OSError:
+        pass
+    return "%s %s" % (platform.system(), platform.mac_ver()[0] or platform.release())
+
+
+def _cpu_name() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            for line in file:
+                if line.lower().startswith(("model name", "hardware", "cpu model")):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return 0
+
+
+def _list(value: object) -> list[object]:
+    assert isinstance(value, list)
+    return value

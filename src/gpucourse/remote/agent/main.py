@@ -1,0 +1,96 @@
+# ruff: noqa: PTH
+"""The verbs. Each reads what it needs from its arguments and standard input and answers JSON (or, to `follow` and `pack`, a
+stream) on standard output. What cannot be done is answered as {"error": ..., "kind": ...} with code 3."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+
+from gpucourse.remote.agent.job import Job, Refused
+
+STREAMS = ("follow", "pack")
+
+
+def main(argv: list[str], agent: str) -> int:
+    """Run one verb; the process's exit code. `agent` is the folder that this program was started from."""
+    verb, rest = argv[0], argv[1:]
+    if verb == "rank":
+        from gpucourse.remote.agent import rank
+
+        return rank.run(Job(rest[0]), rest[1:])
+    try:
+        answer = _do(verb, rest, agent)
+    except Refused as error:
+        answer = {"error": error.what, "kind": error.kind}
+    except BrokenPipeError:
+        return 141  # the client left
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG):
+            raise
+        answer = {"error": "%s: %s" % (error.strerror, error.filename or "on the node"), "kind": "storage"}
+    if answer is None:
+        return 0
+    # Where standard output is a stream of another kind, the error goes beside it.
+    voice = sys.stderr if "error" in answer and verb in STREAMS else sys.stdout
+    voice.write(json.dumps(answer) + "\n")
+    voice.flush()
+    return 3 if "error" in answer else 0
+
+
+def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
+    if verb == "probe":
+        from gpucourse.remote.agent import machine
+
+        return machine.probe(_input())
+    if verb == "need":
+        from gpucourse.remote.agent import store
+
+        keys = _input()["keys"]
+        assert isinstance(keys, list)
+        return store.missing(keys)
+    if verb == "put":
+        from gpucourse.remote.agent import store
+
+        return store.put(sys.stdin.buffer)
+    if verb == "start":
+        from gpucourse.remote.agent import start
+
+        return start.start(_input(), agent)
+    if verb == "follow":
+        from gpucourse.remote.agent import follow
+
+        follow.follow(Job(rest[0]), {int(stream): int(offset) for stream, offset in _pairs(rest[1:])}, sys.stdout.fileno())
+        return None
+    if verb == "pack":
+        from gpucourse.remote.agent import pack
+
+        pack.pack(Job(rest[0]), _input(), sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return None
+    if verb in ("state", "cancel"):
+        from gpucourse.remote.agent import supervise
+
+        job = Job(rest[0])
+        if verb == "cancel":
+            return supervise.cancel(job, float(rest[1]))
+        supervise.settle(job)
+        return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
+    raise Refused("no such verb: %s" % verb)
+
+
+def _input() -> dict[str, object]:
+    found = json.loads(sys.stdin.buffer.read().decode())
+    assert isinstance(found, dict)
+    return found
+
+
+def _pairs(words: list[str]) -> list[list[str]]:
+    return [word.split("=") for word in words]
+
+
+def agent_folder() -> str:
+    """The folder that this program was started from: the first entry of the path, since it runs isolated."""
+    return os.path.abspath(sys.path[0])

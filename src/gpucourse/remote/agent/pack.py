@@ -1,0 +1,145 @@
+# ruff: noqa: PTH
+"""Sending a run's results: a tar of plain files, with a listing first and a closing word last."""
+
+from __future__ import annotations
+
+import glob
+import io
+import json
+import os
+import stat
+from collections.abc import Iterator
+from typing import IO
+
+from gpucourse.remote.agent.job import Job, Refused
+
+LISTING, CLOSING = "listing.json", "closing.json"
+"""The first and the last member. Files lie between, under `files/`."""
+
+
+def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
+    """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `have`: what the client has already as
+    name -> [bytes, mtime in ns]. Links are not followed; what is left out is listed with the reason."""
+    import tarfile
+
+    if not job.has("job.json"):
+        raise Refused("there is no run %s on this node" % job.run_id, "absent")
+    have, limit = wanted.get("have") or {}, int(str(wanted["max_bytes"]))
+    globs = wanted.get("globs") or []
+    assert isinstance(have, dict)
+    assert isinstance(globs, list)
+    offers, left = _offers(job, [str(pattern) for pattern in globs])
+    sending: list[tuple[str, str]] = []
+    same: list[str] = []
+    for name, path in offers.items():
+        info = os.lstat(path)
+        reason = _not_sent(info, limit)
+        if reason is not None:
+            left.append({"name": name, "reason": reason, "bytes": info.st_size})
+        elif have.get(name) == [info.st_size, info.st_mtime_ns]:
+            same.append(name)
+        else:
+            sending.append((name, path))
+    changed: list[str] = []
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 16) as tar:
+        listing = {"files": len(sending), "left": left, "same": same, "state": job.state(), "env": job.read("env.json")}
+        _add_json(tar, LISTING, listing)
+        for name, path in sending:
+            if not _add_file(tar, name, path):
+                changed.append(name)
+        _add_json(tar, CLOSING, {"changed": changed})
+
+
+def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, object]]]:
+    """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have."""
+    offers = dict(_walk(job.path("outputs"), ""))
+    left: list[dict[str, object]] = []
+    work = os.path.realpath(job.path("work"))
+    for pattern in globs:
+        if pattern.startswith("/") or ".." in pattern.split("/"):
+            left.append({"name": pattern, "reason": "the pattern leads out of the work folder", "bytes": 0})
+            continue
+        for path in sorted(glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)):
+            found = _walk(path, os.path.relpath(path, work)) if _is_folder(path) else [(os.path.relpath(path, work), path)]
+            for name, inner in found:
+                if os.path.realpath(os.path.dirname(inner)).startswith(work):
+                    offers.setdefault(name, inner)
+                else:
+                    left.append({"name": name, "reason": "a link on the way leads out of the work folder", "bytes": 0})
+    return offers, left
+
+
+def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    for entry in entries:
+        name = os.path.join(prefix, entry.name)
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(entry.path, name)
+        else:
+            yield name, entry.path
+
+
+def _is_folder(path: str) -> bool:
+    return stat.S_ISDIR(os.lstat(path).st_mode)
+
+
+def _not_sent(info: os.stat_result, limit: int) -> str | None:
+    if stat.S_ISLNK(info.st_mode):
+        return "it is a link, and links are not followed"
+    if not stat.S_ISREG(info.st_mode):
+        return "it is not a plain file"
+    if info.st_size > limit:
+        return "too large: %d bytes, the limit for one file is %d" % (info.st_size, limit)
+    return None
+
+
+def _add_file(tar: object, name: str, path: str) -> bool:
+    """Add one file; False where it shrank or vanished while it was read (its place is then filled with zeros)."""
+    import tarfile
+
+    assert isinstance(tar, tarfile.TarFile)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    with os.fdopen(handle, "rb") as file:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            return False
+        member = tarfile.TarInfo("files/" + name)
+        member.size = info.st_size
+        member.mode = 0o755 if info.st_mode & 0o100 else 0o644
+        member.pax_headers = {"GPUCOURSE.mtime_ns": str(info.st_mtime_ns)}
+        source = _Exactly(file, info.st_size)
+        tar.addfile(member, source)  # type: ignore[arg-type]  # read() is all that is called
+        after = os.fstat(handle)
+        return not source.short and (after.st_size, after.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
+
+
+def _add_json(tar: object, name: str, data: object) -> None:
+    import tarfile
+
+    assert isinstance(tar, tarfile.TarFile)
+    content = json.dumps(data).encode()
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+class _Exactly:
+    """Reads a file to the size that was promised, with zeros where it got shorter meanwhile."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self.file, self.left, self.short = file, size, False
+
+    def read(self, count: int = -1) -> bytes:
+        count = self.left if count < 0 else min(count, self.left)
+        data = self.file.read(count)
+        if len(data) < count:
+            self.short = True
+            data += bytes(count - len(data))
+        self.left -= count
+        return data

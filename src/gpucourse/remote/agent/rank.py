@@ -1,0 +1,98 @@
+# ruff: noqa: PTH
+"""One rank of a run: the script's own process with both outputs in the rank's log, byte for byte, and a note of how it ended.
+
+The script sees the arguments, environment and folder that it would see without this process between. Signals that the
+launcher sends are handed on; should this process be killed, the kernel kills the script (Linux).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+import time
+
+from gpucourse.remote.agent.job import Job
+
+_HANDED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_PR_SET_PDEATHSIG = 1
+
+
+def run(job: Job, argv: list[str]) -> int:
+    """Run `argv` as the rank that $RANK names and end as it ended: with its code, or by its signal."""
+    rank = int(os.environ.get("RANK", "0"))
+    log = os.open(job.path("logs", "rank%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    die_with_parent = _parent_death()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
+    began, me = time.time(), os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _become(argv, log, die_with_parent, me)
+    for number in _HANDED_ON:
+        signal.signal(number, lambda got, _frame: _hand_on(pid, got))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDED_ON)
+    job.write("ranks/%d.pid" % rank, {"rank": rank, "pid": pid, "wrapper": me})
+    _, status = os.waitpid(pid, 0)
+    ended = time.time()
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    code = 128 + number if number else os.WEXITSTATUS(status)
+    job.write("ranks/%d.json" % rank, {"rank": rank, "code": code, "at": ended, "seconds": ended - began})
+    if number:
+        _die_by(number)
+    return code
+
+
+def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> None:
+    """In the new process: turn into the script. Does not come back."""
+    try:
+        os.setpgid(0, 0)
+        if callable(die_with_parent):
+            die_with_parent(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(137)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDED_ON)
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(2, ("cannot start %s: %s\n" % (argv[0], error.strerror)).encode("utf-8", "surrogateescape"))
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    finally:
+        os._exit(126)
+
+
+def _hand_on(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except OSError:
+        return
+
+
+def _parent_death() -> object:
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    return ctypes.CDLL(None).prctl
+
+
+def _die_by(number: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), number)
+
+
+def wrapper(python: str, agent: str, run_id: str) -> list[str]:
+    """The arguments that stand for `{rank}` in a command."""
+    return [python, "-I", "-S", agent, "rank", run_id]
+
+
+def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
+    """The command with each element that is exactly `{rank}` replaced by the wrapper."""
+    full: list[str] = []
+    for part in argv:
+        full.extend(wrapper(python, agent, run_id) if part == "{rank}" else [part])
+    return full

@@ -1,0 +1,85 @@
+# ruff: noqa: PTH
+"""Ending every process of a run, found by the mark in its environment: torchrun's workers live in sessions of their own, so
+neither a hang-up nor the process group reaches them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from gpucourse.remote.agent.job import MARK, Job
+
+_STEP_S = 0.03
+_UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
+
+
+def marked(folder: str) -> list[int]:
+    """The living processes that carry the mark of this job folder."""
+    mark = ("%s=%s" % (MARK, folder)).encode("utf-8", "surrogateescape")
+    if not os.path.isdir("/proc/self"):
+        return _marked_by_ps(mark)
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open("/proc/%s/environ" % name, "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def end(job: Job, grace_s: float) -> int:
+    """End the run: TERM to the launcher's group first (torchrun hands it on to its workers), then to all that carry the mark,
+    KILL after `grace_s`. Stopped processes are woken to hear it. Says how many processes there were."""
+    began = time.monotonic()
+    leader = job.pid("pid")
+    seen = set(marked(job.folder))
+    leader_told = leader is not None and leader in seen
+    if leader is not None and leader_told:
+        _signal_group(leader, signal.SIGTERM)
+        _signal_group(leader, signal.SIGCONT)
+    others_told = False
+    while True:
+        left = marked(job.folder)
+        seen.update(left)
+        elapsed = time.monotonic() - began
+        if not left or elapsed >= grace_s + _UNKILLABLE_S:
+            return len(seen)
+        if elapsed >= grace_s:
+            _signal_each(left, signal.SIGKILL)
+        elif not others_told and (elapsed >= grace_s / 2 or leader not in left):
+            _signal_each([pid for pid in left if pid != leader or not leader_told], signal.SIGTERM)
+            _signal_each(left, signal.SIGCONT)
+            others_told = True
+        time.sleep(_STEP_S)
+
+
+def _signal_each(pids: list[int], number: int) -> None:
+    for pid in pids:
+        _signal(pid, number)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except OSError:
+        _signal(pid, number)
+
+
+def _marked_by_ps(mark: bytes) -> list[int]:
+    import subprocess
+
+    listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], stdout=subprocess.PIPE, check=False).stdout
+    lines = (line for line in listing.splitlines() if mark + b" " in line + b" ")
+    return [pid for pid in (int(line.split()[0]) for line in lines) if pid != os.getpid()]

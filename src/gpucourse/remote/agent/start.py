@@ -1,0 +1,93 @@
+# ruff: noqa: PTH
+"""Starting a run, once, detached from whoever asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import traceback
+
+from gpucourse.remote.agent import store, supervise
+from gpucourse.remote.agent.job import HOME, Job, Refused
+
+_ANSWER_S = 30.0
+
+
+def start(spec: dict[str, object], agent: str) -> dict[str, object]:
+    """Start what `spec` says and answer when it runs. A start that is asked for again answers what became of the first."""
+    job = Job(str(spec["run_id"]))
+    os.makedirs(HOME, 0o700, exist_ok=True)
+    for name in ("logs", "ranks", "outputs"):
+        os.makedirs(job.path(name), 0o700, exist_ok=True)
+    lock = job.lock()
+    if lock is None:
+        return _earlier(job)
+    if job.has("started"):
+        os.close(lock)
+        return {"state": job.state(), "again": True}
+    if job.has("cancelled"):
+        raise Refused("run %s was cancelled before it began" % job.run_id)
+    job.write("job.json", spec)
+    files = spec["files"]
+    assert isinstance(files, list)
+    store.lay_out(files, job.path("work"))
+    os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    answer = _detach(job, spec, agent, lock)
+    if "error" in answer:
+        raise Refused(str(answer["error"]), "cannot_start")
+    return answer
+
+
+def _earlier(job: Job) -> dict[str, object]:
+    deadline = time.monotonic() + _ANSWER_S
+    while time.monotonic() < deadline:
+        if job.has("pid") or job.has("done"):
+            return {"state": job.state(), "again": True}
+        time.sleep(0.02)
+    raise Refused("an earlier start of run %s is still getting ready after %d s" % (job.run_id, _ANSWER_S))
+
+
+def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[str, object]:
+    """Fork twice, so that the supervisor belongs to nobody; it holds the lock from now on. Its first word is the answer."""
+    listen, say = os.pipe()
+    middle = os.fork()
+    if middle == 0:
+        code = 1
+        try:
+            os.close(listen)
+            os.setsid()
+            if os.fork() == 0:
+                _into_background(job)
+                supervise.supervise(job, spec, agent, say, lock)
+            code = 0
+        except BaseException:  # noqa: BLE001  # the last frame of this process: its only reader is the file
+            _last_words(job)
+        finally:
+            os._exit(code)
+    os.close(say)
+    os.close(lock)
+    os.waitpid(middle, 0)
+    with os.fdopen(listen, "rb") as answer:
+        said = answer.read()
+    if not said:
+        raise Refused("the supervisor of run %s ended at once; see %s" % (job.run_id, job.path("supervisor.log")))
+    found = json.loads(said.decode())
+    assert isinstance(found, dict)
+    return found
+
+
+def _into_background(job: Job) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    log = os.open(job.path("supervisor.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for target, source in ((0, nothing), (1, log), (2, log)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(log)
+
+
+def _last_words(job: Job) -> None:
+    with open(job.path("supervisor.log"), "a") as log:
+        traceback.print_exc(file=log)
+    sys.stderr.flush()

@@ -1,0 +1,191 @@
+# ruff: noqa: PTH
+"""The supervisor of a run: keeps its deadline, ends what is left of it, and writes down how it ended. Needs no client."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+
+from gpucourse.remote.agent import machine, reap
+from gpucourse.remote.agent.job import MARK, Job
+from gpucourse.remote.agent.rank import expand
+
+_LEFT_GRACE_S = 2.0
+_MACHINE_S = 8.0
+
+
+def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int) -> None:
+    """Start the run's command, tell `say` that it runs (or why not), and stay until nothing of it is left."""
+    wake = _wake_on_signals(job)
+    job.write("supervisor.pid", os.getpid())
+    began = time.monotonic()
+    try:
+        launcher = _launch(job, spec, agent)
+    except OSError as error:
+        why = "cannot start %s: %s" % (error.filename or "the command", error.strerror)
+        with open(job.path("logs", "launcher.log"), "a") as log:
+            log.write(why + "\n")
+        finish(job, {"code": 127, "reason": "exited", "seconds": 0.0, "killed": 0})
+        os.write(say, json.dumps({"error": why}).encode())
+        os.close(say)
+        return
+    job.write("pid", launcher.pid)
+    os.write(say, json.dumps({"state": "running", "pid": launcher.pid}).encode())
+    os.close(say)
+    describing = _describe(job, str(spec["python"]), lock)
+    reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
+    killed = 0
+    if reason != "exited":
+        killed = reap.end(job, _grace(job, spec))
+    code = launcher.wait()
+    seconds = time.monotonic() - began
+    killed += reap.end(job, _LEFT_GRACE_S) if reap.marked(job.folder) else 0
+    code = 128 - code if code < 0 else code
+    if reason != "exited" and code == 0:
+        code = 124 if reason == "timed_out" else 143
+    _reap_within(describing, _MACHINE_S)
+    finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
+
+
+def finish(job: Job, how: dict[str, object]) -> None:
+    """Write down how the run ended; the done marker comes last."""
+    job.write("exit.json", dict(how, at=time.time()), flush=True)
+    job.write("done", {}, flush=True)
+
+
+def settle(job: Job) -> bool:
+    """Where the supervisor vanished (killed, node rebooted): end what is left of the run and say so. True if that was so."""
+    lock = job.lock() if job.state() == "lost" else None
+    if lock is None:
+        return False
+    if not job.has("done"):
+        killed = reap.end(job, _LEFT_GRACE_S)
+        finish(job, {"code": 137, "reason": "lost", "seconds": None, "killed": killed})
+    os.close(lock)
+    return True
+
+
+def cancel(job: Job, grace_s: float) -> dict[str, object]:
+    """End the run and everything of it. May be asked again and again; says how many processes there were."""
+    if job.state() in ("absent", "ended"):
+        if job.state() == "absent":
+            os.makedirs(job.folder, 0o700, exist_ok=True)
+            job.write("cancelled", {"grace_s": grace_s})
+        return {"state": job.state(), "killed": reap.end(job, grace_s)}
+    if not job.has("cancelled"):
+        job.write("cancelled", {"grace_s": grace_s})
+    deadline = time.monotonic() + grace_s + 3 * _LEFT_GRACE_S
+    while job.supervised() and not job.has("done") and time.monotonic() < deadline:
+        supervisor = job.pid("supervisor.pid")
+        if supervisor is not None:
+            for number in (signal.SIGTERM, signal.SIGCONT):
+                _tell(supervisor, number)
+        for _ in range(10):
+            if job.has("done"):
+                break
+            time.sleep(0.03)
+    killed = 0 if job.has("done") else reap.end(job, grace_s)
+    settle(job)
+    ended = job.read("exit.json") or {}
+    return {"state": job.state(), "killed": max(killed, int(str(ended.get("killed") or 0)))}
+
+
+def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
+    argv, env = spec["argv"], spec["env"]
+    assert isinstance(argv, list)
+    assert isinstance(env, dict)
+    full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
+    full.update(env)
+    full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
+    full["PYTHONUNBUFFERED"] = "1"
+    with open(job.path("logs", "launcher.log"), "ab") as log:
+        return subprocess.Popen(
+            expand([str(part) for part in argv], str(spec["python"]), agent, job.run_id),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=job.path("work"),
+            env=full,
+            start_new_session=True,
+        )
+
+
+def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: int) -> str:
+    """`exited`, `timed_out` or `cancelled`: whichever comes first."""
+    while True:
+        if launcher.poll() is not None:
+            return "cancelled" if job.has("cancelled") else "exited"
+        if job.has("cancelled"):
+            return "cancelled"
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return "timed_out"
+        if select.select([wake], [], [], min(left, 5.0))[0]:
+            os.read(wake, 4096)
+
+
+def _wake_on_signals(job: Job) -> int:
+    """Signals end the wait; TERM (also a node's shutdown) means cancel. None is ignored: what is ignored here, the run's own
+    processes would inherit."""
+    listen, say = os.pipe()
+    os.set_blocking(say, False)
+    signal.set_wakeup_fd(say, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: None)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: _ask_for_end(job))
+    return listen
+
+
+def _ask_for_end(job: Job) -> None:
+    if not job.has("cancelled"):
+        job.write("cancelled", {"grace_s": _LEFT_GRACE_S})
+
+
+def _grace(job: Job, spec: dict[str, object]) -> float:
+    asked = job.read("cancelled") or {}
+    return float(str(asked.get("grace_s", spec.get("grace_s", 5.0))))
+
+
+def _describe(job: Job, python: str, lock: int) -> int:
+    """Write env.json from a process of its own, so that a hanging nvidia-smi holds nobody."""
+
+    def work() -> None:
+        os.close(lock)  # or this process would look like a living supervisor
+        job.write("env.json", machine.describe(python))
+
+    return _forked(work)
+
+
+def _forked(work: Callable[[], None]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        work()
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _reap_within(pid: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() >= deadline:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            return
+        time.sleep(0.02)
+
+
+def _tell(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except OSError:
+        return

@@ -1,0 +1,172 @@
+"""One command on one SSH channel: standard input fed and both outputs drained at the same time, so that nobody can wait for
+each other; silence has an end, and a cut connection is never taken for a result."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
+
+from gpucourse.errors import UnreachableError
+
+CHANNELS = 8
+"""Commands at a time on one connection: OpenSSH allows ten as it is installed."""
+
+Stdin = bytes | Iterable[bytes]
+
+_PIECE = 1 << 18
+_PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; a rest of 64 bytes would go as a packet of its own
+_STDERR_KEPT = 64 << 20
+
+
+class Channel(Protocol):
+    """What is used of an SSH channel."""
+
+    eof_received: bool
+    status_event: threading.Event
+    exit_status: int
+
+    def recv(self, nbytes: int) -> bytes: ...
+    def recv_stderr(self, nbytes: int) -> bytes: ...
+    def send(self, data: bytes) -> int: ...
+    def settimeout(self, timeout: float | None) -> None: ...
+    def shutdown_write(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def in_home(command: str) -> str:
+    """The command line that runs `command` with sh in $HOME, whatever the login shell is, and ends with 128 + n where a
+    signal n ended it."""
+    outer = 'cd "$HOME" && /bin/sh -c "$1"; exit $?'
+    return shlex.join(["exec", "/bin/sh", "-c", outer, "sh", command])
+
+
+class Exchange:
+    """A command that was just started on `channel`. `answers` asks the peer for a sign of life."""
+
+    def __init__(self, name: str, channel: Channel, stdin: Stdin, silence_s: float, answers: Callable[[], bool]) -> None:
+        self._name, self._channel, self._silence_s, self._answers = name, channel, silence_s, answers
+        self._moved = time.monotonic()
+        self._feed_error: Exception | None = None
+        self._stderr: list[bytes] = []
+        channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
+        self._drain = self._thread(self._drain_stderr)
+        if stdin:
+            self._thread(self._feed, stdin)
+        else:
+            channel.shutdown_write()
+
+    def stdout(self) -> Iterator[bytes]:
+        """Standard output in pieces, until its end."""
+        while True:
+            try:
+                data = self._channel.recv(_PIECE)
+            except TimeoutError:
+                self._check_silence()
+                continue
+            if not data:
+                return
+            self._moved = time.monotonic()
+            yield data
+
+    def stdout_then_code(self) -> Iterator[bytes]:
+        """Standard output in pieces; raises UnreachableError at the end where the exit code is not 0."""
+        yield from self.stdout()
+        if (code := self.code()) != 0:
+            said = self.stderr()[-2000:].decode("utf-8", "replace").strip()
+            raise UnreachableError(f"{self._name}: the command on the node ended with code {code}: {said or 'it said nothing'}")
+
+    def code(self) -> int:
+        """The exit code, after standard output has ended. Raises UnreachableError where none came."""
+        while self._drain.is_alive():
+            self._drain.join(0.05)
+            self._check_silence()
+        if not self._channel.eof_received and not self._answers():
+            raise self._cut()
+        while not self._channel.status_event.wait(0.05):
+            self._check_silence()
+        if self._feed_error is not None:
+            raise self._feed_error
+        if self._channel.exit_status < 0:
+            raise self._cut()
+        return self._channel.exit_status
+
+    def stderr(self) -> bytes:
+        """What the command said on standard error, after it has ended."""
+        return b"".join(self._stderr)
+
+    def close(self) -> None:
+        """Leave the channel, whatever state it is in."""
+        self._channel.close()
+
+    def _feed(self, stdin: Stdin) -> None:
+        pieces = (stdin,) if isinstance(stdin, bytes) else stdin
+        try:
+            for piece in pieces:
+                if not self._send(piece):
+                    return
+            self._channel.shutdown_write()
+        except OSError as error:
+            self._feed_error = None if self._channel.status_event.is_set() else error
+            self._channel.close()
+        except Exception as error:  # noqa: BLE001  # the source of the bytes failed: told to the thread that waits for the code
+            self._feed_error = error
+            self._channel.close()
+
+    def _send(self, piece: bytes) -> bool:
+        """Send all of it; False when the command has closed its input."""
+        done = 0
+        while done < len(piece):
+            try:
+                sent = self._channel.send(piece[done : done + _PACKET])
+            except TimeoutError:
+                if self._channel.status_event.is_set():
+                    return False
+                continue
+            except OSError:
+                return False
+            if sent == 0:
+                return False
+            done += sent
+            self._moved = time.monotonic()
+        return True
+
+    def _drain_stderr(self) -> None:
+        kept = 0
+        while True:
+            try:
+                data = self._channel.recv_stderr(_PIECE)
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+            if not data:
+                return
+            self._moved = time.monotonic()
+            kept += len(data)
+            self._stderr.append(data)
+            while kept > _STDERR_KEPT:
+                kept -= len(self._stderr.pop(0))
+
+    def _check_silence(self) -> None:
+        if self._feed_error is not None:
+            raise self._feed_error
+        if time.monotonic() - self._moved >= self._silence_s:
+            raise UnreachableError(
+                f"{self._name}: nothing was heard from the command for {self._silence_s:g} s",
+                hint="the node may be overloaded or frozen: gpucourse status",
+            )
+
+    def _cut(self) -> UnreachableError:
+        return UnreachableError(
+            f"{self._name}: the connection was cut before the command's exit code came",
+            hint="gpucourse status shows which nodes are alive; what was started on the node goes on",
+        )
+
+    @staticmethod
+    def _thread(target: Callable[..., None], *args: object) -> threading.Thread:
+        thread = threading.Thread(target=target, args=args, name="ssh-exchange", daemon=True)
+        thread.start()
+        return thread

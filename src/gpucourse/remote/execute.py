@@ -1,0 +1,157 @@
+"""Carrying out a launch plan on its nodes: look, start, end. `follow` and `collect` have files of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.model.event import Event, NodeEvent, Watcher
+from gpucourse.model.plan import LaunchPlan, NodeCommand
+from gpucourse.ports import Link
+from gpucourse.remote import jobs
+from gpucourse.remote.collect import Home, collect
+from gpucourse.remote.fleet import Fleet, Outcome, combined, values
+from gpucourse.remote.follow import FollowBroken, FollowResult, follow
+from gpucourse.remote.push import Parcel, parcels, push
+from gpucourse.units import format_bytes
+
+__all__ = [
+    "Findings",
+    "FollowBroken",
+    "FollowResult",
+    "Home",
+    "NodeFindings",
+    "cancel",
+    "collect",
+    "follow",
+    "launch",
+    "probe",
+    "states",
+]
+
+CANCEL_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFindings:
+    """What one node has. `missing`: the modules that its Python does not find; `interfaces`: name to IPv4 address."""
+
+    python_version: str
+    missing: tuple[str, ...]
+    versions: dict[str, str]
+    cores: int
+    disk_free_bytes: int
+    free_ports: tuple[int, ...]
+    hostname: str
+    interfaces: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What all nodes have, by name. `port`: the first free port of the range on the first node; None where all are taken."""
+
+    port: int | None
+    nodes: dict[str, NodeFindings]
+
+
+def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] = (29500, 29599)) -> Findings:
+    """Look, in one round trip a node, at what a launch depends on. Raises the error of the nodes that cannot be asked."""
+
+    def look(link: Link) -> NodeFindings:
+        began = time.monotonic()
+        found = jobs.probe(link, modules, ports)
+        return NodeFindings(
+            python_version=found["python"],
+            missing=tuple(name for name, module in found["modules"].items() if not module["found"]),
+            versions={name: module["version"] for name, module in found["modules"].items() if module["found"]},
+            cores=found["cores"],
+            disk_free_bytes=found["disk_free_bytes"],
+            free_ports=tuple(found["ports"]),
+            hostname=found["hostname"],
+            interfaces=found["interfaces"],
+            seconds=time.monotonic() - began,
+        )
+
+    found = values(fleet.each(look))
+    port = next(iter(found[0].free_ports), None) if found else None
+    return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, found, strict=True)})
+
+
+def launch(fleet: Fleet, plan: LaunchPlan, watcher: Watcher) -> None:
+    """Push the plan's files and start its command on every node at once.
+
+    Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
+    """
+    wrapped = parcels(plan.uploads)
+    tell = _in_turn(watcher)
+    commands = {command.node.name: command for command in plan.commands}
+    outcomes = fleet.each(lambda link: _launch_on(fleet, link, plan, commands[link.node.name], wrapped, tell), plan.nodes)
+    if failed := [outcome for outcome in outcomes if outcome.error is not None]:
+        fleet.each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
+        raise combined(failed, of=len(outcomes))
+
+
+def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.Cancelled]]:
+    """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it never will.
+
+    Gives one outcome a node: an unreachable one does not keep the others alive.
+    """
+    return fleet.each(lambda link: jobs.cancel(link, run_id, grace_s))
+
+
+def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
+    """How the run stands on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
+    found = values(fleet.each(lambda link: jobs.state(link, run_id)))
+    return {node.name: state for node, state in zip(fleet.nodes, found, strict=True)}
+
+
+def _launch_on(
+    fleet: Fleet, link: Link, plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel], tell: Watcher
+) -> None:
+    began = time.monotonic()
+    step, detail = "push", ""
+    try:
+        detail = format_bytes(push(link, wrapped))
+        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began, detail=detail))
+        began, step = time.monotonic(), "start"
+        _start(fleet, link, _spec(plan, command, wrapped))
+        tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began))
+    except GpucourseError as error:
+        tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - began, detail=error.what))
+        raise
+
+
+def _start(fleet: Fleet, link: Link, spec: dict[str, object]) -> None:
+    try:
+        jobs.start(link, spec)
+    except UnreachableError:
+        # The answer was lost, perhaps the start was not; asking again does no harm.
+        jobs.start(fleet.link(link.node), spec)
+
+
+def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> dict[str, object]:
+    return {
+        "run_id": plan.run_id,
+        "exercise": plan.exercise,
+        "argv": list(command.argv),
+        "env": command.env,
+        "ranks": list(command.ranks),
+        "python": command.node.python,
+        "timeout_s": plan.timeout_s,
+        "grace_s": CANCEL_GRACE_S,
+        "files": [parcel.entry() for parcel in wrapped],
+    }
+
+
+def _in_turn(watcher: Watcher) -> Watcher:
+    lock = threading.Lock()
+
+    def tell(event: Event) -> None:
+        with lock:
+            watcher(event)
+
+    return tell

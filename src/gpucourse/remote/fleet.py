@@ -1,0 +1,142 @@
+"""All nodes at once: one outcome a node, in the nodes' order, and never one error for eight machines."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, StorageError, UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.ports import Link, Transport
+
+T = TypeVar("T")
+
+AT_ONCE = 32
+"""Nodes worked on at the same time."""
+
+
+class Named(Protocol):
+    """Anything that belongs to one node."""
+
+    @property
+    def node(self) -> Node: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome(Generic[T]):
+    """What came of one node: a value or an error."""
+
+    node: Node
+    value: T | None = None
+    error: GpucourseError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is no error."""
+        return self.error is None
+
+    def take(self) -> T:
+        """The value; raises the error."""
+        if self.error is not None:
+            raise self.error
+        return self.value  # type: ignore[return-value]  # T itself may be None
+
+
+class Fleet:
+    """Links to some nodes, made when they are first needed and kept until `close`."""
+
+    def __init__(self, transport: Transport, nodes: Sequence[Node], *, at_once: int = AT_ONCE, timeout_s: float = 10.0) -> None:
+        self.nodes = tuple(nodes)
+        self._transport, self._at_once, self._timeout_s = transport, at_once, timeout_s
+        self._links: dict[str, Link] = {}
+        self._locks = {node.name: threading.Lock() for node in self.nodes}
+
+    def connect(self) -> list[Outcome[Link]]:
+        """Connect to every node at once."""
+        return self.each(lambda link: link)
+
+    def each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
+        """Do `task` on every node (or on these) at once, connecting where that is still to do."""
+        return each(self.nodes if nodes is None else tuple(nodes), lambda node: task(self.link(node)), at_once=self._at_once)
+
+    def each_node(self, task: Callable[[Node], T]) -> list[Outcome[T]]:
+        """Do `task` for every node at once; it asks for links itself, so it can survive a cut."""
+        return each(self.nodes, task, at_once=self._at_once)
+
+    def link(self, node: Node) -> Link:
+        """The link to one node; made, or made anew where the old one is dead. Raises UnreachableError."""
+        with self._locks[node.name]:
+            link = self._links.get(node.name)
+            if link is None or not link.alive:
+                if link is not None:
+                    link.close()
+                link = self._links[node.name] = self._transport.connect(node, timeout_s=self._timeout_s)
+            return link
+
+    def close(self) -> None:
+        """Drop every connection; what was started on the nodes goes on."""
+        for link in tuple(self._links.values()):
+            link.close()
+        self._links.clear()
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+
+def each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int = AT_ONCE) -> list[Outcome[T]]:
+    """Do `task` for every node in threads of its own, at most `at_once` at a time. Only errors that gpucourse expects become
+    outcomes; any other is a fault and is raised. Ctrl-C leaves at once: the threads do not hold the process."""
+    outcomes: dict[int, Outcome[T]] = {}
+    faults: list[BaseException] = []
+    waiting = iter(range(len(nodes)))
+    lock, finished = threading.Lock(), threading.Semaphore(0)
+
+    def work() -> None:
+        while True:
+            with lock:
+                index = next(waiting, None)
+            if index is None:
+                return
+            try:
+                outcomes[index] = Outcome(node=nodes[index], value=task(nodes[index]))
+            except GpucourseError as error:
+                outcomes[index] = Outcome(node=nodes[index], error=error)
+            except BaseException as fault:  # noqa: BLE001  # raised again in the caller's thread
+                faults.append(fault)
+            finally:
+                finished.release()
+
+    for _ in range(min(at_once, len(nodes))):
+        threading.Thread(target=work, name="fleet", daemon=True).start()
+    for _ in nodes:
+        finished.acquire()
+    if faults:
+        raise faults[0]
+    return [outcomes[index] for index in range(len(nodes))]
+
+
+def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
+    """The value of every node. Where some failed: one error that names each, "2 of 8 nodes failed: node3 ..., node7 ..."."""
+    if failed := [outcome for outcome in outcomes if outcome.error is not None]:
+        raise combined(failed, of=len(outcomes))
+    return [outcome.take() for outcome in outcomes]
+
+
+def combined(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
+    """One error for the nodes that failed among `of`; of the gravest kind among them, with the first hint of that kind."""
+    errors = [(outcome.node.name, outcome.error) for outcome in failed if outcome.error is not None]
+    gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)
+    first = next(error for _, error in errors if isinstance(error, gravest))
+    if len(errors) == 1 and of == 1:
+        return first
+    said = "; ".join(error.what if error.what.startswith(name) else f"{name}: {error.what}" for name, error in errors[:8])
+    more = f"; and {len(errors) - 8} more" if len(errors) > 8 else ""
+    return gravest(f"{len(errors)} of {of} nodes failed: {said}{more}", hint=first.hint, log=first.log)
+
+
+_GRAVITY: tuple[type[GpucourseError], ...] = (UnreachableError, StorageError, MissingError, ExerciseFailed)

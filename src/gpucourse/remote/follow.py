@@ -1,0 +1,231 @@
+"""Following a run on every node: each log on disk here byte for byte, whatever happens to the connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.model.event import LogBytes, Note, Watcher
+from gpucourse.model.node import Node
+from gpucourse.model.record import NodeExit, RankExit
+from gpucourse.remote import jobs
+from gpucourse.remote.agent import frames
+from gpucourse.remote.fleet import Fleet, Outcome, combined
+from gpucourse.workspace.files import storing
+from gpucourse.workspace.paths import RunPaths
+
+SILENCE_S = 15.0
+"""The agent gives a sign of life every half second; without one for so long, the connection is as good as cut."""
+
+
+@dataclass(kw_only=True)
+class FollowResult:
+    """How the run ended, as far as it was seen. `detached`: whoever followed left before the end."""
+
+    node_exits: list[NodeExit] = field(default_factory=list)
+    rank_exits: list[RankExit] = field(default_factory=list)
+    detached: bool = False
+
+    @property
+    def first_failure(self) -> RankExit | None:
+        """The rank that failed first; the others often fail because it did."""
+        return min((rank for rank in self.rank_exits if rank.code), key=lambda rank: rank.at, default=None)
+
+
+class FollowBroken(UnreachableError):
+    """Some nodes could not be reached any more. `result` is what was seen; the logs so far are on disk."""
+
+    def __init__(self, error: GpucourseError, result: FollowResult) -> None:
+        super().__init__(error.what, hint=error.hint)
+        self.result = result
+
+
+def follow(
+    fleet: Fleet,
+    run_id: str,
+    nodes: Sequence[Node],
+    paths: RunPaths,
+    watcher: Watcher,
+    stop: threading.Event,
+    *,
+    fail_fast: bool = True,
+    grace_s: float = 5.0,
+    give_up_s: float = 30.0,
+) -> FollowResult:
+    """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
+
+    With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
+    cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
+    the disk here is full. The run itself goes on in both cases.
+    """
+    view = _View(paths, watcher, stop)
+    readers = [_Reader(fleet, run_id, node, view, give_up_s) for node in nodes]
+    for reader in readers:
+        reader.start()
+    try:
+        _attend(fleet, run_id, nodes, view, grace_s if fail_fast else None)
+    finally:
+        view.leaving.set()
+        for reader in readers:
+            reader.join(2.0)
+    if view.faults:
+        raise view.faults[0]
+    if view.broken:
+        raise FollowBroken(combined(view.broken, of=len(nodes)), view.result)
+    view.result.detached = len(view.result.node_exits) < len(nodes)
+    return view.result
+
+
+class _View:
+    """What all readers share."""
+
+    def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event) -> None:
+        self.paths, self.watcher, self.stop = paths, watcher, stop
+        self.result = FollowResult()
+        self.broken: list[Outcome[None]] = []
+        self.faults: list[BaseException] = []
+        self.changed = threading.Condition()
+        self.leaving = threading.Event()
+        self._telling = threading.Lock()
+
+    def tell(self, event: LogBytes | Note) -> None:
+        with self._telling:
+            self.watcher(event)
+
+    def leave(self) -> bool:
+        return self.stop.is_set() or self.leaving.is_set()
+
+    def seen(self, ended: NodeExit | RankExit) -> None:
+        with self.changed:
+            if isinstance(ended, NodeExit):
+                self.result.node_exits.append(ended)
+            elif not any((e.node, e.rank, e.at) == (ended.node, ended.rank, ended.at) for e in self.result.rank_exits):
+                self.result.rank_exits.append(ended)
+            self.changed.notify_all()
+
+
+class _Reader(threading.Thread):
+    """Follows one node."""
+
+    def __init__(self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float) -> None:
+        super().__init__(name=f"follow-{node.name}", daemon=True)
+        self._fleet, self._run_id, self._node, self._view, self._give_up_s = fleet, run_id, node, view, give_up_s
+        self._logs: dict[int, int] = {}
+        self._heard = time.monotonic()
+
+    def run(self) -> None:
+        try:
+            self._until_the_end()
+        except UnreachableError as error:
+            self._view.broken.append(Outcome(node=self._node, error=error))
+        except BaseException as fault:  # noqa: BLE001  # raised again where follow was called
+            self._view.faults.append(fault)
+        finally:
+            for handle in self._logs.values():
+                os.close(handle)
+            with self._view.changed:
+                self._view.changed.notify_all()
+
+    def _until_the_end(self) -> None:
+        wait, told = 0.05, False
+        self._heard = time.monotonic()
+        while not self._view.leave():
+            try:
+                if self._follow_once():
+                    return
+                wait = 0.05
+            except UnreachableError as error:
+                if self._view.leave():
+                    return
+                if time.monotonic() - self._heard >= self._give_up_s:
+                    raise UnreachableError(
+                        f"{self._node.name}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
+                        hint="its log so far is kept and the run may go on there: gpucourse logs -f, or gpucourse cancel",
+                    ) from error
+                if not told and wait > 0.2:
+                    self._view.tell(Note(text=f"{self._node.name}: connection lost, trying again", level="warning"))
+                    told = True
+                self._view.stop.wait(wait)
+                wait = min(wait * 2, 2.0)
+
+    def _follow_once(self) -> bool:
+        """Read one connection's worth; True when the run has ended here."""
+        offsets = [f"{stream}={os.fstat(handle).st_size}" for stream, handle in self._known_logs().items()]
+        link = self._fleet.link(self._node)
+        with jobs.streamed(link, "follow", self._run_id, *offsets, silence_s=SILENCE_S) as pieces:
+            for kind, stream, offset, payload in _frames(pieces):
+                self._heard = time.monotonic()
+                if kind == frames.LOG:
+                    self._append(stream, offset, payload)
+                elif kind == frames.RANK:
+                    self._view.seen(jobs.rank_exit(self._node.name, stream - 1, json.loads(payload)))
+                elif kind == frames.END:
+                    self._view.seen(jobs.node_exit(self._node.name, json.loads(payload)))
+                    return True
+                if self._view.leave():
+                    return True
+        return False
+
+    def _known_logs(self) -> dict[int, int]:
+        for rank, path in self._view.paths.node_logs(self._node.name).items():
+            self._open(0 if rank is None else rank + 1, str(path))
+        return self._logs
+
+    def _append(self, stream: int, offset: int, data: bytes) -> None:
+        rank = None if stream == frames.LAUNCHER else stream - 1
+        path = self._view.paths.rank_log(self._node.name, rank)
+        with storing(path):
+            if stream not in self._logs:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._open(stream, str(path))
+            handle = self._logs[stream]
+            if os.fstat(handle).st_size != offset:
+                raise UnreachableError(f"{self._node.name}: {path.name} is not where the node thinks it is")
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+        self._view.tell(LogBytes(node=self._node.name, rank=rank, data=data))
+
+    def _open(self, stream: int, path: str) -> None:
+        if stream not in self._logs:
+            self._logs[stream] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None) -> None:
+    """Wait for the end; after the first failure, cancel what has not ended within the grace."""
+    patience: float | None = None
+    while True:
+        with view.changed:
+            if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(nodes):
+                return
+            failed = any(exit_.code for exit_ in (*view.result.node_exits, *view.result.rank_exits))
+            if failed and grace_s is not None and patience is None:
+                patience = time.monotonic() + grace_s
+            due = patience is not None and time.monotonic() >= patience
+            if not due:
+                view.changed.wait(0.1)
+            ended = {exit_.node for exit_ in view.result.node_exits}
+        if due:
+            patience, grace_s = None, None
+            fleet.each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])
+
+
+def _frames(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
+    """The frames in a stream of bytes; a frame that was cut is not given."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        at = 0
+        while len(held) - at >= frames.HEADER.size:
+            kind, stream, offset, length = frames.HEADER.unpack_from(held, at)
+            start = at + frames.HEADER.size
+            if len(held) - start < length:
+                break
+            yield kind, stream, offset, bytes(held[start : start + length])
+            at = start + length
+        del held[:at]

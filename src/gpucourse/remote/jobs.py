@@ -1,0 +1,193 @@
+"""The job protocol as the client speaks it: the node's agent, its verbs, and typed answers."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
+from gpucourse.model.node import Node
+from gpucourse.model.record import NodeExit, RankExit
+from gpucourse.ports import Link
+
+State = Literal["absent", "preparing", "running", "ended", "lost"]
+
+_NO_AGENT = 97
+_INSTALL = """
+import json, os, shutil, sys
+folder, files = sys.argv[1], json.loads(sys.stdin.buffer.read().decode())
+aside = "%s.%d" % (folder, os.getpid())
+for name, text in files.items():
+    os.makedirs(os.path.dirname(os.path.join(aside, name)), 0o700, exist_ok=True)
+    with open(os.path.join(aside, name), "wb") as file:
+        file.write(text.encode())
+try:
+    os.rename(aside, folder)
+except OSError:
+    shutil.rmtree(aside)
+    if not os.path.exists(os.path.join(folder, "__main__.py")): raise
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobState:
+    """How a run stands on one node."""
+
+    state: State
+    exit: NodeExit | None
+    ranks: tuple[RankExit, ...]
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run was ever started there."""
+        return self.state != "absent"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over there, one way or another."""
+        return self.state in {"ended", "lost"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancelled:
+    """What a cancel did on one node: the state afterwards, and how many processes it ended."""
+
+    state: State
+    killed: int
+
+
+def call(link: Link, verb: str, *args: str, stdin: bytes = b"", timeout_s: float = 60.0) -> dict[str, Any]:
+    """Ask the agent on the node, pushing the agent first where it is not there yet. Raises the error that the answer tells."""
+    done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
+    if done.code == _NO_AGENT:
+        install(link)
+        done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
+    return answer(link.node, verb, done.code, done.stdout, done.stderr)
+
+
+def answer(node: Node, verb: str, code: int, stdout: bytes, stderr: bytes) -> dict[str, Any]:
+    """The agent's answer, or the error in it."""
+    try:
+        found = json.loads(stdout)
+    except ValueError:
+        found = None
+    if code == 0 and isinstance(found, dict):
+        return found
+    if isinstance(found, dict) and "error" in found:
+        raise _told(node, str(found["error"]), str(found.get("kind")))
+    if code in (126, 127):
+        raise MissingError(
+            f"{node.name}: there is no Python at {node.python}",
+            hint="type gpucourse deploy again, with the Python that has the course's packages",
+        )
+    said = stderr[-800:].decode("utf-8", "replace").strip() or "nothing"
+    if b"No space left" in stderr or b"Disk quota" in stderr:
+        raise StorageError(
+            f"{node.name}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"
+        )
+    raise GpucourseError(f"{node.name}: '{verb}' ended with code {code}; it said: {said}")
+
+
+def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = 60.0) -> dict[str, Any]:
+    """Start a run. It is safe to ask again when an answer was lost: it never starts twice."""
+    return call(link, "start", stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
+
+
+def state(link: Link, run_id: str) -> JobState:
+    """How the run stands on this node. A run whose supervisor vanished is ended for good and told as lost."""
+    found = call(link, "state", run_id)
+    name = link.node.name
+    return JobState(
+        state=found["state"],
+        exit=node_exit(name, found["exit"]) if found["exit"] else None,
+        ranks=tuple(
+            rank_exit(name, int(rank), how) for rank, how in sorted(found["ranks"].items(), key=lambda item: int(item[0]))
+        ),
+    )
+
+
+def cancel(link: Link, run_id: str, grace_s: float) -> Cancelled:
+    """End every process of the run on this node: TERM, after `grace_s` KILL. Safe to ask again."""
+    found = call(link, "cancel", run_id, f"{grace_s:g}", timeout_s=60 + grace_s)
+    return Cancelled(state=found["state"], killed=int(found["killed"]))
+
+
+def probe(link: Link, modules: Sequence[str], ports: tuple[int, int]) -> dict[str, Any]:
+    """What the node has: Python, modules, free ports, disk, cores, interfaces."""
+    wanted = {"python": link.node.python, "modules": list(modules), "ports": list(ports)}
+    return call(link, "probe", stdin=json.dumps(wanted).encode())
+
+
+@contextmanager
+def streamed(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+    """A verb that answers with a stream (`follow`, `pack`)."""
+    if link.run(_present()).code != 0:
+        install(link)
+    with link.stream(command(link.node, verb, *args), stdin=stdin, silence_s=silence_s) as pieces:
+        yield pieces
+
+
+def install(link: Link) -> None:
+    """Push the agent. Two that do it at once do no harm."""
+    line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _folder()])
+    done = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_bundle())
+    if done.code != 0:
+        answer(link.node, "install", done.code, b"", done.stderr)
+
+
+def command(node: Node, verb: str, *args: str) -> str:
+    """The shell command that asks the agent."""
+    line = shlex.join([verb, *args])
+    # A node that ends what a lost connection leaves behind spares whatever carries this variable: here, the supervisor.
+    mark = "GPUCOURSE_RUN_DIR=supervisor " if verb == "start" else ""
+    return f'{_present()} || exit {_NO_AGENT}; {mark}exec {shlex.quote(node.python)} -I -S "$HOME"/{_folder()} {line}'
+
+
+def node_exit(node: str, how: Mapping[str, Any]) -> NodeExit:
+    """What the agent says of a run's end on one node."""
+    return NodeExit(node=node, code=how["code"], reason=how["reason"], seconds=how["seconds"], killed=how["killed"])
+
+
+def rank_exit(node: str, rank: int, how: Mapping[str, Any]) -> RankExit:
+    """What the agent says of a rank's end."""
+    return RankExit(node=node, rank=rank, code=how["code"], at=how["at"])
+
+
+def _told(node: Node, what: str, kind: str) -> GpucourseError:
+    said = f"{node.name}: {what}"
+    if kind == "storage":
+        return StorageError(said, hint=f"make room on {node.name}: gpucourse ssh, then df -h")
+    if kind == "cannot_start":
+        return MissingError(said, hint="gpucourse doctor says what the nodes lack")
+    if kind in ("cut", "damaged", "missing"):
+        return UnreachableError(said, hint="type the command again: only what is missing travels")
+    return UsageError(said)
+
+
+def _present() -> str:
+    return f"[ -e {_folder()}/__main__.py ]"
+
+
+def _folder() -> str:
+    return f".gpucourse/agent-{sha256(_bundle()).hexdigest()[:16]}"
+
+
+@cache
+def _bundle() -> bytes:
+    """The agent as a JSON object of file names and texts; without bytecode, links or anything else of gpucourse."""
+    place = "gpucourse/remote/agent"
+    files = {
+        f"{place}/{path.name}": path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("agent/*.py"))
+    }
+    main = (
+        "import sys\nfrom gpucourse.remote.agent.main import agent_folder, main\nsys.exit(main(sys.argv[1:], agent_folder()))\n"
+    )
+    files |= {"__main__.py": main, "gpucourse/__init__.py": "", "gpucourse/remote/__init__.py": ""}
+    return json.dumps(files).encode()

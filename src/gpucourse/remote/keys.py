@@ -1,0 +1,84 @@
+"""The workspace's SSH key, and files that let plain `ssh`, `scp`, `rsync` and editors reach the same nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpucourse.errors import MissingError
+from gpucourse.model.node import Inventory, Node
+from gpucourse.workspace.files import storing, write_bytes, write_text
+
+
+def ensure_client_key(path: Path) -> str:
+    """The public key (`ssh-ed25519 AAAA... gpucourse`) that belongs to the private key at `path`; makes both where there is
+    none. The private key is readable by its owner alone."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import ed25519
+
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private = path.read_bytes() if path.exists() else None
+    if private is None:
+        key = ed25519.Ed25519PrivateKey.generate()
+        form, secret = serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+        write_bytes(path, key.private_bytes(serialization.Encoding.PEM, form, secret), mode=0o600)
+    else:
+        try:
+            key = serialization.load_ssh_private_key(private, password=None)  # type: ignore[assignment]  # checked below
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            raise _damaged(path, str(error)) from error
+        if not isinstance(key, ed25519.Ed25519PrivateKey):
+            raise _damaged(path, "it is not an Ed25519 key")
+        with storing(path):
+            path.chmod(0o600)
+    encoded = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    line = f"{encoded.decode()} gpucourse"
+    public = path.with_name(path.name + ".pub")
+    if not public.exists() or public.read_text(encoding="utf-8").strip() != line:
+        write_text(public, line + "\n")
+    return line
+
+
+def known_hosts(inventory: Inventory) -> str:
+    """The pinned host keys of these nodes, in OpenSSH's format."""
+    return "".join(f"[{node.address}]:{node.port} {node.host_key}\n" for node in inventory.nodes if node.host_key)
+
+
+def ssh_config(inventory: Inventory, key: Path, known_hosts_file: Path) -> str:
+    """An OpenSSH configuration for `ssh -F`: each node under its name and under `gpucourse-<stack>-<name>`."""
+    return "\n".join(_host(inventory.stack, node, key, known_hosts_file) for node in inventory.nodes)
+
+
+def _host(stack: str, node: Node, key: Path, known_hosts_file: Path) -> str:
+    lines = {
+        "HostName": node.address,
+        "Port": str(node.port),
+        "User": node.user,
+        "HostKeyAlias": f"[{node.address}]:{node.port}",
+        "IdentityFile": _file(key),
+        "IdentitiesOnly": "yes",
+        "IdentityAgent": "none",
+        "PreferredAuthentications": "publickey",
+        "UserKnownHostsFile": _file(known_hosts_file),
+        "GlobalKnownHostsFile": "none",
+        "StrictHostKeyChecking": "yes",
+        "UpdateHostKeys": "no",
+        "ForwardAgent": "no",
+        "ServerAliveInterval": "15",
+    }
+    body = "".join(f"    {name} {value}\n" for name, value in lines.items())
+    return f"Host {node.name} gpucourse-{stack}-{node.name}\n{body}"
+
+
+def _file(path: Path) -> str:
+    """A file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a token)."""
+    text = str(path).replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _damaged(path: Path, why: str) -> MissingError:
+    return MissingError(
+        f"the private key {path} cannot be used: {why}",
+        hint=f"move it away (mv '{path}' '{path}.damaged'), then type gpucourse deploy again: it makes a new one",
+    )

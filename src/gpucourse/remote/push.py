@@ -1,0 +1,131 @@
+"""Bringing files to a node: only what its store lacks; small files in one tar, each big one through a pipe of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.model.plan import Upload
+from gpucourse.ports import Link
+from gpucourse.remote import jobs
+
+HASHED_BELOW = 1 << 20
+"""Smaller files are known by their content, larger ones by size, time of change and name."""
+
+PIPED_FROM = 8 << 20
+"""Larger files travel alone."""
+
+_PIECE = 1 << 18
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parcel:
+    """One file as it travels: its name in the work folder, the key of its content, and the content itself where it is small."""
+
+    name: str
+    key: str
+    size: int
+    executable: bool
+    source: Path
+    content: bytes | None
+
+    def entry(self) -> dict[str, object]:
+        """What the node needs to lay it out."""
+        return {"name": self.name, "key": self.key, "executable": self.executable}
+
+
+def parcels(uploads: Sequence[Upload]) -> list[Parcel]:
+    """Read and hash what shall travel; once for all nodes. Raises UsageError for a name that leads out of the work folder."""
+    return [_parcel(upload) for upload in uploads]
+
+
+def push(link: Link, wrapped: Sequence[Parcel]) -> int:
+    """Bring what the node's store lacks; how many bytes travelled."""
+    by_key = {parcel.key: parcel for parcel in wrapped}
+    asked = json.dumps({"keys": list(by_key)}).encode()
+    lacking = [by_key[key] for key in jobs.call(link, "need", stdin=asked)["missing"]]
+    small = [parcel for parcel in lacking if parcel.size < PIPED_FROM]
+    if small:
+        done = link.run(jobs.command(link.node, "put"), stdin=_joined(_tar(small)))
+        jobs.answer(link.node, "put", done.code, done.stdout, done.stderr)
+    for parcel in lacking:
+        if parcel.size >= PIPED_FROM:
+            send_file(link, parcel.source, f".gpucourse/store/{parcel.key}", size=parcel.size)
+    return sum(parcel.size for parcel in lacking)
+
+
+def send_file(link: Link, local: Path, remote: str, *, size: int | None = None) -> None:
+    """Copy one file to `remote` (relative to the home folder, or absolute). It has its name only when all of it is there."""
+    expected = local.stat().st_size if size is None else size
+    # A cut connection ends cat's input like the end of the file does: only the size tells them apart.
+    line = 'mkdir -p "$(dirname "$1")" && cat > "$1.$$" && [ "$(wc -c < "$1.$$")" -eq "$2" ] && mv -f "$1.$$" "$1" || { rm -f "$1.$$"; exit 74; }'
+    done = link.run(shlex.join(["sh", "-c", line, "sh", _safe(remote), str(expected)]), stdin=_read(local, expected))
+    if done.code != 0:
+        jobs.answer(link.node, f"copy of {local.name}", done.code, b"", done.stderr)
+
+
+def _parcel(upload: Upload) -> Parcel:
+    parts = PurePosixPath(upload.name).parts
+    if not parts or upload.name.startswith("/") or ".." in parts or "\0" in upload.name:
+        raise UsageError(
+            f"'{upload.name}' is not a name inside the work folder", hint="file names there are relative, without .."
+        )
+    try:
+        info = upload.source.stat()
+        content = upload.source.read_bytes() if info.st_size < HASHED_BELOW else None
+    except OSError as error:
+        raise MissingError(
+            f"cannot read {upload.source}: {error.strerror}", hint="gpucourse init copies the exercises"
+        ) from error
+    size = info.st_size if content is None else len(content)
+    if content is not None:
+        key = f"s-{sha256(content).hexdigest()}"
+    else:
+        known = f"{info.st_size}:{info.st_mtime_ns}:{upload.source.resolve()}".encode("utf-8", "surrogateescape")
+        key = f"b-{sha256(known).hexdigest()}"
+    name = "/".join(parts)
+    return Parcel(name=name, key=key, size=size, executable=bool(info.st_mode & 0o100), source=upload.source, content=content)
+
+
+def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
+    """The tar of these blobs, in pieces."""
+    for parcel in wrapped:
+        member = tarfile.TarInfo(parcel.key)
+        member.size = parcel.size
+        yield member.tobuf(tarfile.PAX_FORMAT)
+        yield from (parcel.content,) if parcel.content is not None else _read(parcel.source, parcel.size)
+        yield bytes(-parcel.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of a good size."""
+    held = io.BytesIO()
+    for piece in pieces:
+        held.write(piece)
+        if held.tell() >= _PIECE:
+            yield held.getvalue()
+            held = io.BytesIO()
+    yield held.getvalue()
+
+
+def _read(path: Path, size: int) -> Iterator[bytes]:
+    """The file's bytes; raises UsageError where it is not `size` long any more."""
+    left = size
+    with path.open("rb", buffering=0) as file:
+        while left and (data := file.read(min(_PIECE, left))):
+            left -= len(data)
+            yield data
+        if left or file.read(1):
+            raise UsageError(f"{path} changed while it was being sent", hint="type the command again when it is complete")
+
+
+def _safe(remote: str) -> str:
+    return f"./{remote}" if remote.startswith("-") else remote

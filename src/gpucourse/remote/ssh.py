@@ -1,0 +1,253 @@
+"""SSH to one node. The only home of paramiko: pinned host key, one key file, no agent, and an end to every wait."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+if "invoke" not in sys.modules:
+    sys.modules["invoke"] = None  # type: ignore[assignment]  # paramiko would import it for ssh_config, which is never read
+    import paramiko
+
+    del sys.modules["invoke"]
+else:
+    import paramiko
+
+from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.ports import Completed
+from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin, in_home
+
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
+
+WINDOW = 4 << 20
+"""Bytes that may be under way on one channel."""
+
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+_LOST = (OSError, EOFError, paramiko.SSHException)
+
+
+class SshTransport:
+    """Makes links with one private key. A link that hears nothing for `alive_every_s` asks the peer for a sign of life and is
+    closed where none comes within `patience_s`."""
+
+    def __init__(self, key_file: Path, *, alive_every_s: float = 15.0, patience_s: float = 10.0) -> None:
+        self._key_file = key_file
+        self._alive_every_s, self._patience_s = alive_every_s, patience_s
+        self._key: paramiko.PKey | None = None
+        self._lock = threading.Lock()
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> SshLink:
+        """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
+        key, pinned = self._private_key(), _pinned(node)
+        sock = _dial(node, timeout_s)
+        try:
+            transport = _handshake(node, sock, pinned, timeout_s)
+            _authenticate(node, transport, key, self._key_file, timeout_s)
+        except BaseException:
+            sock.close()
+            raise
+        return SshLink(node, transport, alive_every_s=self._alive_every_s, patience_s=self._patience_s)
+
+    def _private_key(self) -> paramiko.PKey:
+        with self._lock:
+            if self._key is None:
+                try:
+                    self._key = paramiko.Ed25519Key.from_private_key_file(str(self._key_file))
+                except (OSError, paramiko.SSHException) as error:
+                    raise MissingError(
+                        f"the private key {self._key_file} cannot be read: {error}",
+                        hint="type gpucourse deploy again: it makes the key where none is",
+                    ) from error
+            return self._key
+
+
+class SshLink:
+    """A live connection to one node, at most eight commands at a time."""
+
+    def __init__(self, node: Node, transport: paramiko.Transport, *, alive_every_s: float, patience_s: float) -> None:
+        self.node = node
+        self._transport = transport
+        self._places = threading.BoundedSemaphore(CHANNELS)
+        self._closed = threading.Event()
+        self._patience_s = patience_s
+        watch = threading.Thread(target=self._watch, args=(alive_every_s,), name=f"ssh-watch-{node.name}", daemon=True)
+        watch.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection still stands, as far as is known without asking the peer."""
+        return self._transport.is_active()
+
+    def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = 60.0) -> Completed:
+        """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
+
+        `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code.
+        Raises UnreachableError when the connection is lost or the silence is too long; then nothing is known of the command.
+        """
+        with self._exchange(command, stdin, timeout_s) as exchange:
+            stdout = b"".join(exchange.stdout())
+            return Completed(code=exchange.code(), stdout=stdout, stderr=exchange.stderr())
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        """Run a command and yield its standard output in pieces as they arrive, until it ends.
+
+        Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
+        with another code than 0 (with the end of what it said on standard error).
+        """
+        with self._exchange(command, stdin, silence_s) as exchange:
+            yield exchange.stdout_then_code()
+
+    def close(self) -> None:
+        """Drop the connection. What was started detached on the node goes on."""
+        self._closed.set()
+        self._transport.close()
+
+    @contextmanager
+    def _exchange(self, command: str, stdin: Stdin, silence_s: float) -> Iterator[Exchange]:
+        if not self._places.acquire(timeout=max(silence_s, 0.001)):
+            raise UnreachableError(f"{self.node.name}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s")
+        try:
+            exchange = Exchange(self.node.name, self._open(command, silence_s), stdin, silence_s, self._answers)
+            try:
+                yield exchange
+            except _LOST as error:
+                raise _lost(self.node, error) from error
+            finally:
+                exchange.close()
+        finally:
+            self._places.release()
+
+    def _open(self, command: str, timeout_s: float) -> paramiko.Channel:
+        # A peer that froze after the channel was open would hold exec_command for ever: it waits without a deadline.
+        guard = threading.Timer(timeout_s, self._transport.close)
+        guard.daemon = True
+        guard.start()
+        try:
+            channel = self._transport.open_session(timeout=timeout_s)
+            channel.exec_command(in_home(command))
+        except _LOST as error:
+            raise _lost(self.node, error) from error
+        finally:
+            guard.cancel()
+        return channel
+
+    def _watch(self, every_s: float) -> None:
+        while not self._closed.wait(every_s):
+            if not self._transport.is_active() or not self._answers():
+                return
+
+    def _answers(self) -> bool:
+        """Ask the peer for a sign of life; a peer without one within the patience loses its connection."""
+        guard = threading.Timer(self._patience_s, self._transport.close)
+        guard.daemon = True
+        guard.start()
+        try:
+            self._transport.global_request("keepalive@openssh.com", wait=True)
+        except _LOST:
+            self._transport.close()
+        finally:
+            guard.cancel()
+        return self._transport.is_active()
+
+
+def _dial(node: Node, timeout_s: float) -> socket.socket:
+    try:
+        sock = socket.create_connection((node.address, node.port), timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError as error:
+        raise _unreachable(node, str(error.strerror or error).lower()) from error
+    return sock
+
+
+def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout_s: float) -> paramiko.Transport:
+    transport = paramiko.Transport(sock, default_window_size=WINDOW)
+    transport.banner_timeout = transport.handshake_timeout = timeout_s
+    transport.auth_timeout = transport.channel_timeout = timeout_s
+    options = transport.get_security_options()
+    options.ciphers = [c for c in _CIPHERS if c in options.ciphers] + [c for c in options.ciphers if c not in _CIPHERS]
+    if pinned[0] in options.key_types:
+        options.key_types = [pinned[0]]
+    agreed = threading.Event()
+    transport.start_client(event=agreed)
+    if not agreed.wait(timeout_s):
+        transport.close()
+        raise _unreachable(node, f"no SSH handshake within {timeout_s:g} s")
+    if not transport.is_active():
+        error = transport.get_exception()
+        if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "key" in str(error):
+            raise _stranger(node, pinned[1], f"no {pinned[0]} key")
+        raise _unreachable(node, str(error) if error else "the SSH handshake was broken off") from error
+    shown = transport.get_remote_server_key()
+    if (shown.get_name(), shown.get_base64()) != pinned:
+        transport.close()
+        raise _stranger(node, pinned[1], _fingerprint(shown.asbytes()))
+    return transport
+
+
+def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey, file: Path, timeout_s: float) -> None:
+    try:
+        transport.auth_publickey(node.user, key)
+    except paramiko.AuthenticationException as error:
+        transport.close()
+        if "timeout" in str(error).lower():
+            raise _unreachable(node, f"no answer to the key within {timeout_s:g} s") from error
+        raise UnreachableError(
+            f"{node.name} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",
+            hint="the node was made for another workspace or key; type gpucourse deploy again to hand it this one",
+        ) from error
+    except _LOST as error:
+        transport.close()
+        raise _unreachable(node, str(error) or "the connection was closed during authentication") from error
+
+
+def _pinned(node: Node) -> tuple[str, str]:
+    parts = node.host_key.split()
+    if len(parts) < 2:
+        raise UnreachableError(
+            f"{node.name}: no host key is on record, so nobody can tell whether the right machine answers",
+            hint="type gpucourse deploy again: it records the host key of each node",
+        )
+    return parts[0], parts[1]
+
+
+def _unreachable(node: Node, why: str) -> UnreachableError:
+    return UnreachableError(
+        f"{node.name} does not answer SSH at {node.address}:{node.port}: {why}",
+        hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",
+    )
+
+
+def _stranger(node: Node, pinned: str, shown: str) -> UnreachableError:
+    import base64
+
+    try:
+        known = _fingerprint(base64.b64decode(pinned))
+    except ValueError:
+        known = "an unreadable key"
+    return UnreachableError(
+        f"{node.name}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
+        f"({known}); nothing was sent to it",
+        hint="if the node was made anew, type gpucourse deploy again; otherwise another machine answers at this address",
+    )
+
+
+def _lost(node: Node, error: BaseException) -> UnreachableError:
+    return UnreachableError(
+        f"{node.name}: the connection was lost ({str(error) or type(error).__name__})",
+        hint="gpucourse status shows which nodes are alive; what was started on the node goes on",
+    )
+
+
+def _fingerprint(blob: bytes) -> str:
+    import base64
+
+    return "SHA256:" + base64.b64encode(sha256(blob).digest()).decode().rstrip("=")
