@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from functools import partial
 
 from benchmarks.lab import lab
 from benchmarks.measure import Row, seconds
@@ -13,22 +14,21 @@ ROUNDS = 5
 
 def measure() -> list[Row]:
     """`deploy 3 --nodes N` on an empty workspace, and its `destroy`."""
-    rows = []
-    for nodes, promise in PROMISES.items():
-        up, down = [], []
-        for _ in range(ROUNDS):
-            with lab() as one:
-                up.append(seconds(lambda one=one, nodes=nodes: one.type("deploy", "3", "--nodes", str(nodes))))
-                down.append(seconds(lambda one=one: one.type("destroy", "--all", "--yes")))
-        took, gone = statistics.median(up), statistics.median(down)
-        rows.append(
-            Row(
-                what=f"deploy, {nodes} nodes",
-                ours_s=took,
-                theirs="its destroy",
-                theirs_s=gone,
-                promise=f"{promise} s",
-                held=took <= promise,
-            )
-        )
-    return rows
+    return [_row(nodes, promise) for nodes, promise in PROMISES.items()]
+
+
+def _row(nodes: int, promise: float) -> Row:
+    up, down = [], []
+    for _ in range(ROUNDS):
+        with lab() as one:
+            up.append(seconds(partial(one.type, "deploy", "3", "--nodes", str(nodes))))
+            down.append(seconds(partial(one.type, "destroy", "--all", "--yes")))
+    took, gone = statistics.median(up), statistics.median(down)
+    return Row(
+        what=f"deploy, {nodes} nodes",
+        ours_s=took,
+        theirs="its destroy",
+        theirs_s=gone,
+        promise=f"{promise} s",
+        held=took <= promise,
+    )

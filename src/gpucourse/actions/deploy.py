@@ -72,7 +72,7 @@ def deploy(context: Context, module_id: str, *, nodes: int | None, dry_run: bool
             changes=changes,
             dry_run=False,
             seconds=time.monotonic() - began,
-            healed=[address for address in sick],
+            healed=list(sick),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gpucourse import __version__
 from gpucourse.actions import attend
@@ -19,6 +20,9 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
 
 REHEARSAL = "dry-run"
 
@@ -67,8 +71,6 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
 def _record(
     context: Context, module: Module, exercise: Exercise, deployment: Deployment, rehearsed: LaunchPlan
 ) -> tuple[RunRecord, LaunchPlan]:
-    from dataclasses import replace
-
     run_id = runs.new_run(context.paths, exercise.id)
     plan = replace(rehearsed, run_id=run_id)
     record = RunRecord(
@@ -90,7 +92,7 @@ def _record(
     return record, plan
 
 
-def _launch(context: Context, fleet: attend.Fleet, record: RunRecord, plan: LaunchPlan) -> None:
+def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan) -> None:
     from gpucourse.remote.execute import launch
 
     record.state = "starting"

@@ -86,7 +86,7 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
     with attend.fleet_of(context, record) as fleet:
         reach(context, fleet)
         found = states(fleet, record.id)
-        begun = [state for state in found.values() if state.begun]
+        begun = [state for state in found.values() if state.state != "absent"]
         if not begun:
             return _lost(context, record, "it never started on any node")
         if len(begun) < len(found):
@@ -95,7 +95,7 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
         if record.state in {"planned", "starting"}:
             record.state, record.started = "running", record.started or record.created
             runs.save(context.paths, record)
-        if all(state.ended for state in begun):
+        if all(state.exit is not None for state in begun):
             attend.through(context, fleet, record)
     return record
 

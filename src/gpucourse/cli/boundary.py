@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from gpucourse.cli.options import Options, split
 from gpucourse.cli.session import Session, opened
@@ -42,20 +43,18 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    import click
     import typer
 
     from gpucourse.cli.app import app
 
-    command = typer.main.get_command(app)
+    # typer carries click under a private name that changed; its public BadParameter is a child of click's usage errors.
+    wrong_usage: Any = typer.BadParameter.__bases__[0]
     try:
-        result = command.main(arguments, prog_name="gpucourse", standalone_mode=False)
-    except click.UsageError as error:
+        result = typer.main.get_command(app).main(arguments, prog_name="gpucourse", standalone_mode=False)
+    except wrong_usage as error:
         path = error.ctx.command_path if error.ctx else "gpucourse"
         raise UsageError(error.format_message(), hint=f"{path} --help") from error
-    except click.ClickException as error:
-        raise UsageError(error.format_message()) from error
-    except click.Abort:
+    except typer.Abort:
         raise KeyboardInterrupt from None
     return int(result) if isinstance(result, int) else 0
 

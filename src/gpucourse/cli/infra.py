@@ -15,20 +15,20 @@ from gpucourse.errors import ExitCode, GpucourseError, MissingError, UsageError
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")]
+
 
 def deploy(
     module: ModuleArgument,
     nodes: Annotated[Optional[int], typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,  # noqa: UP045
     target: Annotated[Literal["local"], typer.Option("--target", help="Where: local is simulated nodes here.")] = "local",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")
-    ] = False,  # noqa: ARG001
+    _yes: YesFlag = False,
     json: JsonFlag = False,
 ) -> int:
     """Stand up the lab of a module; run again, it heals what died."""
     from gpucourse.actions.deploy import deploy as act
-    from gpucourse.ui.views.lab import deployed
+    from gpucourse.ui.views.lab import deploy_plan, deployed
 
     session = current()
     context = session.context
@@ -38,7 +38,11 @@ def deploy(
         result = act(context, module, nodes=nodes, dry_run=dry_run)
     if json:
         session.face.document(result)
-    session.face.show(deployed(result.deployment, result.changes, dry_run=result.dry_run, seconds=result.seconds))
+    if dry_run:
+        session.face.show(deploy_plan(result))
+    else:
+        first = context.catalog.module(module).exercises[0].id
+        session.face.show(deployed(result, context.paths.stack(result.deployment.stack).ssh_config, first))
     return ExitCode.DONE
 
 
@@ -48,14 +52,14 @@ def status(
 ) -> int:
     """Every lab and node, as it is right now."""
     from gpucourse.actions.status import status as act
-    from gpucourse.ui.views.status import stacks
+    from gpucourse.ui.views.lab import status as view
 
     session = current()
     while True:
         found = act(session.context)
         if json:
             session.face.document({"stacks": [_stack_document(one) for one in found]})
-        session.face.show(stacks([(one.deployment, one.nodes, one.active_runs) for one in found]))
+        session.face.show(view(found))
         if not watch:
             return ExitCode.DONE
         session.context.stop.wait(2.0)
@@ -83,13 +87,13 @@ def destroy(
         Optional[str], typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)  # noqa: UP045
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes: nothing is asked.")] = False,  # noqa: ARG001
+    _yes: YesFlag = False,
     discard: Annotated[bool, typer.Option("--discard", help="Give up outputs that are not home yet.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """Bring outputs home, take the lab down, and prove that nothing is left."""
     from gpucourse.actions.destroy import destroy as act
-    from gpucourse.ui.views.lab import receipts
+    from gpucourse.ui.views.lab import destroyed
 
     if (module is None) == (not everything):
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
@@ -100,22 +104,21 @@ def destroy(
         result = act(context, None if module is None else [module], discard=discard)
     if json and not result.errors:
         session.face.document({"receipts": result.receipts})
-    if not result.receipts and not result.errors:
-        session.face.note("nothing is deployed" if module is None else f"module {module} is not deployed")
-    session.face.show(receipts(result.receipts, context.paths.receipts))
+    if result.receipts or not result.errors:
+        session.face.show(destroyed(result.receipts, context.paths.receipts))
     return _worst(result.errors)
 
 
 def doctor(json: JsonFlag = False) -> int:
     """Everything that would stop the course on this machine, each with the command that mends it."""
     from gpucourse.actions.doctor import doctor as act
-    from gpucourse.ui.views.doctor import findings
+    from gpucourse.ui.views.lab import doctor as view
 
     session = current()
     found = act(session.context)
     if json:
         session.face.document({"findings": found})
-    session.face.show(findings([(one.what, one.state, one.detail, one.mend) for one in found]))
+    session.face.show(view(found))
     return ExitCode.MISSING if any(one.state == "missing" for one in found) else ExitCode.DONE
 
 

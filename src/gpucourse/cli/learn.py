@@ -34,7 +34,7 @@ def init(
 def list_(json: JsonFlag = False) -> int:
     """The syllabus, with what is done."""
     from gpucourse.actions.learn import progress
-    from gpucourse.ui.views.course import syllabus
+    from gpucourse.ui.views.course import catalog as view
 
     session = current()
     catalog = session.context.catalog
@@ -43,9 +43,7 @@ def list_(json: JsonFlag = False) -> int:
         session.face.document(
             {"modules": catalog.modules, "progress": done, "broken": [error.what for error in catalog.broken]}
         )
-    session.face.show(syllabus(catalog.modules, done))
-    for error in catalog.broken:
-        session.face.error(error)
+    session.face.show(view(catalog.modules, done, catalog.broken))
     return ExitCode.USAGE if catalog.broken else ExitCode.DONE
 
 
@@ -80,7 +78,7 @@ def check(
     """Check again what the newest run of an exercise left."""
     from gpucourse.actions.learn import check as act
     from gpucourse.cli.outcome import code_of
-    from gpucourse.ui.views.runs import verdict as view
+    from gpucourse.ui.views.run import verdict as view
 
     session = current()
     record, verdict = act(session.context, exercise)

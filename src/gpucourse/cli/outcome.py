@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
     """The exact commands of every node."""
-    from gpucourse.ui.views.plan import launch_plan
+    from gpucourse.ui.views.plan import launch
 
     if json:
         session.face.document({"plan": plan})
-    session.face.show(launch_plan(plan))
+    session.face.show(launch(plan))
     return ExitCode.DONE
 
 
@@ -41,12 +41,14 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
 def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int:
     """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
     from gpucourse.ui.screen import capture
-    from gpucourse.ui.views.runs import run_result
+    from gpucourse.ui.views.run import result
 
     context, record, verdict = session.context, attended.record, attended.verdict
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    view = run_result(exercise, record, verdict, read_json(files.metrics) or {}, files)
+    handed_in = context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None
+    metrics = read_json(files.metrics)
+    view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, deliverables=handed_in)
     if record.first_failure is not None:
         live.show_tail(record.first_failure)
     if json:
@@ -61,12 +63,11 @@ def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
     """The exit code of a run: 0 where it succeeded and nothing failed. Raises ExerciseFailed or CheckFailed."""
     if record.state != "succeeded":
         raise _failed(record)
-    bad = [check for check in verdict.checks if check.verdict in {"failed", "error"}] if verdict else []
+    checks = verdict.checks if verdict else ()
+    bad = [check for check in checks if check.verdict in {"failed", "error"}]
     if bad:
-        raise CheckFailed(
-            f"{len(bad)} of {len(verdict.checks) if verdict else 0} checks did not pass: {', '.join(check.id for check in bad)}",
-            hint=bad[0].hint,
-        )
+        names = ", ".join(check.id for check in bad)
+        raise CheckFailed(f"{len(bad)} of {len(checks)} checks did not pass: {names}", hint=bad[0].hint)
     return ExitCode.DONE
 
 

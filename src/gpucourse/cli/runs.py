@@ -70,13 +70,13 @@ def runs(
 ) -> int:
     """The record of every run."""
     from gpucourse.actions.settle import every_run
-    from gpucourse.ui.views.runs import run_list
+    from gpucourse.ui.views.run import runs as view
 
     session = current()
     listed = every_run(session.context, exercise)
     if json:
         session.face.document({"runs": listed})
-    session.face.show(run_list([(one.record, one.detail) for one in listed]))
+    session.face.show(view(listed))
     return ExitCode.DONE
 
 

@@ -13,10 +13,15 @@ from gpucourse.workspace.lock import locked, try_locked
 
 
 def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
-    path, order, waiting = tmp_path / "locks" / "a.lock", [], threading.Event()
+    path, waiting = tmp_path / "locks" / "a.lock", threading.Event()
+    order: list[str] = []
+
+    def heard(holder: str) -> None:
+        order.append(holder)
+        waiting.set()
 
     def second() -> None:
-        with locked(path, "second", on_wait=lambda holder: (order.append(holder), waiting.set())[1]):
+        with locked(path, "second", on_wait=heard):
             order.append("second")
 
     thread = threading.Thread(target=second)
