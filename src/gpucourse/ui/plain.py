@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpucourse.ui.glyphs import UNICODE, Glyphs
-from gpucourse.ui.tables import Code, Facts, Items, Paragraph, Part, Table, View, text_of
+from gpucourse.ui.tables import Code, Content, Facts, Items, Paragraph, Part, Table, View, facts, text_of
 from gpucourse.ui.text import cells, clean, clean_line, pad, wrap
 
 GAP = "  "
@@ -30,6 +30,28 @@ def fits(table: Table, width: int | None) -> bool:
         return True
     needed = sum(min(size, 16) if column.wrap else size for column, size in zip(table.columns, _sizes(table), strict=True))
     return needed + len(GAP) * (len(table.columns) - 1) <= width
+
+
+def fact_lines(told: Facts, width: int | None) -> Iterator[tuple[str, list[str]]]:
+    """Names, filled to the same width, and the lines of their values; long names stand above narrow values."""
+    indent = GAP if told.title else ""
+    names = [clean_line(name) for name, _ in told.pairs]
+    values = [clean(text_of(value)) for _, value in told.pairs]
+    longest = max(map(cells, names), default=0)
+    widest = max((cells(text) for value in values for text in value.split("\n")), default=0)
+    room = None if width is None else width - len(indent) - longest - len(GAP)
+    stacked = room is not None and width is not None and room < widest and longest > width // 3
+    for name, value in zip(names, values, strict=True):
+        if stacked and width is not None:
+            yield f"{indent}{name}", []
+            yield f"{indent}{GAP}", wrap(value, width - len(indent) - len(GAP))
+        else:
+            yield f"{indent}{pad(name, longest)}{GAP}", wrap(value, room)
+
+
+def card(table: Table, row: tuple[Content, ...]) -> Facts:
+    """One row of a table that is too wide, as facts; empty cells are left out."""
+    return facts((column.title, cell) for column, cell in zip(table.columns, row, strict=True) if text_of(cell))
 
 
 def _part(part: Part, width: int | None, glyphs: Glyphs) -> Iterator[str]:
@@ -68,16 +90,13 @@ def _cards(table: Table, width: int | None) -> Iterator[str]:
     for number, row in enumerate(table.rows):
         if number:
             yield ""
-        pairs = tuple((column.title, cell) for column, cell in zip(table.columns, row, strict=True))
-        yield from _facts(Facts(pairs), width)
+        yield from _facts(card(table, row), width)
 
 
-def _facts(facts: Facts, width: int | None) -> Iterator[str]:
-    indent = GAP if facts.title else ""
-    longest = max((cells(name) for name, _ in facts.pairs), default=0)
-    for name, value in facts.pairs:
-        first = f"{indent}{pad(clean_line(name), longest)}{GAP}"
-        yield from wrap(clean(text_of(value)), width, first=first)
+def _facts(told: Facts, width: int | None) -> Iterator[str]:
+    for lead, lines in fact_lines(told, width):
+        yield lead + (lines[0] if lines else "")
+        yield from (" " * cells(lead) + text for text in lines[1:])
 
 
 def _items(items: Items, width: int | None, glyphs: Glyphs) -> Iterator[str]:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from io import StringIO
+from typing import ClassVar
 
 from rich import box
-from rich.console import Console, ConsoleRenderable, Group
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, Group, RenderResult
+from rich.markdown import Heading as HeadingElement
 from rich.markdown import Markdown as RichMarkdown
+from rich.markdown import MarkdownElement
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from gpucourse.ui.glyphs import UNICODE, Glyphs
-from gpucourse.ui.plain import fits
+from gpucourse.ui.plain import card, fact_lines, fits
 from gpucourse.ui.tables import Code, Content, Facts, Items, Markdown, Paragraph, Part, Style, Table, View, style_of, text_of
-from gpucourse.ui.text import clean, clean_line
+from gpucourse.ui.text import cells, clean, clean_line
 
 STYLES: dict[Style, str] = {
     "": "",
@@ -43,7 +46,7 @@ def render(view: View, *, width: int, colour: bool, glyphs: Glyphs = UNICODE) ->
         emoji=False,
         legacy_windows=False,
     )
-    console.print(drawn(view, width=width, glyphs=glyphs))
+    console.print(drawn(view, width=width, glyphs=glyphs), crop=False)
     return "\n".join(line.rstrip() for line in page.getvalue().split("\n"))
 
 
@@ -69,9 +72,9 @@ def _part(part: Part, width: int, glyphs: Glyphs) -> Iterator[ConsoleRenderable]
     if isinstance(part, (Table, Facts, Items, Code)) and part.title:
         yield Text(clean_line(part.title), style="bold cyan")
     if isinstance(part, Table):
-        yield _table(part, glyphs) if fits(part, width) else _cards(part)
+        yield _table(part, glyphs) if fits(part, width) else _cards(part, width)
     elif isinstance(part, Facts):
-        yield _facts(part)
+        yield _facts(part, width)
     elif isinstance(part, Items):
         yield Padding(_items(part, glyphs), (0, 0, 0, 2))
     elif isinstance(part, Code):
@@ -79,7 +82,7 @@ def _part(part: Part, width: int, glyphs: Glyphs) -> Iterator[ConsoleRenderable]
     elif isinstance(part, Paragraph):
         yield _bounded(Text(clean(part.text), style=STYLES[part.style]), width)
     elif isinstance(part, Markdown):
-        yield _bounded(RichMarkdown(clean(part.text), code_theme="ansi_dark", hyperlinks=False), width)
+        yield _bounded(_Lesson(clean(part.text), code_theme="ansi_dark", hyperlinks=False), width)
 
 
 def _bounded(content: ConsoleRenderable, width: int) -> Padding:
@@ -103,19 +106,20 @@ def _table(table: Table, glyphs: Glyphs) -> RichTable:
     return grid
 
 
-def _cards(table: Table) -> Group:
+def _cards(table: Table, width: int) -> Group:
     """A table that is too wide, row by row: one line a cell."""
-    rows = (tuple((column.title, cell) for column, cell in zip(table.columns, row, strict=True)) for row in table.rows)
-    return Group(*_spaced(_facts(Facts(pairs)) for pairs in rows))
+    return Group(*_spaced(_facts(card(table, row), width) for row in table.rows))
 
 
-def _facts(facts: Facts) -> RichTable:
-    grid = RichTable.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, value in facts.pairs:
-        grid.add_row(Text(clean_line(name)), _text(value, one_line=False))
-    return grid
+def _facts(facts: Facts, width: int) -> Text:
+    """Laid out like plain text: a path longer than the line stays one word, which the terminal folds and copies whole."""
+    page = Text(no_wrap=True, overflow="ignore", end="")
+    styles = iter(STYLES[style_of(value)] for _, value in facts.pairs)
+    for lead, lines in fact_lines(facts, width):
+        page.append(lead, style="dim")
+        page.append(f"\n{' ' * cells(lead)}".join(lines), style=next(styles) if lines else "")
+        page.append("\n")
+    return page
 
 
 def _items(items: Items, glyphs: Glyphs) -> RichTable:
@@ -130,6 +134,20 @@ def _items(items: Items, glyphs: Glyphs) -> RichTable:
 def _text(content: Content, *, one_line: bool = True) -> Text:
     text = text_of(content)
     return Text(clean_line(text) if one_line else clean(text), style=STYLES[style_of(content)])
+
+
+class _Heading(HeadingElement):
+    """A heading on the left, as a book has it; rich centres the first two levels and draws boxes around them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = self.text.copy()
+        text.justify = "left"
+        text.stylize("bold cyan" if self.tag in {"h1", "h2"} else "bold")
+        yield text
+
+
+class _Lesson(RichMarkdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = RichMarkdown.elements | {"heading_open": _Heading}
 
 
 def _rule(glyphs: Glyphs) -> box.Box:
