@@ -43,7 +43,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
     place = catalog.sources(module, exercise)[exercise.script]
     shown = f"{catalog.folders.exercises.name}/{place}"
     try:
-        tree = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"))
+        tree = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"), filename=place)
     except (SyntaxError, UnicodeDecodeError) as error:
         yield f"{shown}: is not Python: {error}"
         return

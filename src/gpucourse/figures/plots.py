@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError, StorageError
+from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.figures.rows import Drawable, drawable
 from gpucourse.model.manifest import Plot
 
@@ -37,6 +38,7 @@ _STYLE = {
     "svg.fonttype": "none",  # text stays text: small files, and a reader can search them
     "svg.hashsalt": "gpucourse",  # the same metrics give the same bytes
     "text.color": INK,
+    "text.parse_math": False,  # a dollar is a dollar
     "xtick.color": GREY,
     "xtick.labelcolor": INK,
     "ytick.color": GREY,
@@ -65,8 +67,8 @@ def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path)
 @contextmanager
 def _matplotlib() -> Iterator[None]:
     """matplotlib with our style, for the block; its caches where they can be written."""
-    if "MPLCONFIGDIR" not in os.environ and not _home_takes_a_cache():
-        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="gpucourse-matplotlib-")
+    if "MPLCONFIGDIR" not in os.environ and (cache := cache_elsewhere(os.environ)) is not None:
+        os.environ["MPLCONFIGDIR"] = str(cache)
     try:
         import matplotlib as mpl
     except ImportError as error:
@@ -75,13 +77,6 @@ def _matplotlib() -> Iterator[None]:
         ) from error
     with mpl.rc_context(_STYLE):
         yield
-
-
-def _home_takes_a_cache() -> bool:
-    place = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    while not place.exists():
-        place = place.parent
-    return os.access(place, os.W_OK | os.X_OK)
 
 
 def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:

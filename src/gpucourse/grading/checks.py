@@ -137,4 +137,4 @@ def _described(value: object) -> str:
         return f"a list of {len(value)} values (take min, max, median, sum, last or count of it)"
     if isinstance(value, Mapping):
         return "a mapping"
-    return f"the text {value[:40]!r}" if isinstance(value, str) else str(value).lower()
+    return f"the text {value[:40]!r}" if isinstance(value, str) else shown(value, "")

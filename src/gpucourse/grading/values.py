@@ -48,12 +48,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _walk(here: object, steps: Sequence[str], path: str) -> Any:
+def _walk(here: object, steps: Sequence[str], path: str, walked: str = "") -> Any:
     for index, step in enumerate(steps):
-        walked = ".".join(steps[:index])
         if isinstance(here, list):
             if not step.isdigit():
-                return _flat([_walk(item, steps[index:], path) for item in here])
+                return _flat([_walk(item, steps[index:], path, walked) for item in here])
             if int(step) >= len(here):
                 raise Unreadable(f"{walked} has {len(here)} elements, none with number {step}")
             here = here[int(step)]
@@ -63,6 +62,7 @@ def _walk(here: object, steps: Sequence[str], path: str) -> Any:
             here = here[step]
         else:
             raise Unreadable(f"{path} is missing: {walked} is {_kind(here)}")
+        walked = f"{walked}.{step}" if walked else step
     return _number(here)
 
 

@@ -1,0 +1,146 @@
+"""Looking things up in a course: order, laziness, names that are not there, a broken module beside good ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.course import catalog as catalog_module
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import CourseFolders
+from gpucourse.errors import ManifestError, MissingError, UnknownName
+
+
+def test_modules_stand_in_the_order_of_their_numbers_and_the_bonus_last(course: Any) -> None:
+    course.another("10", name="oceans")
+    course.another("B", name="clouds")
+    course.another("0", name="springs")
+    assert [module.id for module in course.load().modules] == ["0", "7", "10", "B"]
+    assert course.load().module_ids == ("0", "7", "10", "B")
+
+
+def test_a_broken_module_does_not_hide_the_others(course: Any) -> None:
+    course.another("8", spoil=lambda text: text.replace("kind: torchrun", "kind: torchurn"))
+    course.another("9", spoil=lambda _: "")
+    catalog = course.load()
+    assert [module.id for module in catalog.modules] == ["7"]
+    assert [error.complaints[0].split(":")[0] for error in catalog.broken] == [
+        "modules/08-lakes/module.yaml",
+        "modules/09-lakes/module.yaml",
+    ]
+    with pytest.raises(ManifestError, match="torchurn"):
+        catalog.module("8")
+    assert catalog.module("7").title == "Rivers"
+
+
+def test_only_the_module_that_is_asked_for_is_read(course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    course.another("8")
+    read: list[str] = []
+    honest = catalog_module.read_module
+
+    def counting(folder: Path, exercises: Path) -> Any:
+        read.append(folder.name)
+        return honest(folder, exercises)
+
+    monkeypatch.setattr(catalog_module, "read_module", counting)
+    catalog = course.load()
+    assert catalog.module_ids == ("7", "8")
+    assert read == []
+    catalog.exercise("7.1")
+    catalog.exercise("7.1")
+    assert read == ["07-rivers"]
+
+
+def test_an_exercise_with_everything_that_travels(course: Any) -> None:
+    catalog = course.load()
+    module, exercise = catalog.exercise("7.1")
+    assert (module.id, exercise.title) == ("7", "Source")
+    assert catalog.folder_name(module) == "07-rivers"
+    assert catalog.sources(module, exercise) == {"source.py": "07-rivers/source.py", "helper.py": "shared/helper.py"}
+    assert catalog.lesson(module) == "# Rivers\n"
+    assert exercise.launch.timeout == 600.0
+
+
+def test_a_file_beside_the_script_goes_before_a_shared_one(course: Any) -> None:
+    course.put("exercises/07-rivers/helper.py", "")
+    catalog = course.load()
+    assert catalog.sources(*catalog.exercise("7.1"))["helper.py"] == "07-rivers/helper.py"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("77", "there is no module '77'. Did you mean 7?"),
+        ("07", "there is no module '07'. Did you mean 7?"),
+        ("", "there is no module ''."),
+        ("../7", "there is no module '../7'."),
+    ],
+)
+def test_an_unknown_module(course: Any, asked: str, said: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        course.load().module(asked)
+    assert str(caught.value) == said
+    assert caught.value.hint == "known: 7"
+
+
+def test_an_exercise_where_a_module_is_meant_and_the_other_way_round(course: Any) -> None:
+    with pytest.raises(UnknownName) as caught:
+        course.load().module("7.1")
+    assert caught.value.hint == "7.1 looks like an exercise; its module is 7"
+    with pytest.raises(UnknownName) as caught:
+        course.load().exercise("7")
+    assert caught.value.hint == "7 is a module; its exercises: 7.1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("7.2", "there is no exercise '7.2'. Did you mean 7.1?"),
+        ("7.1.1", "there is no exercise '7.1.1'. Did you mean 7.1?"),
+        ("6.1", "there is no exercise '6.1'. Did you mean 7.1?"),
+        ("7,1", "there is no exercise '7,1'. Did you mean 7.1?"),
+    ],
+)
+def test_an_unknown_exercise(course: Any, asked: str, said: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        course.load().exercise(asked)
+    assert str(caught.value) == said
+
+
+def test_two_folders_with_one_number(course: Any) -> None:
+    course.another("7")
+    with pytest.raises(ManifestError, match="07-lakes and 07-rivers are both module 7"):
+        course.load().module("7")
+
+
+def test_a_folder_without_a_number_is_named(course: Any) -> None:
+    course.put("modules/notes/module.yaml", "a: b\n")
+    catalog = course.load()
+    assert [module.id for module in catalog.modules] == ["7"]
+    assert "the folder notes is not named like 03-parallel-computing" in str(catalog.broken[0])
+
+
+def test_hidden_folders_and_files_are_no_modules(course: Any) -> None:
+    course.put("modules/.git/config", "")
+    course.put("modules/__pycache__/x", "")
+    course.put("modules/module.schema.json", "{}")
+    assert course.load().broken == ()
+
+
+def test_an_unreadable_manifest_is_a_complaint(course: Any) -> None:
+    course.manifest.unlink()
+    course.manifest.mkdir()
+    with pytest.raises(ManifestError, match="cannot be read: Is a directory"):
+        course.load().module("7")
+
+
+def test_no_modules_at_all(tmp_path: Path) -> None:
+    with pytest.raises(MissingError):
+        load(CourseFolders(tmp_path / "modules", tmp_path, tmp_path))
+    (tmp_path / "modules").mkdir()
+    catalog = load(CourseFolders(tmp_path / "modules", tmp_path, tmp_path))
+    assert catalog.modules == ()
+    with pytest.raises(UnknownName):
+        catalog.exercise("3.2")

@@ -1,0 +1,75 @@
+"""The author's lint: a course that is right has nothing to say, and each kind of disagreement has its line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.lint import lint
+from gpucourse.course.locate import find_course
+from gpucourse.course.schema import write_schema
+
+
+@pytest.fixture
+def linted(course: Any) -> Any:
+    write_schema(course.folders.modules)
+    assert lint(course.load()) == []
+    return course
+
+
+def test_this_course_is_clean() -> None:
+    assert lint(load(find_course({}))) == []
+
+
+SCRIPT = "exercises/07-rivers/source.py"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: has no flag --depth, a parameter of 7.1"),
+        ('"--depth", type=int', '"--deep", type=int', f"{SCRIPT}: the flag --deep is no parameter of 7.1"),
+        ("type=int", "type=float", f"{SCRIPT}: --depth is of type float, in the manifest of type int"),
+        ("type=int, ", "", f"{SCRIPT}: --depth is of type str, in the manifest of type int"),
+        ("default=100", "default=99", f"{SCRIPT}: --depth has the default 99, in the manifest 100"),
+        ("default=False", "default=True", f"{SCRIPT}: --clear-water has the default True, in the manifest False"),
+        ('"""Find the source."""', "", f"{SCRIPT}: has no docstring, which is the first thing that a learner reads"),
+        ("import argparse", "import argparse (", f"{SCRIPT}: is not Python: invalid syntax"),
+    ],
+)
+def test_script_and_manifest_must_agree(linted: Any, old: str, new: str, said: str) -> None:
+    path = linted.root / SCRIPT
+    path.write_text(path.read_text().replace(old, new))
+    assert any(line.startswith(said) for line in lint(linted.load())), lint(linted.load())
+
+
+def test_files_that_no_exercise_uses(linted: Any) -> None:
+    linted.put("exercises/07-rivers/old.py", "")
+    linted.put("exercises/99-gone/x.py", "")
+    linted.put("exercises/07-rivers/solutions/source.py", "")
+    linted.put("exercises/07-rivers/__pycache__/source.pyc", "")
+    assert lint(linted.load()) == [
+        "exercises/07-rivers/old.py: no exercise uses it",
+        "exercises/99-gone/x.py: lies in a folder of no module",
+    ]
+
+
+def test_few_hints(linted: Any) -> None:
+    linted.change("[Look up., Look down., Listen.]", "[Look up.]")
+    assert lint(linted.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: 1 of at least 3"]
+
+
+def test_a_stale_schema(linted: Any) -> None:
+    (linted.folders.modules / "module.schema.json").write_text("{}")
+    assert lint(linted.load()) == [
+        "modules/module.schema.json: is not the schema of this gpucourse; type: python -m gpucourse.course.schema --write"
+    ]
+
+
+def test_a_broken_manifest_is_told_and_its_files_are_not_called_unused(linted: Any) -> None:
+    linted.change("kind: torchrun", "kind: torchurn")
+    found = lint(linted.load())
+    assert len(found) == 1
+    assert "did you mean torchrun?" in found[0]

@@ -1,0 +1,58 @@
+"""Finding the course in a checkout, in an installed package, and where an author says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import gpucourse
+from gpucourse.course.locate import find_course
+from gpucourse.errors import MissingError
+
+
+def make(root: Path, *parts: str) -> None:
+    for part in parts:
+        (root / part).mkdir(parents=True)
+
+
+def test_a_checkout_has_it_beside_the_program() -> None:
+    found = find_course({})
+    root = Path(gpucourse.__file__).resolve().parents[2]
+    assert (found.modules, found.exercises, found.terraform) == (root / "modules", root / "exercises", root / "terraform")
+
+
+def test_an_installed_package_has_it_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "site packages" / "gpucourse"
+    make(package / "_course", "modules", "exercises", "terraform")
+    (package / "__init__.py").touch()
+    monkeypatch.setattr(gpucourse, "__file__", str(package / "__init__.py"))
+    assert find_course({}).modules == package / "_course" / "modules"
+
+
+def test_neither_is_a_broken_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "lib" / "gpucourse"
+    make(package / "_course", "modules", "exercises")
+    monkeypatch.setattr(gpucourse, "__file__", str(package / "__init__.py"))
+    with pytest.raises(MissingError, match="modules/, exercises/, terraform/") as caught:
+        find_course({})
+    assert "pip install" in caught.value.hint
+
+
+def test_an_author_names_their_own(tmp_path: Path) -> None:
+    make(tmp_path, "modules", "exercises")
+    found = find_course({"GPUCOURSE_COURSE": str(tmp_path)})
+    assert (found.modules, found.exercises) == (tmp_path / "modules", tmp_path / "exercises")
+    assert found.terraform == find_course({}).terraform
+    make(tmp_path, "terraform")
+    assert find_course({"GPUCOURSE_COURSE": str(tmp_path)}).terraform == tmp_path / "terraform"
+
+
+def test_an_author_names_a_wrong_one(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="there is no folder modules/") as caught:
+        find_course({"GPUCOURSE_COURSE": str(tmp_path)})
+    assert "GPUCOURSE_COURSE" in caught.value.hint
+
+
+def test_an_empty_name_is_no_name() -> None:
+    assert find_course({"GPUCOURSE_COURSE": ""}) == find_course({})

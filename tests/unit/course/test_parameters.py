@@ -1,0 +1,171 @@
+"""What a learner types after --set, and what reaches the script."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from gpucourse.course.parameters import arguments, resolve
+from gpucourse.errors import ExitCode, UnknownName, UsageError
+from gpucourse.model.manifest import Exercise
+
+
+def exercise(*parameters: dict[str, Any]) -> Exercise:
+    return Exercise.model_validate(
+        {
+            "id": "7.1", "title": "t", "goal": "g", "minutes": 1, "script": "s.py", "launch": {"kind": "python"},
+            "tasks": ["t"], "hints": ["h"], "parameters": [{"help": "what it is", **parameter} for parameter in parameters],
+        }
+    )  # fmt: skip
+
+
+SIZE = {"name": "batch_size", "type": "int", "default": 64, "local": 8, "min": 1, "max": 65536, "unit": "samples"}
+RATE = {"name": "rate", "type": "float", "default": 0.1, "min": -1, "max": 1e6}
+WORDS = {"name": "words", "type": "str", "default": "hello"}
+FAST = {"name": "fast", "type": "bool", "default": False}
+KIND = {"name": "kind", "type": "str", "default": "ring", "choices": ["ring", "tree"]}
+
+
+def test_defaults_and_their_smaller_ones_on_simulated_nodes() -> None:
+    found = exercise(SIZE, RATE, WORDS, FAST)
+    assert resolve(found, {}, local=False) == {"batch_size": 64, "rate": 0.1, "words": "hello", "fast": False}
+    assert resolve(found, {}, local=True)["batch_size"] == 8
+
+
+@pytest.mark.parametrize("name", ["batch_size", "batch-size", "--batch-size"])
+def test_a_name_may_be_written_as_the_scripts_flag(name: str) -> None:
+    assert resolve(exercise(SIZE), {name: "5"}, local=True) == {"batch_size": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1", 1),
+        ("+7", 7),
+        (" 12 ", 12),
+        ("0012", 12),
+        ("1_000", 1000),
+        ("1e3", 1000),
+        ("2.0", 2),
+        ("1.5e1", 15),
+        ("65536", 65536),
+    ],
+)
+def test_whole_numbers(text: str, value: int) -> None:
+    found = resolve(exercise(SIZE), {"batch_size": text}, local=False)["batch_size"]
+    assert (found, type(found)) == (value, int)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "many", "1.5", "0x10", "0b1", "1e-3", "1e999", "nan", "inf", "-inf", "true", "None", "1__0", "_1", "1,000",
+        "1 000", "٣", "１２", "²", "Ⅷ", "1\n2", "9" * 5000, "1e308", "--5", "5 # comment", "$(id)", "1;2",
+    ],
+)  # fmt: skip
+def test_what_is_no_whole_number(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a whole number") as caught:
+        resolve(exercise(SIZE), {"batch_size": text}, local=False)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert "a whole number from 1 to 65,536 samples" in caught.value.hint
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("0", "0 is below 1 samples"), ("-3", "-3 is below 1"), ("1e5", "100000 is above 65536 samples")],
+)
+def test_out_of_range(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        resolve(exercise(SIZE), {"batch_size": text}, local=False)
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", 1.0), (".5", 0.5), ("1e-3", 0.001), ("-1", -1.0), ("2.", 2.0), ("0", 0.0)])
+def test_numbers(text: str, value: float) -> None:
+    found = resolve(exercise(RATE), {"rate": text}, local=False)["rate"]
+    assert (found, type(found)) == (value, float)
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", "inf", "Infinity", "-inf", "1e999", "0x1p3", "", "1/2", "1,5", "٣.٥"])
+def test_what_is_no_number(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a number"):
+        resolve(exercise(RATE), {"rate": text}, local=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("YES", True), ("on", True), ("1", True), ("False", False), ("0", False)]
+)
+def test_true_and_false(text: str, value: bool) -> None:
+    assert resolve(exercise(FAST), {"fast": text}, local=False) == {"fast": value}
+
+
+@pytest.mark.parametrize("text", ["", "2", "maybe", "t"])
+def test_neither_true_nor_false(text: str) -> None:
+    with pytest.raises(UsageError, match="is not true or false"):
+        resolve(exercise(FAST), {"fast": text}, local=False)
+
+
+def test_choices_are_named() -> None:
+    assert resolve(exercise(KIND), {"kind": "tree"}, local=False) == {"kind": "tree"}
+    with pytest.raises(UsageError, match="'Tree' is not one of ring, tree") as caught:
+        resolve(exercise(KIND), {"kind": "Tree"}, local=False)
+    assert "one of ring, tree" in caught.value.hint
+
+
+def test_an_unknown_parameter_names_the_near_one() -> None:
+    with pytest.raises(UnknownName) as caught:
+        resolve(exercise(SIZE, RATE), {"bach_size": "1"}, local=False)
+    assert str(caught.value) == "there is no parameter 'bach_size'. Did you mean batch_size?"
+    assert caught.value.hint == "parameters of 7.1: batch_size, rate"
+    with pytest.raises(UnknownName) as caught:
+        resolve(exercise(), {"x": "1"}, local=False)
+    assert caught.value.hint == "7.1 has no parameters"
+
+
+def test_one_parameter_under_two_spellings() -> None:
+    with pytest.raises(UsageError, match="given twice"):
+        resolve(exercise(SIZE), {"batch_size": "1", "batch-size": "2"}, local=False)
+
+
+NASTY = [
+    "it's", 'a "quote"', "$(touch pwned)", "`id`", "a\nb\r\nc", "", " ", "-x", "--fast", "a=b", "*", "~", "\\", "%s {0}",
+    "ünï ✓ 𝔘", "\x1b[31m", "'; rm -rf / #", "a\tb", "\u202eabc",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_any_text_reaches_the_script_as_one_argument(text: str) -> None:
+    """Through the argument list, and through one layer of shell quoting, as it travels to a node."""
+    found = exercise(WORDS, FAST)
+    flags = arguments(found, resolve(found, {"words": text}, local=False))
+    assert flags == (f"--words={text}", "--no-fast")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--words")
+    parser.add_argument("--fast", action=argparse.BooleanOptionalAction)
+    assert parser.parse_args(flags).words == text
+    echo = [
+        sys.executable,
+        "-S",
+        "-c",
+        "import sys; sys.stdout.buffer.write(sys.argv[1].encode('utf-8', 'surrogateescape'))",
+        flags[0],
+    ]
+    said = subprocess.run(["/bin/sh", "-c", shlex.join(echo)], capture_output=True, check=True, timeout=30).stdout
+    assert said == f"--words={text}".encode()
+
+
+def test_no_argument_can_hold_the_character_nul() -> None:
+    with pytest.raises(UsageError, match="NUL"):
+        resolve(exercise(WORDS), {"words": "a\0b"}, local=False)
+
+
+def test_flags_of_every_type() -> None:
+    found = exercise(SIZE, RATE, WORDS, FAST)
+    values = resolve(found, {"rate": "1e-07", "fast": "yes"}, local=True)
+    assert arguments(found, values) == ("--batch-size=8", "--rate=1e-07", "--words=hello", "--fast")

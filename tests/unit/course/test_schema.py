@@ -1,0 +1,79 @@
+"""The JSON Schema is the one that the model gives, and editors that use it agree with the program."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpucourse.course.locate import find_course
+from gpucourse.course.schema import main, schema, schema_text, write_schema
+
+jsonschema: Any = importlib.import_module("jsonschema")  # it has no type hints of its own
+MODULES = find_course({}).modules
+MANIFESTS = sorted(MODULES.glob("*/module.yaml"))
+
+
+@pytest.fixture(scope="module")
+def checker() -> Any:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    return jsonschema.Draft202012Validator(schema())
+
+
+def test_the_schema_in_the_course_is_current() -> None:
+    stored = (MODULES / "module.schema.json").read_text(encoding="utf-8")
+    assert stored == schema_text(), "type: python -m gpucourse.course.schema --write"
+
+
+def test_the_command_shows_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert json.loads(main([])) == schema()
+    for part in ("modules", "exercises"):
+        (tmp_path / part).mkdir()
+    monkeypatch.setenv("GPUCOURSE_COURSE", str(tmp_path))
+    assert main(["--write"]) == f"written: {tmp_path / 'modules' / 'module.schema.json'}\n"
+    assert write_schema(tmp_path / "modules").read_text(encoding="utf-8") == schema_text()
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_every_manifest_passes_and_names_the_schema(path: Path, checker: Any) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=../module.schema.json\n")
+    checker.validate(yaml.safe_load(text))
+
+
+def spoil_launch(manifest: Any) -> None:
+    manifest["exercises"][0]["launch"]["kind"] = "torchurn"
+
+
+def two_comparisons(manifest: Any) -> None:
+    manifest["exercises"][0]["checks"][0]["below"] = 3
+
+
+SPOILED: dict[str, Callable[[Any], Any]] = {
+    "unknown key": lambda manifest: manifest.update(extra=1),
+    "missing key": lambda manifest: manifest.pop("title"),
+    "wrong type": lambda manifest: manifest.update(hours="long"),
+    "number for an id": lambda manifest: manifest.update(id=3),
+    "newer format": lambda manifest: manifest.update(format=2),
+    "unknown launcher": spoil_launch,
+    "two comparisons": two_comparisons,
+    "no duration": lambda manifest: manifest["exercises"][0]["launch"].update(timeout="soon"),
+    "script leads out": lambda manifest: manifest["exercises"][0].update(script="../x.py"),
+    "code for a value": lambda manifest: manifest["exercises"][0]["checks"][0].update(value="exit()"),
+    "no hints": lambda manifest: manifest["exercises"][0].update(hints=[]),
+    "empty hint": lambda manifest: manifest["exercises"][0].update(hints=[" "]),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_a_spoiled_manifest_does_not(name: str, checker: Any) -> None:
+    manifest = copy.deepcopy(yaml.safe_load(MANIFESTS[0].read_text(encoding="utf-8")))
+    SPOILED[name](manifest)
+    with pytest.raises(jsonschema.ValidationError):
+        checker.validate(manifest)
