@@ -59,7 +59,7 @@ class SimulatedNodes:
 
     def drive(self, verb: str, name: str) -> subprocess.CompletedProcess[str]:
         """Call the driver as Terraform does."""
-        environment = {**os.environ, layout.SPEC_VARIABLE: json.dumps(self.spec(name))}
+        environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps(self.spec(name))}
         command = [sys.executable, "-I", "-S", str(DRIVER), verb, str(layout.description(self.folder, name))]
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 

@@ -1,19 +1,18 @@
-"""What a driver and the host say to each other: one JSON line there, one back, over a socket in the nodes' folder.
+"""What a driver and the host say to each other: one line there, one back, over a socket in the nodes' folder.
+
+    add {the node's spec}       node {what Terraform reads}   or   ending
+    remove {the node's spec}    kept   or   last
+    anything                    error {why}
 
 The socket is named by a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows.
-So whoever asks must have made the folder its working directory.
+So whoever asks must have made the folder its working directory. Loads as little as it can: every driver loads it.
 """
 
 from __future__ import annotations
 
-import json
 import socket
-from typing import TYPE_CHECKING
 
-from gpucourse.local.layout import SOCKET
-
-if TYPE_CHECKING:
-    from typing import Any
+SOCKET = "control.sock"
 
 
 class NobodyAnswers(Exception):
@@ -28,22 +27,22 @@ class Refused(Exception):
     """The host answered that it cannot; its reason is the message."""
 
 
-def ask(request: dict[str, object], *, timeout_s: float) -> dict[str, Any]:
-    """Ask the host of the current folder. Raises NobodyAnswers, HostStuck or Refused."""
+def ask(verb: str, spec: str, *, timeout_s: float) -> tuple[str, str]:
+    """Ask the host of the current folder; its answer's first word, and the rest. Raises NobodyAnswers, HostStuck or Refused."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(timeout_s)
         try:
             line.connect(SOCKET)
-            line.sendall(json.dumps(request).encode() + b"\n")
+            line.sendall(f"{verb} {spec}\n".encode())
             with line.makefile("rb") as reader:
-                said = reader.readline()
+                said = reader.readline().decode()
         except TimeoutError as error:
             raise HostStuck(f"no answer in {timeout_s:.0f} s") from error
         except OSError as error:
             raise NobodyAnswers(str(error)) from error
-    if not said.endswith(b"\n"):
+    if not said.endswith("\n"):
         raise NobodyAnswers("it hung up")
-    answer: dict[str, Any] = json.loads(said)
-    if "error" in answer:
-        raise Refused(str(answer["error"]))
-    return answer
+    word, _, rest = said.strip().partition(" ")
+    if word == "error":
+        raise Refused(rest)
+    return word, rest

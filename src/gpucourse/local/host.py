@@ -15,14 +15,13 @@ import signal
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
 
 from gpucourse.local import hostlock, layout, processes
 from gpucourse.local.bounded_log import BoundedLog
-from gpucourse.local.hosted import HostedNode, Spec, stored, to_line
+from gpucourse.local.hosted import HostedNode, Spec, stored
 
 _LOOK_S = 0.5
 _IDLE_S = 20.0
@@ -80,15 +79,15 @@ class Host:
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._at_work += 1
         try:
-            line = await reader.readline()
-            if not line:
+            line = (await reader.readline()).decode()
+            if not line.endswith("\n"):
                 return
             try:
-                answer = await self._answer(json.loads(line))
+                answer = await self._answer(*line.strip().split(" ", 1))
             except Exception as error:  # a request that fails must not take the other nodes down
-                logger.exception("cannot do %r", line)
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            writer.write(to_line(answer))
+                logger.exception("cannot do: %s", line.strip())
+                answer = f"error {type(error).__name__}: {error}".replace("\n", " ")
+            writer.write(f"{answer}\n".encode())
             await writer.drain()
         except ConnectionError:
             logger.info("who asked has gone")
@@ -96,18 +95,18 @@ class Host:
             self._at_work -= 1
             writer.close()
 
-    async def _answer(self, request: dict[str, Any]) -> dict[str, object]:
-        if request["do"] == "add":
-            return await self._add(request)
-        if request["do"] == "remove":
-            return await self._remove(request)
-        raise ValueError(f"there is nothing called {request['do']!r} to do")
+    async def _answer(self, verb: str, document: str) -> str:
+        spec = Spec.read(json.loads(document))
+        if verb == "add":
+            return await self._add(spec)
+        if verb == "remove":
+            return await self._remove(spec)
+        raise ValueError(f"there is nothing called {verb!r} to do")
 
-    async def _add(self, request: dict[str, Any]) -> dict[str, object]:
-        if request["uid"] != self.uid:
+    async def _add(self, spec: Spec) -> str:
+        if spec.uid != self.uid:
             self.stop()  # the folder belongs to a new stack: this one's nodes are left-overs
-            return {"ending": True}
-        spec = Spec.read(request["spec"])
+            return "ending"
         async with self._turns[spec.name]:
             if (node := self.nodes.get(spec.name)) is not None:
                 await node.reopen(spec)
@@ -115,25 +114,22 @@ class Host:
                 node = HostedNode(self.folder, spec)
                 await node.open()
                 self.nodes[spec.name] = node
-            return {"node": node.describe()}
+            return f"node {json.dumps(node.describe())}"
 
-    async def _remove(self, request: dict[str, Any]) -> dict[str, object]:
-        name = str(request["name"])
-        if request["uid"] != self.uid:
-            await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{request['uid']}/{name}"))
-            return {"last": False}
-        async with self._turns[name]:
-            node = self.nodes.pop(name, None)
-            left = await node.remove() if node else []
-            if node is None:
-                layout.remove_node_files(self.folder, name)
+    async def _remove(self, spec: Spec) -> str:
+        if spec.uid != self.uid:
+            await asyncio.to_thread(processes.end, processes.marker(processes.NODE, spec.mark))
+            return "kept"
+        async with self._turns[spec.name]:
+            node = self.nodes.pop(spec.name, None) or HostedNode(self.folder, spec)
+            left = await node.remove()
         if left:
-            raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
-        last = not self.nodes and self._at_work == 1
-        if last:
-            self._awaited = True
-            self.stop()
-        return {"last": last}
+            raise RuntimeError(f"processes {', '.join(map(str, left))} of {spec.name} do not end")
+        if self.nodes or self._at_work > 1:
+            return "kept"
+        self._awaited = True
+        self.stop()
+        return "last"
 
     async def _watch(self) -> None:
         """End when the folder is deleted or emptied from outside, or when nobody ever asks for a node."""

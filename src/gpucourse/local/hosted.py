@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -25,6 +24,11 @@ class Spec:
     user: str
     python: str
     public_key: str
+
+    @property
+    def mark(self) -> str:
+        """What its processes carry as `GPUCOURSE_NODE_UID`."""
+        return f"{self.uid}/{self.name}"
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Spec:
@@ -93,7 +97,7 @@ class HostedNode:
         self.close()
         if self._listener is not None:
             self._listener.drop()
-        mark = processes.marker(processes.NODE, f"{self.spec.uid}/{self.spec.name}")
+        mark = processes.marker(processes.NODE, self.spec.mark)
         _ended, left = await asyncio.to_thread(processes.end, mark)
         await asyncio.to_thread(layout.remove_node_files, self._folder, self.spec.name)
         return left
@@ -158,8 +162,3 @@ def stored(folder: Path, uid: str) -> list[Spec]:
     """The nodes of this stack that an earlier host served."""
     found = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
     return [Spec.read(document) for document in found if document and document.get("uid") == uid]
-
-
-def to_line(answer: Mapping[str, object]) -> bytes:
-    """An answer as it goes over the control socket."""
-    return json.dumps(answer).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The files in the folder of a stack's simulated nodes. Only the standard library, and little of it: every driver loads this.
+"""The files in the folder of a stack's simulated nodes.
 
 host.lock      held by the process that hosts the nodes, for as long as it lives
 host.json      who that process is
@@ -13,18 +13,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from typing import Any
+from gpucourse.local import control
 
 LOCK = "host.lock"
 HOST = "host.json"
 LOG = "host.log"
-SOCKET = "control.sock"
+SOCKET = control.SOCKET
 HOST_FILES = (SOCKET, HOST, LOG, LOCK)  # the lock goes last: whoever waits for it finds an empty folder
-
-SPEC_VARIABLE = "GPUCOURSE_NODE_SPEC"
 
 
 def description(folder: Path, name: str) -> Path:
