@@ -1,0 +1,107 @@
+"""Start the process that hosts the nodes, replace it when it hangs, do its work when it is gone. For the drivers."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from gpucourse.local import hostlock, layout, processes
+
+_START_S = 30.0
+_LOCK_S = 0.2
+
+
+class HostDied(Exception):
+    """The host ended before it listened; the message holds its last words."""
+
+
+class StillAlive(Exception):
+    """Processes of a node that nothing ends; the message names them."""
+
+
+def start_host(folder: str, spec: str) -> bool:
+    """Start the host of the folder and wait until it listens; False where another process holds the lock, so that there is one
+    already, or will be. Raises HostDied, OSError."""
+    here = Path(folder)
+    lock = hostlock.take(here)
+    if lock is None:
+        return False
+    ready, told = os.pipe()
+    log = os.open(here / layout.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("host.py")), str(lock), str(told)],
+            cwd=here,
+            env=_environment(json.loads(spec)["uid"]),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=(lock, told),
+            start_new_session=True,
+        )
+    finally:
+        for handle in (lock, told, log):
+            os.close(handle)
+    try:
+        if not _says_ready(ready):
+            raise HostDied(f"the process that hosts the simulated nodes did not start: {_last_words(here / layout.LOG)}")
+    finally:
+        os.close(ready)
+    return True
+
+
+def end_stuck_host(folder: str) -> None:
+    """Kill the host that the folder names, if that process really is one."""
+    known = layout.read_json(Path(folder) / layout.HOST) or {}
+    pid = known.get("pid")
+    if isinstance(pid, int) and processes.carries(pid, processes.marker(processes.STACK, str(known.get("uid")))):
+        processes.send(pid, signal.SIGKILL)
+
+
+def remove_by_hand(folder: str, spec: str) -> bool:
+    """End the node's processes and remove its files, without a host; with the last node everything of the stack. False where
+    another process holds the lock. Raises StillAlive."""
+    here, wanted = Path(folder), json.loads(spec)
+    if not here.is_dir():
+        _end(processes.marker(processes.NODE, f"{wanted['uid']}/{wanted['name']}"))
+        return True
+    lock = hostlock.take(here, wait_s=_LOCK_S)
+    if lock is None:
+        return False
+    try:
+        _end(processes.marker(processes.NODE, f"{wanted['uid']}/{wanted['name']}"))
+        layout.remove_node_files(here, wanted["name"])
+        if not layout.node_names(here):
+            _end(processes.marker(processes.STACK, wanted["uid"]))
+            for name in layout.HOST_FILES:
+                layout.remove(here / name)
+    finally:
+        os.close(lock)
+    return True
+
+
+def _end(mark: str) -> None:
+    _ended, left = processes.end(mark)
+    if left:
+        raise StillAlive(f"processes {', '.join(map(str, left))} do not end")
+
+
+def _environment(uid: str) -> dict[str, str]:
+    """The caller's, without what belongs to Terraform or to a node that this was typed on; with the stack's mark."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GPUCOURSE_", "TF_"))}
+    return {**kept, processes.STACK: uid}
+
+
+def _says_ready(ready: int) -> bool:
+    readable, _, _ = select.select([ready], [], [], _START_S)
+    return bool(readable) and os.read(ready, 1) == b"\n"
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return f"{lines[-1]} (the whole story: {log})" if lines else f"it said nothing in {log}"
