@@ -104,11 +104,11 @@ class Live:
         if self._printer is None:
             self._last_frame()
 
-    def transcript(self, logs: int = 24) -> list[Line]:
-        """What was seen, in order: finished lines, and the last lines of the logs."""
+    def transcript(self, *, stages: int, logs: int) -> list[Line]:
+        """What was seen, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
         said = sorted(((when, self._logged(source, raw)) for source in self._sources() for when, raw in source.last), key=_when)
         with self._lock:
-            kept = list(self._kept)
+            kept = list(self._kept)[-stages:]
         return [row for _, row in sorted([*kept, *said[-logs:]], key=_when)]
 
     def _log(self, event: LogBytes) -> None:
