@@ -24,16 +24,33 @@ _STDERR_KEPT = 64 << 20
 class Channel(Protocol):
     """What is used of an SSH channel."""
 
-    eof_received: bool
+    eof_received: int  # really a bool
     status_event: threading.Event
     exit_status: int
 
-    def recv(self, nbytes: int) -> bytes: ...
-    def recv_stderr(self, nbytes: int) -> bytes: ...
-    def send(self, data: bytes) -> int: ...
-    def settimeout(self, timeout: float | None) -> None: ...
-    def shutdown_write(self) -> None: ...
-    def close(self) -> None: ...
+    def recv(self, nbytes: int) -> bytes:
+        """Some of standard output; empty at its end. Raises TimeoutError."""
+        ...
+
+    def recv_stderr(self, nbytes: int) -> bytes:
+        """Some of standard error; empty at its end. Raises TimeoutError."""
+        ...
+
+    def send(self, s: bytes) -> int:
+        """Send some of it; how much. 0 when the channel is closed. Raises TimeoutError."""
+        ...
+
+    def settimeout(self, timeout: float | None) -> None:
+        """How long each of these waits."""
+        ...
+
+    def shutdown_write(self) -> None:
+        """The end of standard input."""
+        ...
+
+    def close(self) -> None:
+        """Leave the channel."""
+        ...
 
 
 def in_home(command: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, StorageError, UnreachableError
 from gpucourse.model.node import Node
@@ -15,13 +15,6 @@ T = TypeVar("T")
 
 AT_ONCE = 32
 """Nodes worked on at the same time."""
-
-
-class Named(Protocol):
-    """Anything that belongs to one node."""
-
-    @property
-    def node(self) -> Node: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +74,7 @@ class Fleet:
             link.close()
         self._links.clear()
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> Fleet:  # noqa: PYI034  # typing.Self needs Python 3.11
         return self
 
     def __exit__(self, *_exc: object) -> None:

@@ -203,7 +203,7 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
         with view.changed:
             if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(nodes):
                 return
-            failed = any(exit_.code for exit_ in (*view.result.node_exits, *view.result.rank_exits))
+            failed = any(e.code for e in view.result.node_exits) or any(e.code for e in view.result.rank_exits)
             if failed and grace_s is not None and patience is None:
                 patience = time.monotonic() + grace_s
             due = patience is not None and time.monotonic() >= patience

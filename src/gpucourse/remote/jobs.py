@@ -121,7 +121,7 @@ def cancel(link: Link, run_id: str, grace_s: float) -> Cancelled:
 
 def probe(link: Link, modules: Sequence[str], ports: tuple[int, int]) -> dict[str, Any]:
     """What the node has: Python, modules, free ports, disk, cores, interfaces."""
-    wanted = {"python": link.node.python, "modules": list(modules), "ports": list(ports)}
+    wanted = {"python": link.node.python, "modules": list(modules), "first_port": ports[0], "last_port": ports[1]}
     return call(link, "probe", stdin=json.dumps(wanted).encode())
 
 

@@ -65,7 +65,10 @@ def send_file(link: Link, local: Path, remote: str, *, size: int | None = None) 
     """Copy one file to `remote` (relative to the home folder, or absolute). It has its name only when all of it is there."""
     expected = local.stat().st_size if size is None else size
     # A cut connection ends cat's input like the end of the file does: only the size tells them apart.
-    line = 'mkdir -p "$(dirname "$1")" && cat > "$1.$$" && [ "$(wc -c < "$1.$$")" -eq "$2" ] && mv -f "$1.$$" "$1" || { rm -f "$1.$$"; exit 74; }'
+    line = (
+        'mkdir -p "$(dirname "$1")" && cat > "$1.$$" && [ "$(wc -c < "$1.$$")" -eq "$2" ] && mv -f "$1.$$" "$1" '
+        '|| { rm -f "$1.$$"; exit 74; }'
+    )
     done = link.run(shlex.join(["sh", "-c", line, "sh", _safe(remote), str(expected)]), stdin=_read(local, expected))
     if done.code != 0:
         jobs.answer(link.node, f"copy of {local.name}", done.code, b"", done.stderr)

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """Sending a run's logs as they grow, from the bytes on that the client does not have yet, until the run has ended."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """The folder of one run on one node, and what state it is in.
 
 ~/.gpucourse/jobs/<run_id>/
@@ -29,12 +28,26 @@ class Refused(Exception):
         self.what, self.kind = what, kind
 
 
+def mapping(value: object) -> dict[str, object]:
+    """A JSON object from the client, as one."""
+    if not isinstance(value, dict):
+        raise Refused(f"not an object: {value!r}")
+    return value
+
+
+def words(value: object) -> list[str]:
+    """A JSON list of texts from the client, as one."""
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise Refused(f"not a list of texts: {value!r}")
+    return value
+
+
 class Job:
     """The files of one run on this node."""
 
     def __init__(self, run_id: str) -> None:
         if not run_id or "/" in run_id or run_id.startswith(".") or "\0" in run_id:
-            raise Refused("not a run id: %r" % run_id)
+            raise Refused(f"not a run id: {run_id!r}")
         self.run_id = run_id
         self.folder = os.path.join(HOME, "jobs", run_id)
 
@@ -57,7 +70,7 @@ class Job:
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
         """Store JSON so that a reader sees all of it or none; with `flush`, also after a power cut."""
-        aside = self.path("%s.%d.new" % (name, os.getpid()))
+        aside = self.path(f"{name}.{os.getpid()}.new")
         with open(aside, "wb") as file:
             file.write(json.dumps(data).encode())
             if flush:

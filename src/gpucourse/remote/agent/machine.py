@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """What this node is and what it has: before a run (`probe`) and beside its record (`describe`)."""
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ import platform
 import socket
 import subprocess
 
-from gpucourse.remote.agent.job import HOME
+from gpucourse.remote.agent.job import HOME, mapping, words
 
 _ASK_S = 5.0
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
@@ -28,11 +27,11 @@ print(json.dumps(found))
 def probe(wanted: dict[str, object]) -> dict[str, object]:
     """What a launch must know of this node: `modules` that its Python can import, free `ports`, room on the disk."""
     os.makedirs(HOME, 0o700, exist_ok=True)
-    first, last = (int(str(port)) for port in _list(wanted.get("ports", [])))
+    first, last = int(str(wanted["first_port"])), int(str(wanted["last_port"]))
     room = os.statvfs(HOME)
     return {
         "python": platform.python_version(),
-        "modules": installed(str(wanted["python"]), [str(name) for name in _list(wanted.get("modules", []))]),
+        "modules": installed(str(wanted["python"]), words(wanted.get("modules", []))),
         "ports": free_ports(first, last, 4),
         "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,
@@ -63,16 +62,13 @@ def installed(python: str, modules: list[str]) -> dict[str, dict[str, object]]:
     """For each top-level module: whether this Python finds it, as a script would, and its version; nothing is imported."""
     if not modules:
         return {}
-    said = subprocess.run(
-        [python, "-c", _INSTALLED, *modules], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", check=False
-    )
+    said = subprocess.run([python, "-c", _INSTALLED, *modules], capture_output=True, cwd="/", check=False)
     if said.returncode != 0:
         return {
             name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules
         }
     found = json.loads(said.stdout.decode())
-    assert isinstance(found, dict)
-    return found
+    return {name: mapping(module) for name, module in mapping(found).items()}
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
@@ -141,7 +137,7 @@ def _os_name() -> str:
                     return line.partition("=")[2].strip().strip('"')
     except OSError:
         pass
-    return "%s %s" % (platform.system(), platform.mac_ver()[0] or platform.release())
+    return f"{platform.system()} {platform.mac_ver()[0] or platform.release()}"
 
 
 def _cpu_name() -> str:
@@ -160,8 +156,3 @@ def _memory_bytes() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
         return 0
-
-
-def _list(value: object) -> list[object]:
-    assert isinstance(value, list)
-    return value

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """The verbs. Each reads what it needs from its arguments and standard input and answers JSON (or, to `follow` and `pack`, a
 stream) on standard output. What cannot be done is answered as {"error": ..., "kind": ...} with code 3."""
 
@@ -9,7 +8,7 @@ import json
 import os
 import sys
 
-from gpucourse.remote.agent.job import Job, Refused
+from gpucourse.remote.agent.job import Job, Refused, mapping, words
 
 STREAMS = ("follow", "pack")
 
@@ -30,7 +29,7 @@ def main(argv: list[str], agent: str) -> int:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EFBIG):
             raise
-        answer = {"error": "%s: %s" % (error.strerror, error.filename or "on the node"), "kind": "storage"}
+        answer = {"error": "{}: {}".format(error.strerror, error.filename or "on the node"), "kind": "storage"}
     if answer is None:
         return 0
     # Where standard output is a stream of another kind, the error goes beside it.
@@ -48,9 +47,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     if verb == "need":
         from gpucourse.remote.agent import store
 
-        keys = _input()["keys"]
-        assert isinstance(keys, list)
-        return store.missing(keys)
+        return store.missing(words(_input()["keys"]))
     if verb == "put":
         from gpucourse.remote.agent import store
 
@@ -78,13 +75,11 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
             return supervise.cancel(job, float(rest[1]))
         supervise.settle(job)
         return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
-    raise Refused("no such verb: %s" % verb)
+    raise Refused(f"no such verb: {verb}")
 
 
 def _input() -> dict[str, object]:
-    found = json.loads(sys.stdin.buffer.read().decode())
-    assert isinstance(found, dict)
-    return found
+    return mapping(json.loads(sys.stdin.buffer.read().decode()))
 
 
 def _pairs(words: list[str]) -> list[list[str]]:

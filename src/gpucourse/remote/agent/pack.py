@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """Sending a run's results: a tar of plain files, with a listing first and a closing word last."""
 
 from __future__ import annotations
@@ -8,10 +7,11 @@ import io
 import json
 import os
 import stat
+import tarfile
 from collections.abc import Iterator
 from typing import IO
 
-from gpucourse.remote.agent.job import Job, Refused
+from gpucourse.remote.agent.job import Job, Refused, mapping, words
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
@@ -20,15 +20,10 @@ LISTING, CLOSING = "listing.json", "closing.json"
 def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `have`: what the client has already as
     name -> [bytes, mtime in ns]. Links are not followed; what is left out is listed with the reason."""
-    import tarfile
-
     if not job.has("job.json"):
-        raise Refused("there is no run %s on this node" % job.run_id, "absent")
-    have, limit = wanted.get("have") or {}, int(str(wanted["max_bytes"]))
-    globs = wanted.get("globs") or []
-    assert isinstance(have, dict)
-    assert isinstance(globs, list)
-    offers, left = _offers(job, [str(pattern) for pattern in globs])
+        raise Refused(f"there is no run {job.run_id} on this node", "absent")
+    have, limit = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"]))
+    offers, left = _offers(job, words(wanted.get("globs", [])))
     sending: list[tuple[str, str]] = []
     same: list[str] = []
     for name, path in offers.items():
@@ -92,15 +87,19 @@ def _not_sent(info: os.stat_result, limit: int) -> str | None:
     if not stat.S_ISREG(info.st_mode):
         return "it is not a plain file"
     if info.st_size > limit:
-        return "too large: %d bytes, the limit for one file is %d" % (info.st_size, limit)
+        return f"too large: {_size(info.st_size)}, the limit for one file is {_size(limit)}"
     return None
 
 
-def _add_file(tar: object, name: str, path: str) -> bool:
-    """Add one file; False where it shrank or vanished while it was read (its place is then filled with zeros)."""
-    import tarfile
+def _size(count: int) -> str:
+    for scale, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count} B"
 
-    assert isinstance(tar, tarfile.TarFile)
+
+def _add_file(tar: tarfile.TarFile, name: str, path: str) -> bool:
+    """Add one file; False where it shrank or vanished while it was read (its place is then filled with zeros)."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -114,15 +113,12 @@ def _add_file(tar: object, name: str, path: str) -> bool:
         member.mode = 0o755 if info.st_mode & 0o100 else 0o644
         member.pax_headers = {"GPUCOURSE.mtime_ns": str(info.st_mtime_ns)}
         source = _Exactly(file, info.st_size)
-        tar.addfile(member, source)  # type: ignore[arg-type]  # read() is all that is called
+        tar.addfile(member, source)
         after = os.fstat(handle)
         return not source.short and (after.st_size, after.st_mtime_ns) == (info.st_size, info.st_mtime_ns)
 
 
-def _add_json(tar: object, name: str, data: object) -> None:
-    import tarfile
-
-    assert isinstance(tar, tarfile.TarFile)
+def _add_json(tar: tarfile.TarFile, name: str, data: object) -> None:
     content = json.dumps(data).encode()
     member = tarfile.TarInfo(name)
     member.size = len(content)

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """One rank of a run: the script's own process with both outputs in the rank's log, byte for byte, and a note of how it ended.
 
 The script sees the arguments, environment and folder that it would see without this process between. Signals that the
@@ -22,22 +21,22 @@ _PR_SET_PDEATHSIG = 1
 def run(job: Job, argv: list[str]) -> int:
     """Run `argv` as the rank that $RANK names and end as it ended: with its code, or by its signal."""
     rank = int(os.environ.get("RANK", "0"))
-    log = os.open(job.path("logs", "rank%d.log" % rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = os.open(job.path("logs", f"rank{rank}.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     die_with_parent = _parent_death()
     signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     began, me = time.time(), os.getpid()
     pid = os.fork()
     if pid == 0:
         _become(argv, log, die_with_parent, me)
-    for number in _HANDED_ON:
-        signal.signal(number, lambda got, _frame: _hand_on(pid, got))
+    for handed_on in _HANDED_ON:
+        signal.signal(handed_on, lambda got, _frame: _hand_on(pid, got))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDED_ON)
-    job.write("ranks/%d.pid" % rank, {"rank": rank, "pid": pid, "wrapper": me})
+    job.write(f"ranks/{rank}.pid", {"rank": rank, "pid": pid, "wrapper": me})
     _, status = os.waitpid(pid, 0)
     ended = time.time()
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     code = 128 + number if number else os.WEXITSTATUS(status)
-    job.write("ranks/%d.json" % rank, {"rank": rank, "code": code, "at": ended, "seconds": ended - began})
+    job.write(f"ranks/{rank}.json", {"rank": rank, "code": code, "at": ended, "seconds": ended - began})
     if number:
         _die_by(number)
     return code
@@ -58,7 +57,7 @@ def _become(argv: list[str], log: int, die_with_parent: object, parent: int) -> 
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _HANDED_ON)
         os.execvp(argv[0], argv)
     except OSError as error:
-        os.write(2, ("cannot start %s: %s\n" % (argv[0], error.strerror)).encode("utf-8", "surrogateescape"))
+        os.write(2, (f"cannot start {argv[0]}: {error.strerror}\n").encode("utf-8", "surrogateescape"))
         os._exit(127 if isinstance(error, FileNotFoundError) else 126)
     finally:
         os._exit(126)
@@ -81,7 +80,8 @@ def _parent_death() -> object:
 
 def _die_by(number: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """Ending every process of a run, found by the mark in its environment: torchrun's workers live in sessions of their own, so
 neither a hang-up nor the process group reaches them."""
 
@@ -16,7 +15,7 @@ _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it 
 
 def marked(folder: str) -> list[int]:
     """The living processes that carry the mark of this job folder."""
-    mark = ("%s=%s" % (MARK, folder)).encode("utf-8", "surrogateescape")
+    mark = (f"{MARK}={folder}").encode("utf-8", "surrogateescape")
     if not os.path.isdir("/proc/self"):
         return _marked_by_ps(mark)
     found = []
@@ -24,7 +23,7 @@ def marked(folder: str) -> list[int]:
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
-            with open("/proc/%s/environ" % name, "rb") as file:
+            with open(f"/proc/{name}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
                     found.append(int(name))
         except OSError:

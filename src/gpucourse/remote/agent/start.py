@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """Starting a run, once, detached from whoever asked."""
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import time
 import traceback
 
 from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import HOME, Job, Refused
+from gpucourse.remote.agent.job import HOME, Job, Refused, mapping
 
 _ANSWER_S = 30.0
 
@@ -28,11 +27,9 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
         os.close(lock)
         return {"state": job.state(), "again": True}
     if job.has("cancelled"):
-        raise Refused("run %s was cancelled before it began" % job.run_id)
+        raise Refused(f"run {job.run_id} was cancelled before it began")
     job.write("job.json", spec)
-    files = spec["files"]
-    assert isinstance(files, list)
-    store.lay_out(files, job.path("work"))
+    store.lay_out(spec["files"], job.path("work"))
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     answer = _detach(job, spec, agent, lock)
     if "error" in answer:
@@ -46,7 +43,7 @@ def _earlier(job: Job) -> dict[str, object]:
         if job.has("pid") or job.has("done"):
             return {"state": job.state(), "again": True}
         time.sleep(0.02)
-    raise Refused("an earlier start of run %s is still getting ready after %d s" % (job.run_id, _ANSWER_S))
+    raise Refused(f"an earlier start of run {job.run_id} is still getting ready after {_ANSWER_S:g} s")
 
 
 def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[str, object]:
@@ -72,10 +69,8 @@ def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[st
     with os.fdopen(listen, "rb") as answer:
         said = answer.read()
     if not said:
-        raise Refused("the supervisor of run %s ended at once; see %s" % (job.run_id, job.path("supervisor.log")))
-    found = json.loads(said.decode())
-    assert isinstance(found, dict)
-    return found
+        raise Refused(f"the supervisor of run {job.run_id} ended at once; see {job.path('supervisor.log')}")
+    return mapping(json.loads(said.decode()))
 
 
 def _into_background(job: Job) -> None:

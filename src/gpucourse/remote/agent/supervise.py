@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """The supervisor of a run: keeps its deadline, ends what is left of it, and writes down how it ended. Needs no client."""
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from gpucourse.remote.agent import machine, reap
-from gpucourse.remote.agent.job import MARK, Job
+from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
 
 _LEFT_GRACE_S = 2.0
@@ -27,7 +26,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     try:
         launcher = _launch(job, spec, agent)
     except OSError as error:
-        why = "cannot start %s: %s" % (error.filename or "the command", error.strerror)
+        why = "cannot start {}: {}".format(error.filename or "the command", error.strerror)
         with open(job.path("logs", "launcher.log"), "a") as log:
             log.write(why + "\n")
         finish(job, {"code": 127, "reason": "exited", "seconds": 0.0, "killed": 0})
@@ -96,16 +95,13 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
 
 
 def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
-    argv, env = spec["argv"], spec["env"]
-    assert isinstance(argv, list)
-    assert isinstance(env, dict)
     full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
-    full.update(env)
+    full.update({name: str(value) for name, value in mapping(spec["env"]).items()})
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
     with open(job.path("logs", "launcher.log"), "ab") as log:
         return subprocess.Popen(
-            expand([str(part) for part in argv], str(spec["python"]), agent, job.run_id),
+            expand(words(spec["argv"]), str(spec["python"]), agent, job.run_id),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -18,7 +18,21 @@ import pytest
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 
-SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/opt/homebrew/sbin")
+_CONFIG = """\
+ListenAddress 127.0.0.1
+Port {port}
+HostKey "{folder}/{name}/host_key"
+PidFile "{folder}/{name}/pid"
+AuthorizedKeysFile "{folder}/authorized_keys"
+UsePAM no
+StrictModes no
+AuthenticationMethods publickey
+SetEnv "HOME={folder}/{name}/home"
+Subsystem sftp internal-sftp -d "{folder}/{name}/home"
+MaxStartups 100:30:200
+MaxSessions 10
+UseDNS no
+"""
 
 
 @dataclass(frozen=True)
@@ -31,19 +45,20 @@ class Server:
 
 
 @contextmanager
-def openssh_nodes(folder: Path, count: int) -> Iterator[tuple[list[Server], Path]]:
-    """`count` nodes and the private key that opens them."""
-    if SSHD is None:
+def openssh_nodes(folder: Path, count: int, key: Path) -> Iterator[list[Server]]:
+    """`count` nodes that the private key opens. Skips where there is no OpenSSH server, or where it does not start."""
+    sshd = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/opt/homebrew/sbin")
+    if sshd is None:
         pytest.skip("no OpenSSH server (sshd) on this machine")
     folder.mkdir(parents=True, exist_ok=True)
-    key = folder / "id_ed25519"
     (folder / "authorized_keys").write_text(ensure_client_key(key) + "\n")
     servers: list[Server] = []
     try:
-        servers.extend(_start(folder, f"node{index}") for index in range(count))
+        for index in range(count):
+            servers.append(_start(sshd, folder, f"node{index}"))  # noqa: PERF401  # one that fails must not hide the others
         for server in servers:
             _wait(server)
-        yield servers, key
+        yield servers
     finally:
         for server in servers:
             server.process.terminate()
@@ -52,26 +67,32 @@ def openssh_nodes(folder: Path, count: int) -> Iterator[tuple[list[Server], Path
 
 
 def free_port() -> int:
+    """A TCP port that nobody listens on right now."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
-def _start(folder: Path, name: str) -> Server:
-    home, host_key, port = folder / name / "home", folder / name / "host_key", free_port()
+def _start(sshd: str, folder: Path, name: str) -> Server:
+    home, port = folder / name / "home", free_port()
     home.mkdir(parents=True)
-    public = ensure_client_key(host_key)
+    public = ensure_client_key(folder / name / "host_key")
     config = folder / name / "sshd_config"
-    config.write_text(
-        f"ListenAddress 127.0.0.1\nPort {port}\nHostKey {host_key}\nPidFile {folder / name / 'pid'}\n"
-        f"AuthorizedKeysFile {folder / 'authorized_keys'}\nUsePAM no\nStrictModes no\nAuthenticationMethods publickey\n"
-        f"SetEnv HOME={home}\nSubsystem sftp internal-sftp -d {home}\nMaxStartups 100:30:200\nMaxSessions 10\nUseDNS no\n"
-    )
-    process = subprocess.Popen([str(SSHD), "-D", "-f", str(config), "-E", str(folder / name / "log")])
+    config.write_text(_CONFIG.format(port=port, folder=folder, name=name))
+    process = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(folder / name / "log")])
     node = Node(
-        name=name, role="head" if name == "node0" else "worker", address="127.0.0.1", port=port, private_address="127.0.0.1",
-        user=getpass.getuser(), gpus=0, instance_type="test", python=sys.executable, mode="local", host_key=public,
-    )  # fmt: skip
+        name=name,
+        role="head" if name == "node0" else "worker",
+        address="127.0.0.1",
+        port=port,
+        private_address="127.0.0.1",
+        user=getpass.getuser(),
+        gpus=0,
+        instance_type="test",
+        python=sys.executable,
+        mode="local",
+        host_key=" ".join(public.split()[:2]),
+    )
     return Server(node, home, process)
 
 
@@ -79,7 +100,7 @@ def _wait(server: Server) -> None:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         if server.process.poll() is not None:
-            pytest.skip(f"sshd does not start here (code {server.process.returncode}); root needs /run/sshd")
+            pytest.skip(f"sshd does not start here (code {server.process.returncode}); as root it needs the folder /run/sshd")
         try:
             socket.create_connection(("127.0.0.1", server.node.port), 1).close()
         except OSError:

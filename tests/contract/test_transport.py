@@ -1,0 +1,324 @@
+"""What every transport promises, against every kind of node: our simulated ones and a real OpenSSH server."""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.remote.keys import ensure_client_key
+from gpucourse.remote.ssh import SshLink, SshTransport
+from tests.sshlab import KINDS, Line, SshLab, eventually, ssh_lab
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
+    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 1) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def node(lab: SshLab) -> Node:
+    return lab.nodes[0]
+
+
+@pytest.fixture
+def link(lab: SshLab, node: Node) -> Iterator[SshLink]:
+    link = SshTransport(lab.key).connect(node)
+    yield link
+    link.close()
+
+
+@pytest.fixture
+def line(node: Node) -> Iterator[Line]:
+    line = Line(node)
+    yield line
+    line.close()
+
+
+def test_runs_in_the_nodes_home(link: SshLink, lab: SshLab) -> None:
+    done = link.run('pwd; printf %s "$HOME"')
+    home = lab.homes["node0"]
+    assert done.stdout.decode().split("\n") == [str(home), str(home)]
+    assert done.ok
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 126, 255])
+def test_exit_code(link: SshLink, code: int) -> None:
+    assert link.run(f"exit {code}").code == code
+
+
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("KILL", 137), ("SEGV", 139)])
+def test_end_by_signal_is_told_as_a_shell_tells_it(link: SshLink, name: str, code: int) -> None:
+    assert link.run(f"kill -{name} $$").code == code
+
+
+def test_unknown_command(link: SshLink) -> None:
+    done = link.run("no-such-command-anywhere")
+    assert done.code == 127
+    assert b"no-such-command-anywhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['it\'s "quoted" $HOME `id` $(id) \\n %s', "two\nlines\tand tab", "-n ünïcødé 日本", "!history #not a comment; & | <>"],
+)
+def test_a_command_arrives_as_it_was_written(link: SshLink, text: str) -> None:
+    import shlex
+
+    assert link.run(f"printf %s {shlex.quote(text)}").stdout.decode() == text
+
+
+def test_outputs_are_apart_and_exact_to_the_byte(link: SshLink) -> None:
+    every = bytes(range(256)) * 300
+    done = link.run("tee /dev/stderr", stdin=every)
+    assert (done.stdout, done.stderr) == (every, every)
+
+
+def test_input_in_pieces_while_output_flows(link: SshLink) -> None:
+    pieces = [bytes([number % 251]) * 70_001 for number in range(200)]
+    done = link.run("cat", stdin=iter(pieces))
+    assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(b"".join(pieces)).digest()
+
+
+def test_input_is_pulled_only_as_fast_as_the_command_reads(link: SshLink, lab: SshLab) -> None:
+    pulled = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal pulled
+        while True:
+            pulled += 1 << 16
+            yield bytes(1 << 16)
+
+    assert link.run("head -c 10 | wc -c; exec 0<&-; sleep 0.3", stdin=endless(), timeout_s=5).stdout.strip() == b"10"
+    assert pulled < 64 << 20
+
+
+def test_a_command_that_ignores_its_input(link: SshLink) -> None:
+    assert link.run("exit 3", stdin=bytes(12 << 20)).code == 3
+
+
+def test_an_error_of_the_inputs_source_is_raised(link: SshLink) -> None:
+    def broken() -> Iterator[bytes]:
+        yield b"some"
+        raise RuntimeError("the file vanished")
+
+    with pytest.raises(RuntimeError, match="the file vanished"):
+        link.run("cat", stdin=broken())
+    assert link.run("echo still here").stdout == b"still here\n"
+
+
+def test_eight_megabytes_of_errors_do_not_block_the_output(link: SshLink) -> None:
+    done = link.run("head -c 8000000 /dev/zero >&2; echo done; head -c 8000000 /dev/zero >&2", timeout_s=20)
+    assert done.stdout == b"done\n"
+    assert len(done.stderr) == 16_000_000
+
+
+def test_silence_ends(link: SshLink) -> None:
+    began = time.monotonic()
+    with pytest.raises(UnreachableError, match=r"nothing was heard .* 0.5 s"):
+        link.run("sleep 30", timeout_s=0.5)
+    assert time.monotonic() - began < 3
+    assert link.run("echo alive").stdout == b"alive\n"
+
+
+def test_a_slow_talker_is_not_silent(link: SshLink) -> None:
+    assert link.run("for i in 1 2 3 4; do echo $i; sleep 0.4; done", timeout_s=1.2).stdout == b"1\n2\n3\n4\n"
+
+
+def test_a_frozen_peer_is_noticed(lab: SshLab, node: Node) -> None:
+    link = SshTransport(lab.key, alive_every_s=0.3, patience_s=0.7).connect(node)
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            link.run("echo up; sleep 60", timeout_s=60)
+        except UnreachableError as error:
+            failures.append(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    eventually(lambda: link.run("true").ok, "the link works")
+    with lab.frozen(node):
+        began = time.monotonic()
+        worker.join(8)
+        assert failures, "the frozen peer went unnoticed"
+        assert time.monotonic() - began < 6
+        assert not link.alive
+        with pytest.raises(UnreachableError):
+            link.run("true", timeout_s=2)
+    link.close()
+
+
+def test_a_frozen_peer_holds_no_command_back(lab: SshLab, node: Node) -> None:
+    link = SshTransport(lab.key).connect(node)  # the watchdog sleeps 15 s: the command's own deadline must do
+    assert link.run("true").ok
+    with lab.frozen(node):
+        began = time.monotonic()
+        with pytest.raises(UnreachableError):
+            link.run("true", timeout_s=0.7)
+        assert time.monotonic() - began < 4
+    link.close()
+
+
+def test_a_cut_connection_is_never_a_result(lab: SshLab, line: Line) -> None:
+    link = SshTransport(lab.key).connect(line.node)
+    line.cut_after(300_000)
+    with pytest.raises(UnreachableError, match="node0"):
+        link.run("head -c 3000000 /dev/zero; exit 0")
+    assert not link.alive
+    with pytest.raises(UnreachableError):
+        link.run("true")
+    link.close()
+
+
+def test_a_cut_after_the_exit_code_but_before_the_last_byte_is_noticed(lab: SshLab, line: Line) -> None:
+    link = SshTransport(lab.key).connect(line.node)
+    # the shell has ended (its code travels); a child still holds the output open, and then the line goes
+    with pytest.raises(UnreachableError), link.stream("(echo begun; sleep 5; echo late) & exit 0") as pieces:
+        assert next(pieces) == b"begun\n"
+        line.cut()
+        list(pieces)
+    link.close()
+
+
+def test_closing_wakes_whoever_waits(lab: SshLab, node: Node) -> None:
+    link = SshTransport(lab.key).connect(node)
+    with pytest.raises(UnreachableError), link.stream("echo up; sleep 60") as pieces:
+        assert next(pieces) == b"up\n"
+        threading.Timer(0.1, link.close).start()
+        list(pieces)
+
+
+def test_a_stream_arrives_while_the_command_runs(link: SshLink) -> None:
+    with link.stream("echo first; read x; echo $x", stdin=b"second\n") as pieces:
+        assert b"".join(pieces) == b"first\nsecond\n"
+    began = time.monotonic()
+    with link.stream("echo first; sleep 30") as pieces:
+        assert next(pieces) == b"first\n"
+        assert time.monotonic() - began < 5
+    assert link.run("echo the channel is free again").ok
+
+
+def test_a_stream_of_a_failed_command_is_an_error(link: SshLink) -> None:
+    with (
+        pytest.raises(UnreachableError, match="code 9: no such thing"),
+        link.stream("echo a; echo no such thing >&2; exit 9") as p,
+    ):
+        assert list(p) == [b"a\n"]
+
+
+def test_sixty_four_megabytes_each_way(link: SshLink) -> None:
+    block = hashlib.sha256(b"seed").digest() * 2048
+    count = (64 << 20) // len(block)
+    done = link.run("cat > big; md5sum < big; cat big; rm big", stdin=(block for _ in range(count)))
+    digest = hashlib.md5(block * count, usedforsecurity=False).hexdigest().encode()
+    assert done.stdout[:32] == digest
+    assert hashlib.md5(done.stdout[36:], usedforsecurity=False).hexdigest().encode() == digest
+
+
+def test_a_hundred_and_twenty_channels_one_after_the_other(link: SshLink) -> None:
+    assert [link.run(f"echo {number}").stdout for number in range(120)] == [f"{number}\n".encode() for number in range(120)]
+
+
+def test_more_commands_at_once_than_the_server_allows(link: SshLink) -> None:
+    answers: dict[int, bytes] = {}
+
+    def ask(number: int) -> None:
+        answers[number] = link.run(f"sleep 0.1; echo {number}").stdout
+
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert answers == {number: f"{number}\n".encode() for number in range(24)}
+
+
+def test_another_key_is_refused(node: Node, tmp_path: Path) -> None:
+    ensure_client_key(tmp_path / "other")
+    with pytest.raises(UnreachableError, match="refuses the key .*other for user") as caught:
+        SshTransport(tmp_path / "other").connect(node)
+    assert "gpucourse deploy" in caught.value.hint
+
+
+def test_another_user_is_refused(lab: SshLab, node: Node) -> None:
+    with pytest.raises(UnreachableError, match="for user nobody-here"):
+        SshTransport(lab.key).connect(replace(node, user="nobody-here"))
+
+
+def test_a_missing_key_file(node: Node, tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="no-key"):
+        SshTransport(tmp_path / "no-key").connect(node)
+
+
+def test_a_changed_host_key_is_refused_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:
+    other = " ".join(ensure_client_key(tmp_path / "k").split()[:2])
+    with pytest.raises(
+        UnreachableError, match=r"another host key \(SHA256:.*\) than the one on record \(SHA256:.*nothing was sent"
+    ) as caught:
+        SshTransport(lab.key).connect(replace(node, host_key=other))
+    assert "gpucourse deploy" in caught.value.hint
+
+
+def test_a_host_key_of_another_kind_is_refused(lab: SshLab, node: Node) -> None:
+    rsa = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7"
+    with pytest.raises(UnreachableError, match="another host key"):
+        SshTransport(lab.key).connect(replace(node, host_key=rsa))
+
+
+def test_an_unknown_host_key_is_refused(lab: SshLab, node: Node) -> None:
+    with pytest.raises(UnreachableError, match="no host key is on record"):
+        SshTransport(lab.key).connect(replace(node, host_key=""))
+
+
+def test_nobody_listens(lab: SshLab, node: Node) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(UnreachableError, match="connection refused"):
+        SshTransport(lab.key).connect(replace(node, port=port))
+
+
+@pytest.mark.parametrize("greeting", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-then-nothing\r\n"])
+def test_somebody_else_listens(lab: SshLab, node: Node, greeting: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held: list[socket.socket] = []
+
+        def serve() -> None:
+            sock, _ = server.accept()
+            sock.sendall(greeting)
+            held.append(sock)
+
+        threading.Thread(target=serve, daemon=True).start()
+        began = time.monotonic()
+        with pytest.raises(UnreachableError, match="node0 does not answer SSH"):
+            SshTransport(lab.key).connect(replace(node, port=server.getsockname()[1]), timeout_s=0.8)
+        assert time.monotonic() - began < 4
+        for sock in held:
+            sock.close()
+
+
+def test_no_agent_and_no_other_key_is_tried(lab: SshLab, node: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[socket.socket] = []
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(tmp_path / "agent"))
+        agent.listen()
+        agent.settimeout(0.1)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        SshTransport(lab.key).connect(node).close()
+        try:
+            asked.append(agent.accept()[0])
+        except TimeoutError:
+            pass
+    assert not asked

@@ -1,0 +1,188 @@
+"""Nodes to test against, of either kind: gpucourse's simulated ones and real OpenSSH servers. And a line that can be cut."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpucourse.local import layout
+from gpucourse.model.node import Node
+from gpucourse.remote.keys import ensure_client_key
+from tests.openssh import openssh_nodes
+from tests.simulated import start_simulated_nodes
+
+KINDS = ("simulated", "openssh")
+
+
+@dataclass
+class SshLab:
+    """Some nodes, their home folders by name, the key that opens them, and the processes that speak for a node."""
+
+    kind: str
+    nodes: list[Node]
+    homes: dict[str, Path]
+    key: Path
+    speakers: Callable[[Node], list[int]]
+
+    @contextmanager
+    def frozen(self, node: Node) -> Iterator[None]:
+        """Nobody answers for this node in the block; connections stay open."""
+        pids = self.speakers(node)
+        assert pids
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                _signal(pid, signal.SIGCONT)
+
+
+@contextmanager
+def ssh_lab(kind: str, folder: Path, count: int) -> Iterator[SshLab]:
+    """`count` nodes of that kind; ended with the block."""
+    folder.mkdir(parents=True, exist_ok=True)
+    key = folder / "id_ed25519"
+    ensure_client_key(key)
+    if kind == "openssh":
+        with openssh_nodes(folder / "sshd", count, key) as servers:
+            listeners = {server.node.name: server.process.pid for server in servers}
+            homes = {server.node.name: server.home for server in servers}
+            yield SshLab(kind, [s.node for s in servers], homes, key, lambda node: descendants(listeners[node.name]))
+        return
+    simulated = start_simulated_nodes(folder, count, key=key)
+    try:
+        homes = {node.name: layout.home(simulated.folder, node.name) for node in simulated.nodes}
+        yield SshLab(kind, list(simulated.nodes), homes, key, lambda _node: [_host(simulated.folder)])
+    finally:
+        simulated.stop()
+
+
+class Line:
+    """A TCP line to a node that can be cut, or cut after so many bytes from the node, or go dead without a word."""
+
+    def __init__(self, node: Node) -> None:
+        self._target = (node.address, node.port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.node = replace(node, address="127.0.0.1", port=self._listener.getsockname()[1])
+        self._open: list[socket.socket] = []
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._left: int | None = None
+        self.cuts = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Break every connection."""
+        self.cuts += 1
+        for sock in self._open:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+        self._open.clear()
+
+    def cut_after(self, count: int) -> None:
+        """Break every connection when the node has sent so many bytes more."""
+        self._left = count
+
+    def hold(self) -> None:
+        """Let nothing through any more, and say nothing of it."""
+        self._flowing.clear()
+
+    def close(self) -> None:
+        """Break everything and refuse new connections."""
+        self._flowing.set()
+        self.cut()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self._listener.accept()
+                far = socket.create_connection(self._target)
+            except OSError:
+                return
+            for sock in (near, far):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._open += [near, far]
+            threading.Thread(target=self._pump, args=(near, far, False), daemon=True).start()
+            threading.Thread(target=self._pump, args=(far, near, True), daemon=True).start()
+
+    def _pump(self, source: socket.socket, target: socket.socket, from_node: bool) -> None:
+        try:
+            while data := source.recv(1 << 16):
+                self._flowing.wait()
+                if from_node and self._left is not None:
+                    self._left -= len(data)
+                    if self._left <= 0:
+                        self._left = None
+                        target.sendall(data[: len(data) // 2])
+                        self.cut()
+                        return
+                target.sendall(data)
+        except OSError:
+            pass
+        for sock in (source, target):
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+
+
+def eventually(condition: Callable[[], bool], what: str, *, within_s: float = 15.0) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {within_s} s"
+        time.sleep(0.02)
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def descendants(pid: int) -> list[int]:
+    """This process and every one below it."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
+    found = [pid]
+    for parent in found:
+        found += children.get(parent, [])
+    return found
+
+
+def marked(folder: Path) -> list[int]:
+    """The processes that carry the mark of a job folder."""
+    mark = f"GPUCOURSE_RUN_DIR={folder}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def _host(folder: Path) -> int:
+    known = layout.read_json(folder / layout.HOST)
+    assert known is not None
+    return int(known["pid"])
