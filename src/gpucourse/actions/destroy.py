@@ -73,11 +73,12 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
             mode=deployment.target,
             created=deployment.created,
             destroyed=now_utc(),
-            existed=[f"{node.name} {node.address}:{node.port}" for node in _nodes(deployment)],
+            nodes=[f"{node.name} {node.address}:{node.port}" for node in deployment.inventory.nodes] if deployment.inventory else [],
         )
         home = bring_home(context, deployment, discard=discard)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         lab = open_lab(context, deployment)
+        receipt.existed = lab.terraform.addresses()
         deployments.save(context.paths, deployment, "destroying")
         with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
             receipt.removed = _take_down(context, lab)
@@ -91,10 +92,6 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
             shutil.rmtree(lab.folder, ignore_errors=True)
         deployments.drop(context.paths, stack)
         return receipt
-
-
-def _nodes(deployment: Deployment) -> list:  # type: ignore[type-arg]
-    return list(deployment.inventory.nodes) if deployment.inventory else []
 
 
 def _take_down(context: Context, lab: SimulatedLab) -> list[str]:

@@ -37,7 +37,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
     _deliver(context, exercise, record, files)
-    seal(files)
+    seal(files, record.mode)
     return verdict
 
 
@@ -45,9 +45,12 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
     """Evaluate the exercise's checks on what the run left at home, and store the verdict."""
     from gpucourse.grading.checks import evaluate
 
+    files = runs.files_of(context.paths, record)
     if record.state != "succeeded":
         return None
-    files = runs.files_of(context.paths, record)
+    if record.own_script and not files.metrics.is_file():
+        context.watch(Note(text="your script wrote no metrics.json into GPUCOURSE_OUT, so the exercise's checks do not apply"))
+        return None
     plan = read_json(files.plan) or {}
     plan["world_size"], plan["nodes"] = record.world_size, len(record.nodes)
     state: dict[str, Any] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
@@ -56,11 +59,11 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
     return verdict
 
 
-def seal(files: RunPaths) -> None:
+def seal(files: RunPaths, mode: str) -> None:
     """Write the SHA-256 of every file of the run, so that a change made later shows."""
     found = sorted(path for path in files.folder.rglob("*") if path.is_file() and path not in {files.hashes, files.screen})
     digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in found if not path.name.startswith(".")}
-    write_record(files.hashes, {"version": 1, "sha256": digests})
+    write_record(files.hashes, {"version": 1, "mode": mode, "sha256": digests})
 
 
 def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths) -> None:

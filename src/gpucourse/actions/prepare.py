@@ -55,13 +55,15 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     values = resolve(exercise, order.settings, local=local)
     if order.nodes is not None and order.nodes < 1:
         raise UsageError(f"--nodes {order.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
+    # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
+    passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
     script, uploads = _uploads(context, module, exercise, order.script)
     return launch.Request(
         exercise=exercise,
         launcher=order.launcher or exercise.launch.kind,
         script=script,
-        parameters=dict(values),
-        arguments=(*arguments(exercise, values), *order.arguments),
+        parameters=dict(passed),
+        arguments=(*arguments(exercise, passed), *order.arguments),
         uploads=uploads,
         timeout_s=order.timeout_s or exercise.launch.timeout,
     )

@@ -13,7 +13,7 @@ from gpucourse.actions.reach import reach
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.units import now_utc
@@ -59,7 +59,7 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
             plan = plan_on(context, fleet, wanted, REHEARSAL)
         if dry_run:
             return Ran(plan=plan)
-        record, plan = _record(context, module, exercise, deployment, plan)
+        record, plan = _record(context, module, deployment, plan, order)
         record.phases_s = phases
         with locked(attend.lock_of(context, record), f"run {exercise.id}"):
             _launch(context, fleet, record, plan)
@@ -69,17 +69,18 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
 
 
 def _record(
-    context: Context, module: Module, exercise: Exercise, deployment: Deployment, rehearsed: LaunchPlan
+    context: Context, module: Module, deployment: Deployment, rehearsed: LaunchPlan, order: Order
 ) -> tuple[RunRecord, LaunchPlan]:
-    run_id = runs.new_run(context.paths, exercise.id)
+    run_id = runs.new_run(context.paths, rehearsed.exercise)
     plan = replace(rehearsed, run_id=run_id)
     record = RunRecord(
         id=run_id,
-        exercise=exercise.id,
+        exercise=plan.exercise,
         module=module.id,
         stack=deployment.stack,
         mode=plan.mode,
         launcher=plan.launcher,
+        own_script=str(order.script) if order.script else None,
         state="planned",
         created=now_utc(),
         parameters=plan.parameters,

@@ -20,25 +20,24 @@ from gpucourse.ui.console import Face
 
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code. Never raises."""
-    options, rest = Options(json="--json" in arguments), list(arguments)
-    face = _face(options)
+    session = _session(Options(json="--json" in arguments))
     try:
         options, rest = split(arguments)
-        face = _face(options)
-        with _signals(), opened(Session(options=options, face=face)):
+        session = _session(options)
+        with _signals(), opened(session):
             return _dispatch(rest)
     except GpucourseError as error:
-        face.error(error)
+        session.face.error(error)
         return int(error.exit_code)
     except KeyboardInterrupt:
-        face.error(Interrupted("interrupted"))
+        session.face.error(Interrupted("interrupted"))
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has left (`| head`). Python would complain once more while it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
     except Exception as error:  # noqa: BLE001 (the boundary: whatever else happens is a fault of ours, and says so)
-        face.error(_fault(error, options))
+        session.face.error(_fault(error, session))
         return int(ExitCode.FAULT)
 
 
@@ -59,8 +58,8 @@ def _dispatch(arguments: list[str]) -> int:
     return int(result) if isinstance(result, int) else 0
 
 
-def _face(options: Options) -> Face:
-    return Face(
+def _session(options: Options) -> Session:
+    face = Face(
         json=options.json,
         quiet=options.quiet,
         verbose=options.verbose,
@@ -68,6 +67,7 @@ def _face(options: Options) -> Face:
         stderr=sys.stderr,
         environ=os.environ,
     )
+    return Session(options=options, face=face)
 
 
 @contextmanager
@@ -85,17 +85,13 @@ def _signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _fault(error: Exception, options: Options) -> GpucourseError:
+def _fault(error: Exception, session: Session) -> GpucourseError:
     """Our own fault: its traceback goes into the workspace's log, or into a temporary file where there is none."""
     import tempfile
 
     text = "".join(traceback.format_exception(error))
-    if options.verbose:
-        sys.stderr.write(text)
     try:
-        from gpucourse.cli.session import current
-
-        log = current().log_file()
+        log = session.log_file()
         with log.open("a", encoding="utf-8") as file:
             file.write(f"{' '.join(sys.argv)}\n{text}\n")
     except (OSError, GpucourseError):

@@ -51,7 +51,7 @@ class Leftover:
 
 @dataclass(kw_only=True)
 class Receipt:
-    """What one destroy did: what existed before, what it removed, what the sweep saw afterwards."""
+    """What one destroy did: the nodes and resources that existed, what it removed, what the sweep found and what is still left."""
 
     version: int = 1
     stack: str
@@ -60,6 +60,7 @@ class Receipt:
     mode: Mode
     created: str
     destroyed: str
+    nodes: list[str] = field(default_factory=list)
     existed: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     swept: list[str] = field(default_factory=list)

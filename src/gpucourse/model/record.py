@@ -63,6 +63,7 @@ class RunRecord:
     stack: str
     mode: Mode
     launcher: str
+    own_script: str | None = None
     state: RunState
     created: str
     started: str | None = None

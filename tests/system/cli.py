@@ -1,0 +1,121 @@
+"""The command line as a person uses it: a process of its own, in a workspace of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "gpucourse")
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Its JSON document."""
+        return json.loads(self.out)
+
+
+@dataclass
+class Learner:
+    """Somebody with a workspace."""
+
+    workspace: Path
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """A clean environment: nothing of whoever runs the tests."""
+        home = self.workspace.parent / "home"
+        home.mkdir(exist_ok=True)
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
+        return {**kept, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
+
+    def types(self, *words: str, code: int | None = 0, timeout: float = 120, **environ: str) -> Typed:
+        """Run a command to its end; fails unless it answers `code` (None: whatever)."""
+        done = subprocess.run(
+            [*COMMAND, *words],
+            env=self.environment | environ,
+            capture_output=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        typed = Typed(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        assert code is None or typed.code == code, (
+            f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}"
+        )
+        return typed
+
+    def begins(self, *words: str, **environ: str) -> subprocess.Popen[bytes]:
+        """Start a command in a session of its own, with Ctrl-C working as in a terminal."""
+        return subprocess.Popen(
+            [*COMMAND, *words],
+            env=self.environment | environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,  # noqa: PLW1509
+        )
+
+    def documents(self, *words: str) -> Any:
+        """The JSON document of a command."""
+        return self.types(*words, "--json").document
+
+    def newest_run(self) -> dict[str, Any]:
+        """The record of the newest run, from disk."""
+        records = sorted(self.workspace.glob("runs/*/*/run.json"), key=lambda path: path.stat().st_mtime)
+        return dict(json.loads(records[-1].read_text()))
+
+    def run_folder(self) -> Path:
+        """The folder of the newest run."""
+        record = self.newest_run()
+        return self.workspace / "runs" / record["exercise"] / record["id"]
+
+    def stack_folder(self) -> Path:
+        """The folder of module 3's stack."""
+        return self.workspace / ".gpucourse" / "stacks" / "03-local"
+
+    def host_pid(self) -> int:
+        """The process that hosts the simulated nodes."""
+        return int(json.loads((self.stack_folder() / "nodes" / "host.json").read_text())["pid"])
+
+    def processes(self) -> list[int]:
+        """Every live process that belongs to this workspace's nodes or runs, found by its environment."""
+        mark = str(self.workspace).encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdecimal() and int(entry.name) != os.getpid():
+                try:
+                    variables = (entry / "environ").read_bytes().split(b"\0")
+                    zombie = b") Z" in (entry / "stat").read_bytes()
+                except OSError:
+                    continue
+                ours = any(one.startswith((b"GPUCOURSE_RUN_DIR=" + mark, b"HOME=" + mark)) for one in variables)
+                if ours and not zombie:
+                    found.append(int(entry.name))
+        return found
+
+
+def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:
+    """Wait for a condition; its value. Fails after the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
+        time.sleep(0.02)
+    return value

@@ -1,0 +1,32 @@
+"""Learners with simulated nodes under them, and a teardown that proves itself after every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system.cli import Learner
+
+
+def _leaves_nothing(learner: Learner) -> None:
+    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    assert learner.processes() == []
+
+
+@pytest.fixture
+def learner(tmp_path: Path) -> Iterator[Learner]:
+    """Somebody with an empty workspace, whose path has a space and quotes in it."""
+    one = Learner(tmp_path / 'it\'s my "work" space')
+    yield one
+    _leaves_nothing(one)
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody with two nodes up, shared by the tests of a file that do not harm them."""
+    one = Learner(tmp_path_factory.mktemp("lab") / "workspace")
+    one.types("deploy", "3")
+    yield one
+    _leaves_nothing(one)

@@ -1,0 +1,152 @@
+"""The spine: deploy 3, run 3.2 --nodes 2, destroy --all, with real Terraform, real SSH, real torchrun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.parts import need
+from tests.system import scripts
+from tests.system.cli import Learner, until
+
+pytestmark = pytest.mark.system
+
+
+def test_deploy_run_destroy(learner: Learner) -> None:
+    assert "2 ready" in learner.types("deploy", "3").out
+    ran = learner.types("run", "3.2", "--nodes", "2", "--set", "epochs=2")
+    folder = learner.run_folder()
+
+    # the screen: both ranks live, a table, a verdict, and that these nodes are simulated
+    assert "[n0 r0]" in ran.err
+    assert "[n1 r1]" in ran.err
+    assert "samples/s" in ran.out
+    assert "passed" in ran.out
+    assert "simulated nodes (mode: local)" in ran.out
+    assert "\x1b" not in ran.out + ran.err
+
+    # the record: raw logs, metrics, environment, pictures, the captured screen, hashes
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert (metrics["mode"], metrics["world_size"]) == ("local", 2)
+    assert {"node0", "node1"} == set(json.loads((folder / "env.json").read_text())["nodes"])
+    for name in ("run.json", "plan.json", "env.json", "metrics.json", "verdict.json", "hashes.json"):
+        assert json.loads((folder / name).read_text())["mode"] == "local", name
+    assert "mode:&#160;local" in (folder / "screen.svg").read_text()
+    for rank in (0, 1):
+        node_log = learner.stack_folder() / f"nodes/node{rank}/home/.gpucourse/jobs" / folder.name / f"logs/rank{rank}.log"
+        assert (folder / f"logs/node{rank}-rank{rank}.log").read_bytes() == node_log.read_bytes()
+    pictures = list(folder.glob("*.png"))
+    assert pictures
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+    for name, digest in json.loads((folder / "hashes.json").read_text())["sha256"].items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest, name
+
+    # what the exercise asks for, copied
+    handed_in = learner.workspace / "deliverables" / "3.2"
+    assert json.loads((handed_in / "verdict.json").read_text())["verdict"] == "passed"
+    assert not any(path.is_symlink() for path in handed_in.rglob("*"))
+
+    ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", learner.types("status").out)]
+    assert len(ports) == 2
+    receipt = learner.documents("destroy", "--all", "--yes")["receipts"][0]
+    assert receipt["leftovers"] == []
+    assert sorted(receipt["removed"]) == sorted(receipt["existed"])
+    assert learner.processes() == []
+    assert not learner.stack_folder().exists()
+    for port in ports:
+        with socket.socket() as caller:
+            assert caller.connect_ex(("127.0.0.1", port)) != 0
+    assert (handed_in / "verdict.json").exists(), "what was handed in outlives the lab"
+    assert learner.types("logs", "--rank", "1").out.count("epoch") == 2, "logs outlive the lab"
+
+
+def test_3_1_is_exact_on_three_nodes(learner: Learner) -> None:
+    learner.types("deploy", "3", "--nodes", "3")
+    learner.types("run", "3.1", "--nodes", "3", "--set", "elements=1000")
+    metrics = json.loads((learner.run_folder() / "metrics.json").read_text())
+    assert [rank["sum"] for rank in metrics["ranks"]] == [6, 6, 6]
+    assert metrics["wrong_elements"] == 0
+
+
+def test_a_lab_grows_and_shrinks(learner: Learner) -> None:
+    learner.types("deploy", "3", "--nodes", "1")
+    grown = learner.documents("deploy", "3", "--nodes", "3")
+    assert [node["name"] for node in grown["deployment"]["inventory"]["nodes"]] == ["node0", "node1", "node2"]
+    assert {action for action, _ in grown["changes"]} == {"create"}
+    learner.types("deploy", "3", "--nodes", "2")
+    assert [node["healthy"] for node in learner.documents("status")["stacks"][0]["nodes"]] == [True, True]
+
+
+def test_deploying_again_changes_nothing_and_says_so(lab: Learner) -> None:
+    before = lab.documents("status")["stacks"][0]["deployment"]["inventory"]
+    again = lab.documents("deploy", "3")
+    assert again["changes"] == []
+    assert again["deployment"]["inventory"] == before
+
+
+def test_a_dry_run_builds_nothing(learner: Learner) -> None:
+    plan = learner.types("deploy", "3", "--dry-run")
+    assert "terraform_data.node[1]" in plan.out
+    assert learner.documents("status")["stacks"] == []
+    assert not learner.stack_folder().exists()
+
+
+def test_the_dry_run_of_a_run_prints_what_each_node_would_type(lab: Learner) -> None:
+    shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", "--set", "hidden=64")
+    for rank in (0, 1):
+        assert f"--node-rank={rank}" in shown.out
+    assert "--hidden=64" in shown.out
+    assert "OMP_NUM_THREADS" in shown.out
+    assert not (lab.workspace / "runs").exists()
+
+
+def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: Path) -> None:
+    config = str(lab.stack_folder() / "ssh_config")
+    (tmp_path / "file").write_bytes(b"\x00\xffdata")
+    said = subprocess.run(
+        [need("ssh"), "-F", config, "node1", "echo $GPUCOURSE_NODE"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "node1\n"
+    subprocess.run([need("scp"), "-q", "-F", config, str(tmp_path / "file"), "node1:copy"], check=True)
+    subprocess.run([need("rsync"), "-e", f"ssh -F {config}", "node1:copy", str(tmp_path / "back")], check=True)
+    assert (tmp_path / "back").read_bytes() == b"\x00\xffdata"
+    assert lab.types("ssh", "3", "--node", "1", "--", "cat", "copy", code=0).out.startswith("\x00")
+    assert lab.types("ssh", "3", "--", "exit 7", code=7)
+
+
+def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
+    first = lab.begins("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
+    assert first.stderr is not None
+    until(lambda: b"step 3 " in first.stderr.readline(), what="the first terminal's log")
+    second = lab.begins("logs", "-f")
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=20)
+    assert first.returncode == 130
+    assert b"it goes on" in said
+    assert b"logs" in said
+    _, followed = second.communicate(timeout=30)
+    assert second.returncode == 0, followed.decode()
+    for rank in (0, 1):
+        log = (lab.run_folder() / f"logs/node{rank}-rank{rank}.log").read_text()
+        assert log == "".join(f"step {step} of rank {rank}\n" for step in range(60))
+        assert followed.decode().count(f"of rank {rank}") == 60
+    assert lab.newest_run()["state"] == "succeeded"
+
+
+def test_detach_cancel_and_the_list(lab: Learner, tmp_path: Path) -> None:
+    lab.types("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
+    assert lab.documents("runs")["runs"][-1]["record"]["state"] == "running"
+    lab.types("cancel")
+    record = lab.newest_run()
+    assert record["state"] == "cancelled"
+    assert lab.types("cancel", code=2).err.startswith(f"run {record['id']} has ended already")
+    assert not [
+        pid for pid in lab.processes() if "GPUCOURSE_RUN_DIR" in Path(f"/proc/{pid}/environ").read_text(errors="replace")
+    ]
