@@ -109,6 +109,10 @@ class Live:
         said = sorted(((when, self._logged(source, raw)) for source in self._sources() for when, raw in source.last), key=_when)
         with self._lock:
             kept = list(self._kept)[-stages:]
+        if len(said) > logs or any(source.more for source in self._sources()):
+            earlier = line(Span(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))
+            said[-logs:-logs] = [(said[-logs:][0][0], earlier)]
+            logs += 1
         return [row for _, row in sorted([*kept, *said[-logs:]], key=_when)]
 
     def _log(self, event: LogBytes) -> None:

@@ -20,13 +20,17 @@ _HARMLESS = bytes({9, 10} | set(range(32, 127)))
 
 @dataclass
 class Source:
-    """One rank of one node, or (`rank` None) the launcher of one node."""
+    """One rank of one node, or (`rank` None) the launcher of one node.
+
+    `missed` lines were left out since the last one shown; `more`: it wrote more lines than `last` holds.
+    """
 
     node: str
     rank: int | None
     partial: bytes = b""
     partial_since: float = 0.0
     missed: int = 0
+    more: bool = False
     last: deque[tuple[float, bytes]] = field(default_factory=lambda: deque(maxlen=LAST))
 
     @property
@@ -47,6 +51,7 @@ class Source:
     def remember(self, lines: list[bytes]) -> None:
         """Keep the newest of these complete lines."""
         now = time.monotonic()
+        self.more = self.more or len(self.last) + len(lines) > LAST
         self.last.extend((now, bytes(text[: LONGEST + 1])) for text in lines[-LAST:])
 
 
@@ -68,6 +73,7 @@ def visible_block(raw: bytes) -> str:
     """Many lines at once, as `visible` shows each; quick where there is nothing to mend."""
     if not raw.translate(None, _HARMLESS):
         return raw.decode("ascii")
-    if b"\r" in raw or b"\x1b" in raw:
+    raw = raw.replace(b"\r\n", b"\n").rstrip(b"\r")
+    if b"\r" in raw:
         return "\n".join(map(visible, raw.split(b"\n")))
     return clean(raw.decode("utf-8", "replace"))

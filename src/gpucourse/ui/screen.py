@@ -28,7 +28,7 @@ _FORMAT = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {heigh
   font-size: {char_height}px;
   line-height: {line_height}px;
 }}
-.{unique_id}-title {{ font-family: system-ui, sans-serif; font-size: 18px; font-weight: bold; }}
+.{unique_id}-title {{ font-family: system-ui, Arial, "DejaVu Sans", sans-serif; font-size: 18px; font-weight: bold; }}
 {styles}
 </style>
 <defs>
