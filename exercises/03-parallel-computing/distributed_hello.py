@@ -40,7 +40,7 @@ if args.elements < 1:
 if "RANK" not in os.environ:  # started with plain python
     os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
 local_rank = int(os.environ["LOCAL_RANK"])  # the process on THIS node; `rank % GPUs` is wrong where nodes differ in GPUs
-on_gpu = torch.cuda.is_available()
+on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
 
@@ -91,17 +91,14 @@ dist.all_gather_object(ranks, mine)
 sizes = [4**power for power in range(16) if 4**power < args.elements] + [args.elements]
 sync = []
 for size in sizes:
-    part = torch.empty(size, device=device)
+    zeros = torch.zeros(size, device=device)  # AllReduce works in place: repeated, any other sum would grow without end
     dist.barrier()
     seconds = bench.time_calls(
-        lambda part=part: dist.all_reduce(part),
-        device,
-        before=lambda part=part: part.fill_(rank + 1),  # an in-place sum, repeated, would grow without end
-        agree=lambda estimate: slowest([estimate])[0],
-        budget_s=0.25,
+        lambda zeros=zeros: dist.all_reduce(zeros), device, budget_s=0.25, agree=lambda estimate: slowest([estimate])[0]
     )
+    dist.all_reduce(check := torch.full((size,), float(rank + 1), device=device))  # and is it right at this size?
     row = {"elements": size, "bytes": 4 * size, **bench.spread_ms(slowest(seconds))}
-    sync.append(row | {"wrong": wrong_elements(part, expected_sum)})
+    sync.append(row | {"wrong": wrong_elements(check, expected_sum)})
     say(f"rank {rank}: {size:>10,} elements in sync after {row['median_ms']:.3f} ms (median of {row['samples']})")
 
 wrong_in_all = torch.tensor([wrong + wrong_average + sum(row["wrong"] for row in sync)], device=device)

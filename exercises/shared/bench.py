@@ -5,6 +5,7 @@ Needs torch only; travels beside the exercise's script. Times are in seconds ins
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -27,10 +28,6 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def nothing() -> None:
-    """Prepare nothing before a timed call."""
-
-
 def alone(seconds: float) -> float:
     """The agreement of a process that measures by itself."""
     return seconds
@@ -40,40 +37,36 @@ def time_calls(
     call: Callable[[], object],
     device: torch.device,
     *,
-    before: Callable[[], object] = nothing,
     warmup_s: float = 0.05,
     budget_s: float = 0.5,
-    at_least: int = 20,
     at_most: int = 200,
     agree: Callable[[float], float] = alone,
 ) -> list[float]:
-    """Seconds of each of many warm calls; `before` prepares each one and is not timed.
+    """Seconds of each of many warm calls: as many as fit into the budget, from 20 (5 where a call takes long) to `at_most`.
 
-    The number of calls follows from the first, warm estimate. Processes that call a collective must all make the same
-    number of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks).
+    The number of calls follows from a first, warm estimate. Processes that call a collective must all make the same number
+    of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks).
     """
-    timed(call, device, 2, before)  # the first calls pay for memory, handles and connections
-    estimate = max(agree(min(timed(call, device, 3, before))), 1e-7)
-    timed(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
-    return timed(call, device, max(at_least, min(at_most, int(budget_s / estimate))), before)
+    timed(call, device, 2)  # the first calls pay for memory, handles and connections
+    estimate = max(agree(min(timed(call, device, 3))), 1e-7)
+    timed(call, device, min(at_most, math.ceil(warmup_s / estimate)))
+    at_least = 20 if estimate < 0.1 else 5
+    return timed(call, device, max(at_least, min(at_most, int(budget_s / estimate))))
 
 
-def timed(call: Callable[[], object], device: torch.device, count: int, before: Callable[[], object] = nothing) -> list[float]:
-    """Seconds of each of exactly `count` calls. Cold ones are the caller's to drop.
+def timed(call: Callable[[], object], device: torch.device, count: int) -> list[float]:
+    """Seconds of each of exactly `count` calls, back to back. Cold ones are the caller's to drop.
 
     GPU work is asynchronous: there a pair of events stands around each call, and the clock is read after all of them.
     """
     if device.type != "cuda":
-        seconds = []
+        ticks = [time.perf_counter()]
         for _ in range(count):
-            before()
-            start = time.perf_counter()
             call()
-            seconds.append(time.perf_counter() - start)
-        return seconds
+            ticks.append(time.perf_counter())
+        return [after - before for before, after in itertools.pairwise(ticks)]
     pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
     for begin, end in pairs:
-        before()
         begin.record()
         call()
         end.record()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -47,12 +49,22 @@ class World:
         dist.barrier(group=self.waiting_room)
 
 
+def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """All elements of all tensors in a row, in double precision, so that comparing them adds no rounding."""
+    return torch.cat([tensor.detach().flatten() for tensor in tensors]).double()
+
+
+def checksum(tensor: torch.Tensor) -> str:
+    """The first 16 digits of the SHA-256 of a tensor's bytes: equal tensors, equal words."""
+    return hashlib.sha256(tensor.cpu().numpy().tobytes()).hexdigest()[:16]
+
+
 def join() -> World:
     """Join the process group that torchrun describes in the environment; with plain python, a world of one."""
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
     timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
         dist.init_process_group("nccl", device_id=device, timeout=timeout)
