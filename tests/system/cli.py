@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.parts import need
+
 COMMAND = (sys.executable, "-m", "gpucourse")
 
 
@@ -45,10 +49,11 @@ class Learner:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
         return {**kept, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
-    def types(self, *words: str, code: int | None = 0, timeout: float = 120, **environ: str) -> Typed:
-        """Run a command to its end; fails unless it answers `code` (None: whatever)."""
+    def types(self, *words: str, code: int | None = 0, timeout: float = 120, mount: str = "", **environ: str) -> Typed:
+        """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
+        workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
         done = subprocess.run(
-            [*COMMAND, *words],
+            [*(self._mounting(mount) if mount else ()), *COMMAND, *words],
             env=self.environment | environ,
             capture_output=True,
             timeout=timeout,
@@ -60,6 +65,14 @@ class Learner:
             f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}"
         )
         return typed
+
+    def _mounting(self, options: str) -> tuple[str, ...]:
+        self.workspace.mkdir(exist_ok=True)
+        script = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
+        prefix = (need("unshare"), "--mount", "sh", "-c", script, "sh", options, str(self.workspace))
+        if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
+            pytest.skip("this machine does not let the tests mount a small disk")
+        return prefix
 
     def begins(self, *words: str, **environ: str) -> subprocess.Popen[bytes]:
         """Start a command in a session of its own, with Ctrl-C working as in a terminal."""

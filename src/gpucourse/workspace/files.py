@@ -23,6 +23,7 @@ T = TypeVar("T")
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
+_IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
 
 
 def storage_error(error: OSError, path: Path) -> StorageError | None:
@@ -36,6 +37,10 @@ def storage_error(error: OSError, path: Path) -> StorageError | None:
         return StorageError(
             f"not allowed to write {path}",
             hint="make the folder writable, or choose another workspace with --workspace DIR",
+        )
+    if error.errno in _IN_THE_WAY:
+        return StorageError(
+            f"cannot write {path}: {error.strerror}", hint=f"move away what lies at {error.filename or path.parent}"
         )
     return None
 
@@ -106,6 +111,10 @@ def read_record(path: Path, kind: type[T]) -> T | None:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StorageError(
+            f"cannot read {path}: {error.strerror}", hint=f"look at it: ls -ld '{path.parent}' '{path}'"
+        ) from error
     try:
         found = msgspec.json.decode(data)
         known = getattr(kind, "version", None)

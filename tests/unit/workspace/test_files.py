@@ -97,8 +97,11 @@ def test_a_full_disk_is_a_sentence_with_a_cure_and_keeps_the_old_file(tmp_path: 
 
 def test_a_folder_in_the_way_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "blocker").write_text("a file where a folder should be")
-    with pytest.raises(OSError, match="blocker"):
+    with pytest.raises(StorageError, match="blocker") as caught:
         write_bytes(tmp_path / "blocker" / "file", b"x")
+    assert "move away" in caught.value.hint
+    with pytest.raises(StorageError, match="cannot read"):
+        read_record(tmp_path / "blocker" / "file", Note)
 
 
 def test_modes(tmp_path: Path) -> None:

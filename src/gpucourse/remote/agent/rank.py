@@ -91,8 +91,8 @@ def wrapper(python: str, agent: str, run_id: str) -> list[str]:
 
 
 def expand(argv: list[str], python: str, agent: str, run_id: str) -> list[str]:
-    """The command with each element that is exactly `{rank}` replaced by the wrapper."""
-    full: list[str] = []
-    for part in argv:
-        full.extend(wrapper(python, agent, run_id) if part == "{rank}" else [part])
-    return full
+    """The command with the first element that is exactly `{rank}` replaced by the wrapper; a later one is the script's own."""
+    if "{rank}" not in argv:
+        return list(argv)
+    place = argv.index("{rank}")
+    return argv[:place] + wrapper(python, agent, run_id) + argv[place + 1 :]
