@@ -1,0 +1,310 @@
+"""The exercises of module 3 as a learner runs them, with real ranks, judged by the checks of their own manifest.
+
+Each healthy run passes every check that a CPU can make. Each fault, planted into a copy of the script, is found by the check
+that is there for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from gpucourse.course.parameters import arguments, resolve
+from gpucourse.figures.plots import draw
+from gpucourse.grading.checks import evaluate
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
+
+FOLDERS = find_course({})
+CATALOG = load(FOLDERS)
+DEADLINE_S = 120
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that has ended: how, what it said, what it measured."""
+
+    exercise: Exercise
+    code: int
+    output: str
+    metrics: dict[str, Any]
+    ranks: int
+
+    def verdict(self, *, hosts: int = 1) -> ExerciseVerdict:
+        plan = {"world_size": self.ranks, "nodes": hosts}
+        return evaluate(self.exercise, self.metrics, plan, {"state": "succeeded"}, mode="local", run_id="test")
+
+    def check(self, name: str) -> CheckResult:
+        return next(check for check in self.verdict().checks if check.id == name)
+
+
+def environment(out: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "HOME": str(out),
+        "OMP_NUM_THREADS": "1",
+        "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
+        "GPUCOURSE_BACKEND": "gloo",
+        "GPUCOURSE_MODE": "local",
+        "GPUCOURSE_NODE": "node0",
+        "GPUCOURSE_OUT": str(out),
+        "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "60",
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait(process: subprocess.Popen[str]) -> str:
+    """What the process said until it ended; past the deadline it is asked to end, which torchrun passes on to its ranks."""
+    try:
+        return process.communicate(timeout=DEADLINE_S)[0]
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        return process.communicate(timeout=30)[0] + "\n(past the deadline)"
+
+
+def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finished(exercise: Exercise, code: int, output: str, out: Path, ranks: int) -> Finished:
+    path = out / "metrics.json"
+    metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return Finished(exercise, code, output, metrics, ranks)
+
+
+def flags(exercise: Exercise, **settings: str) -> list[str]:
+    return list(arguments(exercise, resolve(exercise, settings, local=True)))
+
+
+def laid_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
+    """The exercise's files side by side, as on a node."""
+    module, exercise = CATALOG.exercise(exercise_id)
+    folder.mkdir()
+    for name, place in CATALOG.sources(module, exercise).items():
+        shutil.copyfile(FOLDERS.exercises / place, folder / name)
+    return exercise, folder / exercise.script
+
+
+def by_torchrun(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
+    exercise, script = laid_out(exercise_id, folder)
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
+    command += [f"--master-port={free_port()}", script.name, *flags(exercise, **settings)]
+    process = start(command, folder, environment(folder))
+    output = wait(process)
+    return finished(exercise, process.returncode, output, folder, ranks)
+
+
+def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], **settings: str) -> Finished:
+    """Two ranks of a copy of the script in which words were replaced."""
+    exercise, script = laid_out(exercise_id, folder)
+    text = script.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {script.name}"
+        text = text.replace(old, new)
+    script.write_text(text, encoding="utf-8")
+    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    command = [sys.executable, script.name, *flags(exercise, **settings)]
+    processes = [
+        start(command, folder, {**environment(folder), **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+        for rank in (0, 1)
+    ]
+    outputs = [wait(process) for process in processes]
+    code = max(abs(process.returncode) for process in processes)
+    return finished(exercise, code, "\n".join(outputs), folder, 2)
+
+
+SMALL_HELLO = {"elements": "5000"}
+SMALL_TRAINING = {"samples": "1024", "hidden": "64", "batch_size": "64", "steps": "10", "epochs": "2"}
+
+
+@pytest.fixture(scope="module")
+def hello(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return by_torchrun("3.1", 2, tmp_path_factory.mktemp("hello") / "a node's work", **SMALL_HELLO)
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return by_torchrun("3.2", 2, tmp_path_factory.mktemp("training") / "a node's work")
+
+
+def words(verdict: ExerciseVerdict) -> dict[str, str]:
+    return {check.id: f"{check.verdict}: {check.observed}" for check in verdict.checks if check.verdict != "passed"}
+
+
+def test_hello_on_two_ranks_passes_every_check(hello: Finished) -> None:
+    assert hello.code == 0, hello.output
+    assert words(hello.verdict()) == {}
+    assert hello.verdict().verdict == "passed"
+    for rank in (0, 1):
+        assert f"rank {rank}: before {rank + 1}, after the sum 3, as an average 1.5: right on every element" in hello.output
+
+
+def test_hello_measures_every_size_with_its_spread(hello: Finished) -> None:
+    sizes = [row["elements"] for row in hello.metrics["sync"]]
+    assert sizes == [1, 4, 16, 64, 256, 1024, 4096, 5000]
+    for row in hello.metrics["sync"]:
+        assert row["bytes"] == 4 * row["elements"]
+        assert 0 < row["p20_ms"] <= row["median_ms"] <= row["p80_ms"]
+        assert row["samples"] >= 20
+
+
+def test_the_record_says_where_it_comes_from_and_invents_nothing(hello: Finished, training: Finished) -> None:
+    for run, schema in ((hello, "distributed_hello/1"), (training, "ddp_training/1")):
+        found = run.metrics
+        assert (found["schema"], found["mode"], found["world_size"], found["seed"], found["backend"]) == (
+            schema,
+            "local",
+            2,
+            0,
+            "gloo",
+        )
+        assert found["device"].startswith("cpu")
+        assert (found["gpu_memory_bytes"], found["cuda"], found["nccl"]) == (None, None, None)
+        assert {"torch", "python", "threads", "cores", "written"} <= set(found)
+        assert run.exercise.script in found["command"]
+    assert training.metrics["peak_gpu_memory_bytes"] is None
+
+
+def test_training_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(training: Finished) -> None:
+    assert training.code == 0, training.output
+    assert words(training.verdict()) == {"scaling": "not_measured: not measured: needs a GPU"}
+    assert training.verdict().verdict == "passed"
+
+
+def test_each_rank_reports_its_own_loss_while_it_trains(training: Finished) -> None:
+    lines = [line for line in training.output.splitlines() if line.startswith("epoch 3/3")]
+    assert len(lines) == 2
+    assert len({line.split("loss ")[1].split()[0] for line in lines}) == 2, "two ranks, two shares, two losses"
+
+
+def test_the_comparison_holds_its_own_formulas(training: Finished) -> None:
+    alone, weak, strong = training.metrics["comparison"]
+    assert (alone["ranks"], weak["ranks"], strong["ranks"]) == (1, 2, 2)
+    assert (alone["batch_per_rank"], weak["batch_per_rank"], strong["batch_per_rank"]) == (128, 128, 64)
+    for row in (alone, weak, strong):
+        throughput = row["ranks"] * row["batch_per_rank"] / row["median_ms"] * 1e3
+        assert row["samples_per_s"] == pytest.approx(throughput)
+        assert row["speedup"] == pytest.approx(throughput / alone["samples_per_s"])
+        assert row["efficiency_percent"] == pytest.approx(100 * row["speedup"] / row["ranks"])
+        assert row["samples"] == 30
+    assert training.metrics["exposed_communication_percent"] < 100
+    assert training.metrics["gradient_bytes"] == 4 * (784 * 512 + 512 + 512 * 10 + 10)
+
+
+def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Finished, tmp_path: Path) -> None:
+    for run in (hello, training):
+        for plot in run.exercise.plots:
+            assert len(draw(plot, run.metrics, subtitle="test", folder=tmp_path)) == 2
+        for table in run.exercise.tables:
+            rows = run.metrics[table.rows.removeprefix("metrics.")]
+            assert all(column.key in row for row in rows for column in table.columns)
+
+
+@pytest.mark.parametrize(("exercise_id", "settings"), [("3.1", SMALL_HELLO), ("3.2", SMALL_TRAINING)])
+def test_by_hand_from_a_checkout_it_is_a_world_of_one(exercise_id: str, settings: dict[str, str], tmp_path: Path) -> None:
+    module, exercise = CATALOG.exercise(exercise_id)
+    script = FOLDERS.exercises / CATALOG.sources(module, exercise)[exercise.script]
+    env = {key: value for key, value in environment(tmp_path).items() if not key.startswith("GPUCOURSE")}
+    process = start([sys.executable, "-B", str(script), *flags(exercise, **settings)], tmp_path, env)
+    output = wait(process)
+    run = finished(exercise, process.returncode, output, tmp_path, 1)
+    assert run.code == 0, output
+    assert (run.metrics["world_size"], run.metrics["mode"]) == (1, "by hand")
+    assert {check.verdict for check in run.verdict().checks} <= {"passed", "not_measured"}
+
+
+def test_three_ranks_and_numbers_that_do_not_divide(tmp_path: Path) -> None:
+    odd = {"samples": "1001", "hidden": "33", "batch_size": "50", "steps": "5", "epochs": "1"}
+    run = by_torchrun("3.2", 3, tmp_path / "work", **odd)
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {"scaling": "not_measured: not measured: needs a GPU"}
+    assert run.metrics["share_samples"] == [333, 333, 333]
+
+
+def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
+    fault = "if rank == 1:\n    next(model.parameters()).data[0, 0] += 1e-6\nloss_after, weights ="
+    run = spoiled("3.2", tmp_path / "work", ("loss_after, weights =", fault), **SMALL_TRAINING)
+    assert run.code == 0, run.output
+    assert run.check("parameters-equal").verdict == "failed"
+    assert run.check("gradients-equal").verdict == "passed"
+    assert len(set(run.metrics["parameter_checksums"])) == 2
+    assert run.verdict().verdict == "failed"
+
+
+def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> None:
+    run = spoiled("3.2", tmp_path / "work", ("model, mine = build(parallel=True)", "model, mine = build(parallel=False)"),
+        ("whole_loss(model.module)\nfor", "whole_loss(model)\nfor"), ("whole_loss(model.module), flat", "whole_loss(model), flat"),
+        **SMALL_TRAINING)  # fmt: skip
+    assert run.code == 0, run.output
+    failed = {check.id for check in run.verdict().checks if check.verdict == "failed"}
+    assert {"gradients-equal", "gradients-right", "parameters-equal"} <= failed
+
+
+def test_ranks_that_share_samples_are_found(tmp_path: Path) -> None:
+    run = spoiled("3.2", tmp_path / "work", ("num_replicas=size, rank=rank,", "num_replicas=size, rank=0,"), **SMALL_TRAINING)
+    assert run.code == 0, run.output
+    assert run.check("shares-disjoint").verdict == "failed"
+
+
+def test_training_that_explodes_fails_and_its_nan_is_no_number(tmp_path: Path) -> None:
+    run = spoiled("3.2", tmp_path / "work", ("lr=0.05", "lr=1e30"), **SMALL_TRAINING)
+    assert run.code == 0, run.output
+    assert run.metrics["loss_after"] == "nan"
+    assert run.check("loss-fell").verdict == "failed"
+    assert run.check("parameters-equal").verdict == "failed"
+
+
+def test_a_rank_that_brings_a_wrong_value_is_found(tmp_path: Path) -> None:
+    fault = (
+        "tensor = torch.full((args.elements,), float(rank + 1)",
+        "tensor = torch.full((args.elements,), float(rank * 2 + 1)",
+    )
+    run = spoiled("3.1", tmp_path / "work", fault, **SMALL_HELLO)
+    assert run.code == 0, run.output
+    assert run.check("allreduce-exact").verdict == "failed"
+    assert run.check("sum").verdict == "failed"
+    assert "WRONG" in run.output
+
+
+@pytest.mark.parametrize("exercise_id", ["3.1", "3.2"])
+def test_a_script_needs_nothing_of_this_program(exercise_id: str) -> None:
+    module, exercise = CATALOG.exercise(exercise_id)
+    for place in CATALOG.sources(module, exercise).values():
+        tree = ast.parse((FOLDERS.exercises / place).read_text(encoding="utf-8"))
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        known = sys.stdlib_module_names | {"torch", "bench", "ranks", "__future__"}
+        assert {name.split(".")[0] for name in names} <= known
+
+
+@pytest.mark.parametrize(("exercise_id", "flag"), [("3.1", "--elements=0"), ("3.2", "--batch-size=0"), ("3.2", "--epochs=x")])
+def test_a_wrong_flag_by_hand_is_refused_with_a_sentence(exercise_id: str, flag: str, tmp_path: Path) -> None:
+    _, script = laid_out(exercise_id, tmp_path / "work")
+    process = start([sys.executable, str(script), flag], tmp_path, environment(tmp_path))
+    output = wait(process)
+    assert process.returncode == 2
+    assert "error:" in output
+    assert "Traceback" not in output
