@@ -255,9 +255,12 @@ def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
 
 
 def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> None:
-    run = spoiled("3.2", tmp_path / "work", ("model, mine = build(parallel=True)", "model, mine = build(parallel=False)"),
-        ("whole_loss(model.module)\nfor", "whole_loss(model)\nfor"), ("whole_loss(model.module), flat", "whole_loss(model), flat"),
-        **SMALL_TRAINING)  # fmt: skip
+    changes = [
+        ("model, mine = build(parallel=True)", "model, mine = build(parallel=False)"),
+        ("whole_loss(model.module)\nfor", "whole_loss(model)\nfor"),
+        ("whole_loss(model.module), flat", "whole_loss(model), flat"),
+    ]
+    run = spoiled("3.2", tmp_path / "work", *changes, **SMALL_TRAINING)
     assert run.code == 0, run.output
     failed = {check.id for check in run.verdict().checks if check.verdict == "failed"}
     assert {"gradients-equal", "gradients-right", "parameters-equal"} <= failed
