@@ -14,17 +14,22 @@ import json
 import os
 import subprocess
 import sys
+import time
 import uuid
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from gpucourse.local import driver, layout
+from gpucourse.local import driver, health, layout
 from gpucourse.model.node import Inventory, Node
+from tests.parts import need
 
 DRIVER = Path(driver.__file__)
+DEADLINE_S = 30.0
 
 
 @dataclass
@@ -46,6 +51,26 @@ class SimulatedNodes:
         """The line that opens the nodes."""
         return self.key.with_suffix(".pub").read_text().strip()
 
+    @property
+    def ports(self) -> list[int]:
+        """Where the nodes answer."""
+        return [node.port for node in self.nodes]
+
+    @property
+    def host_pid(self) -> int:
+        """The process that hosts the nodes."""
+        found = layout.read_json(self.folder / layout.HOST)
+        assert found is not None, "there is no host"
+        return int(found["pid"])
+
+    def node(self, name: str) -> Node:
+        """The node of that name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    def home(self, name: str) -> Path:
+        """Where a session on the node starts."""
+        return layout.home(self.folder, name)
+
     def spec(self, name: str) -> dict[str, str]:
         """What is asked of one node."""
         return {
@@ -57,21 +82,32 @@ class SimulatedNodes:
             "public_key": self.public_key,
         }
 
-    def drive(self, verb: str, name: str) -> subprocess.CompletedProcess[str]:
+    def command(self, verb: str, name: str) -> tuple[list[str], dict[str, str]]:
+        """The driver's command line and environment, as Terraform makes them."""
+        file = layout.description(self.folder, name)
+        return [sys.executable, "-I", "-S", str(DRIVER), verb, str(file)], {
+            **os.environ,
+            driver.SPEC_VARIABLE: json.dumps(self.spec(name)),
+        }
+
+    def drive(self, verb: str, name: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Call the driver as Terraform does."""
-        environment = {**os.environ, driver.SPEC_VARIABLE: json.dumps(self.spec(name))}
-        command = [sys.executable, "-I", "-S", str(DRIVER), verb, str(layout.description(self.folder, name))]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        command, needed = self.command(verb, name)
+        return subprocess.run(command, env={**needed, **environment}, capture_output=True, text=True, timeout=120, check=False)
 
     def up(self, name: str) -> Node:
         """Bring one node up, or heal it."""
         done = self.drive("up", name)
         assert done.returncode == 0, done.stderr
-        node = Node(**json.loads(layout.description(self.folder, name).read_text()))
+        node = self.read(name)
         self.nodes = sorted(
             [node, *(other for other in self.nodes if other.name != name)], key=lambda other: int(other.name[4:])
         )
         return node
+
+    def read(self, name: str) -> Node:
+        """The node as its file tells it now."""
+        return Node(**json.loads(layout.description(self.folder, name).read_text()))
 
     def down(self, name: str) -> None:
         """Take one node down."""
@@ -83,6 +119,47 @@ class SimulatedNodes:
         """Take every node down that this object brought up."""
         for name in [node.name for node in self.nodes]:
             self.down(name)
+
+    def options(self, name: str, *, key: Path | None = None) -> list[str]:
+        """What `ssh`, `scp` and `sftp` need to reach a node: its pinned key, ours, and nothing of whoever runs the test."""
+        node = self.node(name)
+        known = self.key.with_name(f"known_hosts_{name}")
+        known.write_text(f"[{node.address}]:{node.port} {node.host_key}\n")
+        return [
+            *("-F", "none", "-i", str(key or self.key), "-o", f"Port={node.port}", "-o", f"UserKnownHostsFile={known}"),
+            *("-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-o", "LogLevel=ERROR"),
+        ]
+
+    def address(self, name: str) -> str:
+        """`user@address`."""
+        return f"{self.node(name).user}@{self.node(name).address}"
+
+    def ssh(self, name: str, *command: str, more: Sequence[str] = (), stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """Run a command on a node with the system's own ssh."""
+        words = [need("ssh"), *self.options(name), *more, self.address(name), *command]
+        return subprocess.run(words, capture_output=True, timeout=60, check=False, input=stdin)
+
+    def leftovers(self) -> list[str]:
+        """What a sweep finds of these nodes."""
+        return [f"{left.kind} {left.id}" for left in health.sweep(self.folder, self.uid, self.ports)]
+
+
+@contextmanager
+def simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> Iterator[SimulatedNodes]:
+    """Nodes for the block; afterwards whatever is left of them ends, in whatever state the test left it."""
+    lab = start_simulated_nodes(folder, count, key=key)
+    try:
+        yield lab
+    finally:
+        health.end_everything(lab.folder, lab.uid)
+
+
+def eventually(what: str, true: Callable[[], bool]) -> None:
+    """Wait until `true` says so; fails after the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S:.0f} s"
+        time.sleep(0.01)
 
 
 def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> SimulatedNodes:

@@ -20,7 +20,7 @@ from gpucourse.local import control
 
 SPEC_VARIABLE = "GPUCOURSE_NODE_SPEC"
 
-_ADD_S, _REMOVE_S, _GIVE_UP_S = 10.0, 15.0, 60.0
+_ADD_S, _REMOVE_S, _GIVE_UP_S = 5.0, 15.0, 60.0
 _POLL_S = 0.02
 
 

@@ -16,7 +16,7 @@ from gpucourse.local import hostlock, layout, processes
 from gpucourse.model.deployment import Leftover, NodeHealth
 
 _ADDRESS = "127.0.0.1"
-_PATIENCE_S = 2.0
+_PATIENCE_S = 1.0
 _LONGEST_LINE = 255  # RFC 4253, 4.2
 
 
@@ -26,7 +26,7 @@ def banner(uid: str, name: str) -> str:
 
 
 def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
-    """Each node as it is right now. A node that does not answer within 2 seconds counts as silent."""
+    """Each node as it is right now. A node that does not answer within a second counts as silent."""
     if not nodes_folder.is_dir():
         return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
     if not hostlock.is_held(nodes_folder):

@@ -54,7 +54,7 @@ class Host:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        loop.add_signal_handler(signal.SIGHUP, logger.info, "a terminal was closed")  # to ignore it would be inherited
         watching = asyncio.create_task(self._watch())
         _tell(ready)
         await self._over.wait()
@@ -160,6 +160,7 @@ def main(lock: int, ready: int) -> None:
     """Host the nodes of the working directory until they are gone."""
     os.set_inheritable(lock, False)
     os.set_inheritable(ready, False)
+    _forget_signals()
     os.umask(0o022)  # for the sessions; what others must not read has its own mode
     folder, uid = Path.cwd(), os.environ[processes.STACK]
     logging.basicConfig(level=logging.WARNING, handlers=[BoundedLog(sys.stderr.fileno())])
@@ -172,6 +173,21 @@ async def _host(folder: Path, uid: str, lock: int, ready: int) -> Host:
     host = Host(folder, uid, lock)
     await host.run(ready)
     return host
+
+
+def _forget_signals() -> None:
+    """Sessions inherit what is ignored or held back here, and whoever typed the command may have ignored anything (`nohup`)."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGTSTP,
+        signal.SIGTTIN,
+        signal.SIGTTOU,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+    ):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _tell(ready: int) -> None:

@@ -1,0 +1,238 @@
+"""Sessions on simulated nodes, from their start to their end: signals, terminals, back-pressure, and clients that vanish."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.parts import need
+from tests.simulated import SimulatedNodes, eventually, simulated_nodes
+
+from gpucourse.local import processes
+
+asyncssh = pytest.importorskip("asyncssh")
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]:
+    with simulated_nodes(tmp_path_factory.mktemp("sessions"), 1) as lab:
+        yield lab
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs_on(lab: SimulatedNodes) -> Iterator[None]:
+    yield
+    assert running(lab) == []
+
+
+def running(lab: SimulatedNodes) -> list[int]:
+    """The processes on the node, without the host."""
+    return processes.carrying(processes.marker(processes.NODE, f"{lab.uid}/node0"))
+
+
+@asynccontextmanager
+async def connected(lab: SimulatedNodes) -> AsyncIterator[Any]:
+    node = lab.node("node0")
+    known = asyncssh.import_known_hosts(f"[127.0.0.1]:{node.port} {node.host_key}\n")
+    settings = {"known_hosts": known, "client_keys": [str(lab.key)], "username": node.user, "config": None, "agent_path": None}
+    async with asyncssh.connect("127.0.0.1", node.port, gss_host=None, **settings) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV", "HUP", "INT"])
+def test_the_signal_that_ended_a_command_is_told(lab: SimulatedNodes, name: str) -> None:
+    async def ask() -> Any:
+        async with connected(lab) as connection:
+            return await connection.run(f"echo before; exec 2>/dev/null; kill -{name} $$", encoding=None)
+
+    done = asyncio.run(ask())
+    assert (done.stdout, done.exit_signal[0] if done.exit_signal else None) == (b"before\n", name)
+
+
+def test_a_signal_from_the_client_reaches_the_whole_group(lab: SimulatedNodes) -> None:
+    async def ask() -> Any:
+        async with connected(lab) as connection:
+            process = await connection.create_process("sleep 600 & echo up; wait")
+            await process.stdout.readline()
+            process.send_signal("TERM")
+            return await process.wait()
+
+    done = asyncio.run(ask())
+    assert done.exit_signal[0] == "TERM"
+    eventually("the child ends with its parent", lambda: running(lab) == [])
+
+
+def test_a_terminal_has_the_client_s_size_and_keys(lab: SimulatedNodes) -> None:
+    script = "stty -echo; stty size; trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done"
+
+    async def ask() -> list[str]:
+        async with connected(lab) as connection:
+            process = await connection.create_process(script, term_type="xterm", term_size=(91, 17))
+            lines = [await process.stdout.readline() for _ in range(2)]
+            process.change_terminal_size(132, 50)
+            lines.append(await process.stdout.readline())
+            process.stdin.write("\x03")
+            done = await process.wait()
+            return [*(line.strip() for line in lines), done.exit_signal[0]]
+
+    assert asyncio.run(ask()) == ["17 91", "ready", "50 132", "INT"]
+
+
+def test_a_hundred_commands_at_once_on_one_connection(lab: SimulatedNodes) -> None:
+    async def ask() -> list[Any]:
+        async with connected(lab) as connection:
+            return await asyncio.gather(*(connection.run(f"echo {number}; exit {number}") for number in range(100)))
+
+    assert [(done.stdout, done.exit_status) for done in asyncio.run(ask())] == [(f"{n}\n", n) for n in range(100)]
+
+
+def test_a_subsystem_that_does_not_exist(lab: SimulatedNodes) -> None:
+    done = lab.ssh("node0", "netconf", more=["-s"])
+    assert done.returncode == 127
+    assert b"netconf" in done.stderr
+
+
+def memory_mib(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        pytest.skip("no /proc on this machine")
+    return int(status.read_text().split("VmRSS:")[1].split()[0]) / 1024
+
+
+def test_output_waits_for_a_client_that_does_not_read(lab: SimulatedNodes) -> None:
+    before = memory_mib(lab.host_pid)
+    words = [need("ssh"), *lab.options("node0"), lab.address("node0"), "head -c 60000000 /dev/zero; echo >&2 whole"]
+    client = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+    assert client.stdout is not None
+    try:
+        assert client.stdout.read(1000) == bytes(1000)
+        for _ in range(10):  # meanwhile the node serves others
+            assert lab.ssh("node0", "true").returncode == 0
+        assert memory_mib(lab.host_pid) < before + 30
+        rest, errors = client.communicate(timeout=60)
+        assert (client.returncode, len(rest), errors) == (0, 60_000_000 - 1000, b"whole\n")
+    finally:
+        client.kill()
+        client.communicate()
+
+
+def test_input_waits_for_a_process_that_does_not_read(lab: SimulatedNodes) -> None:
+    before = memory_mib(lab.host_pid)
+    script = "while ! test -e read-now; do sleep 0.02; done; wc -c"
+    words = [need("ssh"), *lab.options("node0"), lab.address("node0"), script]
+    client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert client.stdin is not None
+    os.set_blocking(client.stdin.fileno(), False)
+    sent = 0
+    try:
+        for _ in range(10):
+            sent += fill(client.stdin.fileno())
+            assert lab.ssh("node0", "true").returncode == 0
+        assert sent < 30_000_000, "nothing held the client back"
+        assert memory_mib(lab.host_pid) < before + 30
+        (lab.home("node0") / "read-now").touch()
+        os.set_blocking(client.stdin.fileno(), True)
+        answer, _ = client.communicate(timeout=60)
+        assert (client.returncode, int(answer)) == (0, sent)
+    finally:
+        client.kill()
+        client.communicate()
+
+
+def fill(handle: int) -> int:
+    """Write until there is no more room; how much that was."""
+    sent = 0
+    while True:
+        try:
+            sent += os.write(handle, bytes(1 << 16))
+        except BlockingIOError:
+            return sent
+
+
+LOOP = "while :; do sleep 0.1; done"
+STUBBORN = f"trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM; echo $$; {LOOP}' & {LOOP}"
+
+
+@pytest.mark.parametrize("terminal", [[], ["-tt"]], ids=["pipes", "terminal"])
+@pytest.mark.parametrize("script", ["setsid sleep 600 & sleep 600 & echo $$; wait", STUBBORN], ids=["meek", "stubborn"])
+def test_nothing_stays_of_a_client_that_was_killed(lab: SimulatedNodes, script: str, terminal: list[str]) -> None:
+    client = begin(lab, script, terminal)
+    assert len(running(lab)) >= 3
+    client.kill()
+    client.communicate()
+    eventually("every process ends", lambda: running(lab) == [])
+
+
+def test_a_process_without_our_mark_ends_too(lab: SimulatedNodes) -> None:
+    client = begin(lab, "env -i sleep 600 & echo $!; wait", [])
+    (sleeping,) = [pid for pid in children_of(lab.host_pid) if processes.command_of(pid) == "sleep 600"]
+    client.kill()
+    client.communicate()
+    eventually("it ends", lambda: processes.command_of(sleeping) == "")
+
+
+def test_a_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> None:
+    with simulated_nodes(tmp_path, 1) as lab:
+        script = "GPUCOURSE_RUN_DIR=/run/7 setsid sleep 600 & GPUCOURSE_RUN_DIR=/run/8 sleep 601 & sleep 602 & echo $$; wait"
+        client = begin(lab, script, [])
+        client.kill()
+        client.communicate()
+        eventually("the attached ones end", lambda: len(running(lab)) == 2)
+        assert sorted(processes.command_of(pid) for pid in running(lab)) == ["sleep 600", "sleep 601"]
+        lab.down("node0")
+        assert running(lab) == []
+        assert lab.leftovers() == []
+
+
+def test_a_stopped_process_does_not_keep_a_node(tmp_path: Path) -> None:
+    with simulated_nodes(tmp_path, 1) as lab:
+        client = begin(lab, "GPUCOURSE_RUN_DIR=/run/7 sleep 600 & kill -STOP $!; echo $$; wait", [])
+        client.kill()
+        client.communicate()
+        lab.stop()
+        assert lab.leftovers() == []
+
+
+def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.Popen[bytes]:
+    """A client whose command has begun: its first line has come."""
+    words = [need("ssh"), *terminal, *lab.options("node0"), lab.address("node0"), script]
+    client = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert client.stdout is not None
+    assert client.stdout.readline().strip().isdigit()
+    return client
+
+
+def children_of(pid: int) -> list[int]:
+    """Every descendant of a process."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += [int(entry.parent.name), *children_of(int(entry.parent.name))]
+    return found
+
+
+def test_a_dropped_connection_is_not_the_end_of_the_input(lab: SimulatedNodes) -> None:
+    """A half-sent file must not look whole to the command that receives it."""
+    half = lab.home("node0") / "half"
+    client = begin(lab, "trap '' HUP TERM; echo $$; cat > half; echo $? > ended", [])
+    assert client.stdin is not None
+    client.stdin.write(b"half")
+    client.stdin.flush()
+    eventually("the half arrives", lambda: half.exists() and half.read_bytes() == b"half")
+    os.kill(client.pid, signal.SIGKILL)
+    client.communicate()
+    eventually("the command ends", lambda: running(lab) == [])
+    assert not (lab.home("node0") / "ended").exists()

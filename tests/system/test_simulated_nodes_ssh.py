@@ -1,0 +1,215 @@
+"""The system's own ssh, scp, sftp and rsync against simulated nodes: who gets in, every byte, every exit code."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.parts import need
+from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
+
+pytestmark = pytest.mark.system
+
+EVERY_BYTE = bytes(range(256)) * 64
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]:
+    need("ssh")
+    with simulated_nodes(tmp_path_factory.mktemp("ssh"), 2) as lab:
+        yield lab
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 126, 127, 255])
+def test_exit_codes(lab: SimulatedNodes, code: int) -> None:
+    assert lab.ssh("node0", f"exit {code}").returncode == code
+
+
+def test_both_streams_and_every_byte(lab: SimulatedNodes) -> None:
+    done = lab.ssh("node0", "cat; printf '\\377\\376bad\\200' >&2; exit 3", stdin=EVERY_BYTE)
+    assert (done.returncode, done.stdout, done.stderr) == (3, EVERY_BYTE, b"\xff\xfebad\x80")
+
+
+def test_50_mb_there_and_back(lab: SimulatedNodes) -> None:
+    data = os.urandom(50_000_000)
+    assert lab.ssh("node0", "cat > big.bin", stdin=data).returncode == 0
+    assert digest((lab.home("node0") / "big.bin").read_bytes()) == digest(data)
+    back = lab.ssh("node0", "cat big.bin; exit 9")
+    assert (back.returncode, digest(back.stdout)) == (9, digest(data))
+
+
+def test_output_of_a_background_child_is_not_cut(lab: SimulatedNodes) -> None:
+    done = lab.ssh("node0", "(while ! test -e go; do sleep 0.02; done; echo late) & echo early; touch go; exit 4")
+    assert (done.returncode, done.stdout) == (4, b"early\nlate\n")
+
+
+def test_a_process_that_ignores_its_input(lab: SimulatedNodes) -> None:
+    assert lab.ssh("node0", "exec <&-; echo done", stdin=bytes(3_000_000)).stdout == b"done\n"
+
+
+def test_each_node_is_a_machine_of_its_own(lab: SimulatedNodes) -> None:
+    script = 'echo "$GPUCOURSE_NODE|$GPUCOURSE_STACK_UID|$GPUCOURSE_NODE_UID|$HOME|$SHELL"; pwd; command -v python'
+    for name in ("node0", "node1"):
+        lines = lab.ssh(name, script).stdout.decode().splitlines()
+        node, stack, uid, home, shell = lines[0].split("|")
+        assert (node, stack, uid, home) == (name, lab.uid, f"{lab.uid}/{name}", str(lab.home(name)))
+        assert os.access(shell, os.X_OK)
+        assert lines[1:] == [home, str(Path(lab.node(name).python).parent / "python")]
+    assert len({node.port for node in lab.nodes}) == len({node.host_key for node in lab.nodes}) == 2
+
+
+def test_what_a_client_may_set(lab: SimulatedNodes) -> None:
+    wanted = "SetEnv=OMP_NUM_THREADS=3 LC_NAME=x GPUCOURSE_RUN=7 GPUCOURSE_NODE=liar HOME=/ LD_PRELOAD=/evil.so PATH=/evil"
+    said = lab.ssh("node0", "env", more=["-o", wanted]).stdout.decode().splitlines()
+    assert {"OMP_NUM_THREADS=3", "LC_NAME=x", "GPUCOURSE_RUN=7", "GPUCOURSE_NODE=node0", f"HOME={lab.home('node0')}"} <= set(
+        said
+    )
+    assert not [line for line in said if "evil" in line]
+
+
+def test_a_login_shell_on_a_terminal(lab: SimulatedNodes) -> None:
+    typed = b"stty -echo; tty; stty size; command -v python; echo $TERM; exit 6\n"
+    done = lab.ssh("node0", more=["-tt", "-o", "SetEnv=TERM=vt100"], stdin=typed)
+    words = done.stdout.decode(errors="replace").split()
+    assert done.returncode == 6
+    assert any(word.startswith("/dev/") for word in words)
+    assert str(Path(lab.node("node0").python).parent / "python") in words
+
+
+@pytest.mark.parametrize("who", ["another user", "another key", "no key"])
+def test_nobody_else_gets_in(lab: SimulatedNodes, who: str, tmp_path: Path) -> None:
+    options = lab.options("node0", key=make_key(tmp_path / "other") if who == "another key" else None)
+    user = "nobody" if who == "another user" else lab.node("node0").user
+    more = ["-o", "PubkeyAuthentication=no"] if who == "no key" else []
+    words = [need("ssh"), *options, *more, f"{user}@127.0.0.1", "echo in"]
+    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (255, b"")
+    assert b"Permission denied" in done.stderr
+
+
+def test_no_other_address_answers(lab: SimulatedNodes) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:  # sends nothing; tells which address this machine would use
+        try:
+            route.connect(("192.0.2.1", 9))
+            own = route.getsockname()[0]
+        except OSError:
+            own = "127.0.0.3"
+    for address in {"127.0.0.2", own} - {"127.0.0.1"}:
+        with socket.socket() as line:
+            line.settimeout(2)
+            assert line.connect_ex((address, lab.node("node0").port)) != 0, address
+
+
+def test_a_node_does_not_pass_for_another(lab: SimulatedNodes) -> None:
+    options = lab.options("node0")
+    lab.key.with_name("known_hosts_node0").write_text(f"[127.0.0.1]:{lab.node('node0').port} {lab.node('node1').host_key}\n")
+    words = [need("ssh"), *options, lab.address("node0"), "echo in"]
+    done = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (255, b"")
+    assert b"Host key verification failed" in done.stderr
+
+
+def test_authorized_keys_are_read_at_each_login(lab: SimulatedNodes, tmp_path: Path) -> None:
+    other = make_key(tmp_path / "other")
+    file = lab.home("node1") / ".ssh" / "authorized_keys"
+    before = file.read_text()
+    words = [need("ssh"), *lab.options("node1", key=other), lab.address("node1"), "echo in"]
+    answers = []
+    for content in (before, f"{before}# a friend\nnot a key\n{other.with_suffix('.pub').read_text()}", before):
+        file.write_text(content)
+        answers.append(subprocess.run(words, capture_output=True, timeout=30, check=False).stdout)
+    assert answers == [b"", b"in\n", b""]
+
+
+@pytest.mark.parametrize("protocol", ["-O", "-s"])
+def test_scp(lab: SimulatedNodes, protocol: str, tmp_path: Path) -> None:
+    words = [need("scp"), protocol, "-q", "-p", "-r", *lab.options("node0")]
+    remote = f"{lab.address('node0')}:"
+    source = tmp_path / "a folder" / "inner"
+    source.mkdir(parents=True)
+    (source / 'it\'s "odd".bin').write_bytes(os.urandom(2_000_000))
+    (source / "run.sh").write_text("#!/bin/sh\n")
+    (source / "run.sh").chmod(0o755)
+    shutil.rmtree(lab.home("node0") / "a folder", ignore_errors=True)
+    assert run([*words, str(tmp_path / "a folder"), remote]) == (0, b"")
+    quoted = f"{remote}'a folder'" if protocol == "-O" else f"{remote}a folder"
+    assert run([*words, quoted, str(tmp_path / "back")]) == (0, b"")
+    for name in ('it\'s "odd".bin', "run.sh"):
+        assert (tmp_path / "back" / "inner" / name).read_bytes() == (source / name).read_bytes()
+    assert (tmp_path / "back" / "inner" / "run.sh").stat().st_mode & 0o777 == 0o755
+    code, said = run([*words, f"{remote}absent", str(tmp_path)])
+    assert code == 1
+    assert b"No such file" in said
+
+
+def test_sftp(lab: SimulatedNodes, tmp_path: Path) -> None:
+    (tmp_path / "up.bin").write_bytes(os.urandom(3_000_000))
+    batch = (
+        "pwd\nmkdir box\ncd box\n"
+        f"put {tmp_path}/up.bin\nrename up.bin moved.bin\nln -s moved.bin link\nget link {tmp_path}/down.bin\n"
+        f"chmod 600 moved.bin\nls -l\nrm link\n-get absent {tmp_path}/absent\n"
+    )
+    words = [need("sftp"), "-b", "-", *lab.options("node1"), lab.address("node1")]
+    done = subprocess.run(words, input=batch.encode(), capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"Remote working directory: {lab.home('node1')}" in done.stdout.decode()
+    assert (tmp_path / "down.bin").read_bytes() == (tmp_path / "up.bin").read_bytes()
+    moved = lab.home("node1") / "box" / "moved.bin"
+    assert moved.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in moved.parent.iterdir()] == ["moved.bin"]
+
+
+def test_rsync(lab: SimulatedNodes, tmp_path: Path) -> None:
+    source = tmp_path / "many files"
+    source.mkdir()
+    for number in range(200):
+        (source / f"{number}.bin").write_bytes(os.urandom(1 + 37 * number))
+    (source / os.fsdecode(b"not\xffutf8")).write_bytes(b"odd")
+    shell = " ".join([need("ssh"), *lab.options("node0")])
+    words = [need("rsync"), "-a", "--delete", "--stats", "-e", shell]
+    assert run([*words, f"{source}/", f"{lab.address('node0')}:there/"])[0] == 0
+    code, said = run([*words, f"{source}/", f"{lab.address('node0')}:there/"])
+    assert code == 0
+    assert b"files transferred: 0" in said
+    assert run([*words, f"{lab.address('node0')}:there/", f"{tmp_path}/back/"])[0] == 0
+    names = sorted(path.name for path in source.iterdir())
+    assert sorted(path.name for path in (tmp_path / "back").iterdir()) == names
+    assert all((tmp_path / "back" / name).read_bytes() == (source / name).read_bytes() for name in names)
+
+
+def test_a_forwarded_port(lab: SimulatedNodes) -> None:
+    """What editors and TensorBoard need: a port of the node on this machine."""
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port = chosen.getsockname()[1]
+    target = lab.node("node1").port
+    words = [need("ssh"), *lab.options("node0"), "-N", "-L", f"{port}:127.0.0.1:{target}", lab.address("node0")]
+    tunnel = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    try:
+        eventually("the tunnel stands", lambda: first_line(port).startswith(b"SSH-2.0-gpucourse"))
+    finally:
+        tunnel.terminate()
+        tunnel.wait(10)
+
+
+def first_line(port: int) -> bytes:
+    try:
+        with socket.create_connection(("127.0.0.1", port), 5) as line:
+            return line.recv(255)
+    except OSError:
+        return b""
+
+
+def run(words: list[str]) -> tuple[int, bytes]:
+    done = subprocess.run(words, capture_output=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
