@@ -1,13 +1,19 @@
-"""What an author is told beyond the manifests themselves: scripts and manifests agree, and no file lies about unused."""
+"""What an author is told beyond the manifests themselves: scripts and manifests agree, and no file lies about unused.
+
+python -m gpucourse.course.lint    says every complaint, or that there is none
+"""
 
 from __future__ import annotations
 
 import ast
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpucourse.course.catalog import Catalog
+from gpucourse.course.catalog import Catalog, load
+from gpucourse.course.locate import find_course
 from gpucourse.course.rules import SHARED
 from gpucourse.course.schema import FILE, schema_text
 from gpucourse.model.manifest import Exercise, Module, Parameter
@@ -97,3 +103,17 @@ def _unused(catalog: Catalog, used: set[str]) -> Iterator[str]:
             continue
         reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
+
+
+def main() -> tuple[str, int]:
+    """What the command says about the course that is in force, and its exit code: 0, or 2 where there are complaints."""
+    catalog = load(find_course(os.environ))
+    if found := lint(catalog):
+        return "\n".join(found) + "\n", 2
+    return f"{catalog.folders.modules}: {len(catalog.modules)} modules, nothing to complain about\n", 0
+
+
+if __name__ == "__main__":
+    text, code = main()
+    sys.stdout.write(text)
+    sys.exit(code)

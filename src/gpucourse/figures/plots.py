@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures.cache import cache_elsewhere
-from gpucourse.figures.rows import Drawable, drawable
+from gpucourse.figures.rows import Drawable, drawable, printable
 from gpucourse.model.manifest import Plot
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def _matplotlib() -> Iterator[None]:
         raise MissingError(
             f"matplotlib, which draws the pictures, cannot be imported ({error})", hint="pip install 'matplotlib>=3.8'"
         ) from error
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box, and that is all
         yield
 
 
@@ -87,7 +89,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.105, 0.155, 0.865, 0.66))
     figure.text(0.02, 0.955, plot.title, fontsize=13, fontweight="bold", va="top")
-    figure.text(0.02, 0.89, subtitle, fontsize=8.5, color=GREY, va="top")
+    figure.text(0.02, 0.89, printable(subtitle), fontsize=8.5, color=GREY, va="top")
     if data.notes:
         figure.text(0.98, 0.012, "; ".join(data.notes), fontsize=7.5, color=GREY, ha="right")
     axes.set_xlabel(plot.x_title)

@@ -39,7 +39,7 @@ class Drawable:
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """The points of a plot. Raises MissingError where the metrics hold nothing to draw."""
     rows = _rows(plot, metrics)
-    words = [str(row.get(plot.x)) for row in rows] if plot.kind == "bar" or _has_words(plot, rows) else []
+    words = [printable(str(row.get(plot.x))) for row in rows] if plot.kind == "bar" or _has_words(plot, rows) else []
     places: list[float | None] = (
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
     )
@@ -54,6 +54,11 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
     whole = not words and all(place is not None and place.is_integer() for place in places)
     return Drawable(series=series, ideal=_ideal(plot, rows, places, series), words=words, whole_x=whole, notes=notes)
+
+
+def printable(text: str) -> str:
+    """The text without characters that no picture can hold: control characters, line breaks."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -100,5 +105,8 @@ def _number(value: object, log: bool) -> float | None:
     """The value as a finite number that its axis can show; None where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
     return number if math.isfinite(number) and (number > 0 or not log) else None

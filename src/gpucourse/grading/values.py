@@ -17,6 +17,8 @@ from gpucourse.model.fields import EXPRESSION
 
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 
+_LARGEST = 1000  # bits: a whole number beyond is larger than any float, and counts as infinite
+
 
 class Unreadable(Exception):
     """The evidence does not hold what the expression asks for; the text says what is missing where."""
@@ -74,6 +76,8 @@ def _flat(values: list[Any]) -> list[Any]:
 
 
 def _number(value: object) -> object:
+    if isinstance(value, int) and value.bit_length() > _LARGEST:
+        return math.inf if value > 0 else -math.inf
     if isinstance(value, str):
         return NOT_FINITE.get(value.strip().lower(), value)
     return [_number(item) for item in value] if isinstance(value, list) else value

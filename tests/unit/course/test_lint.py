@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpucourse.course.catalog import load
-from gpucourse.course.lint import lint
+from gpucourse.course.lint import lint, main
 from gpucourse.course.locate import find_course
 from gpucourse.course.schema import write_schema
 
@@ -73,3 +73,12 @@ def test_a_broken_manifest_is_told_and_its_files_are_not_called_unused(linted: A
     found = lint(linted.load())
     assert len(found) == 1
     assert "did you mean torchrun?" in found[0]
+
+
+def test_the_command_says_what_it_found(linted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCOURSE_COURSE", str(linted.root))
+    assert main() == (f"{linted.folders.modules}: 1 modules, nothing to complain about\n", 0)
+    linted.change("title: Rivers", "titel: Rivers")
+    text, code = main()
+    assert code == 2
+    assert "did you mean title?" in text

@@ -143,6 +143,13 @@ def test_text_with_markup_and_formulas_stays_text(tmp_path: Path) -> None:
     assert {"<b>$\\frac{1}{0}$ & co", "$x_1 <i>"} <= set(texts(svg))
 
 
+def test_words_from_a_script_may_hold_anything(tmp_path: Path) -> None:
+    rows = [{"case": case, "ranks": 10**400, "speedup": 1.0} for case in ("a\x00b\x1b[31m", "日本 🚀", "x" * 300, "\ud800")]
+    png, svg = draw(Plot.model_validate(BAR), {"comparison": rows}, subtitle="one\ntwo\x07", folder=tmp_path)
+    assert "one two" in texts(svg)
+    assert png.stat().st_size > 5000
+
+
 def test_no_matplotlib_is_a_missing_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = builtins.__import__
 

@@ -61,7 +61,7 @@ def test_comparisons(comparison: dict[str, Any], observed: object, verdict: Verd
 
 
 @pytest.mark.parametrize("comparison", [{"equals": 0}, {"at_least": 0}, {"at_most": 0}, {"below": 0}, {"above": 0}])
-@pytest.mark.parametrize("observed", [math.nan, math.inf, -math.inf, "nan", "inf", "-inf", "NaN", "Infinity"])
+@pytest.mark.parametrize("observed", [math.nan, math.inf, -math.inf, "nan", "inf", "-inf", "NaN", "Infinity", 10**400])
 def test_what_is_not_finite_fails_whatever_the_comparison(comparison: dict[str, Any], observed: object) -> None:
     assert value(comparison, observed).verdict == "failed"
 
