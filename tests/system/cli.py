@@ -110,7 +110,14 @@ class Learner:
 
     def processes(self) -> list[int]:
         """Every live process that belongs to this workspace's nodes or runs, found by its environment."""
-        mark = str(self.workspace).encode()
+        identity = self.workspace / ".gpucourse/workspace.json"
+        if not identity.is_file():
+            return []
+        marks = (
+            b"GPUCOURSE_RUN_DIR=" + str(self.workspace).encode(),
+            b"HOME=" + str(self.workspace).encode(),
+            b"GPUCOURSE_STACK_UID=" + json.loads(identity.read_text())["id"].encode(),
+        )
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and int(entry.name) != os.getpid():
@@ -119,7 +126,7 @@ class Learner:
                     zombie = b") Z" in (entry / "stat").read_bytes()
                 except OSError:
                     continue
-                ours = any(one.startswith((b"GPUCOURSE_RUN_DIR=" + mark, b"HOME=" + mark)) for one in variables)
+                ours = any(one.startswith(marks) for one in variables)
                 if ours and not zombie:
                     found.append(int(entry.name))
         return found

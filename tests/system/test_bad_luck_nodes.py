@@ -1,0 +1,168 @@
+"""Nodes that die, connections that break, and our own process killed at every phase: the next command recovers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.system import scripts
+from tests.system.cli import Learner, until
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def two(learner: Learner) -> Learner:
+    """A learner with two nodes of their own, to be harmed."""
+    learner.types("deploy", "3")
+    return learner
+
+
+def kill_nodes(learner: Learner) -> None:
+    """What a power cut does: the process that hosts the nodes is gone, and everything that ran on them."""
+    for pid in learner.processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    until(lambda: not learner.processes(), what="the end of the nodes' processes")
+
+
+def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
+    ports = [node["port"] for node in two.documents("status")["stacks"][0]["deployment"]["inventory"]["nodes"]]
+    kill_nodes(two)
+    status = two.types("status")
+    assert "gpucourse deploy 3" in status.out
+    assert [node["healthy"] for node in two.documents("status")["stacks"][0]["nodes"]] == [False, False]
+    typed = two.types("run", "3.1", code=7)
+    assert "2 of 2 nodes failed" in typed.err
+    assert "gpucourse deploy" in typed.err
+    healed = two.documents("deploy", "3")
+    assert len(healed["healed"]) == 2
+    assert [node["port"] for node in healed["deployment"]["inventory"]["nodes"]] == ports
+    two.types("ssh", "3", "--", "true")
+
+
+def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
+    typed = two.begins("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
+    assert typed.stderr is not None
+    until(lambda: b"step 5 " in typed.stderr.readline(), what="the log")
+    kill_nodes(two)
+    _, said = typed.communicate(timeout=60)
+    assert typed.returncode == 7, said.decode()
+    assert b"lost from sight" in said
+    assert b"gpucourse deploy 3" in said
+    assert "step 3 of rank 0" in (two.run_folder() / "logs/node0-rank0.log").read_text()
+    two.types("deploy", "3")
+    two.types("runs")
+    assert two.newest_run()["state"] == "lost"
+    two.types("destroy", "--all")
+
+
+def test_nodes_that_die_after_a_run_take_nothing_with_them(two: Learner, tmp_path: Path) -> None:
+    two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
+    kill_nodes(two)
+    assert (two.run_folder() / "outputs/node1/done.txt").exists()
+    assert "succeeded" in two.types("runs").out
+    two.types("destroy", "--all")
+    assert two.processes() == []
+
+
+def test_destroy_fetches_outputs_that_are_not_home_and_refuses_when_it_cannot(two: Learner, tmp_path: Path) -> None:
+    two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python", "--detach")
+    folder = two.run_folder()
+    done = two.stack_folder() / "nodes/node1/home/.gpucourse/jobs" / folder.name / "done"
+    until(done.exists, what="the end of the run")
+    kill_nodes(two)
+    typed = two.types("destroy", "--all", code=7)
+    assert "are not home yet" in typed.err
+    assert "--discard" in typed.err
+    two.types("deploy", "3")
+    receipt = two.documents("destroy", "3")["receipts"][0]
+    assert receipt["outputs_home"] == [folder.name]
+    assert (folder / "outputs/node1/done.txt").exists()
+
+
+def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
+    two.types("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
+    typed = two.types("destroy", "3")
+    assert "still under way" in typed.err
+    assert two.newest_run()["state"] == "cancelled"
+    assert two.processes() == []
+
+
+def test_two_deploys_at_once(learner: Learner) -> None:
+    both = [learner.begins("deploy", "3") for _ in range(2)]
+    said = [one.communicate(timeout=60)[1].decode() for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    assert sum("waiting for 'deploy 3'" in text for text in said) <= 1
+    assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
+
+
+@pytest.mark.parametrize("moment", ["deployments/03-local.json", "terraform-apply.log", "nodes/host.json", "nodes/node0.json"])
+def test_deploy_killed(learner: Learner, moment: str) -> None:
+    deploying = learner.begins("deploy", "3", "--nodes", "8")
+    base = learner.workspace / ".gpucourse"
+    until(lambda: list(base.glob(moment)) or list(learner.stack_folder().glob(f"**/{Path(moment).name}")), what=moment)
+    deploying.kill()
+    deploying.communicate(timeout=20)
+    shown = learner.documents("status")["stacks"][0]
+    assert shown["deployment"]["phase"] in {"creating", "ready"}
+    learner.types("deploy", "3", "--nodes", "2")
+    learner.types("ssh", "3", "--node", "1", "--", "true")
+    learner.types("destroy", "--all")
+    assert learner.processes() == []
+
+
+def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
+    deploying = learner.begins("deploy", "3", "--nodes", "8")
+    until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
+    deploying.kill()
+    deploying.communicate(timeout=20)
+    learner.types("destroy", "--all")
+    assert learner.processes() == []
+    assert learner.documents("status")["stacks"] == []
+
+
+@pytest.mark.parametrize("state", ["planned", "starting", "running", "collecting"])
+def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
+    script = scripts.write(tmp_path, "brief")
+    running = two.begins("run", "3.1", "--script", script, "--launcher", "python")
+
+    def reached() -> bool:
+        found = list(two.workspace.glob("runs/*/*/run.json"))
+        return bool(found) and two.newest_run()["state"] in {state, "running" if state != "collecting" else state, "succeeded"}
+
+    until(reached, what=state)
+    running.kill()
+    running.communicate(timeout=20)
+    end = {"succeeded", "lost"}
+    until(lambda: two.types("runs") and two.newest_run()["state"] in end, what="the end of the run, looked after by `runs`")
+    record = two.newest_run()
+    if record["state"] == "succeeded":
+        log = (two.run_folder() / "logs/node1-rank1.log").read_text()
+        assert log == "".join(f"step {step} of rank 1\n" for step in range(60))
+        assert (two.run_folder() / "outputs/node0/done.txt").exists()
+    two.types("destroy", "--all")
+    assert two.processes() == []
+
+
+def test_destroy_killed(two: Learner) -> None:
+    destroying = two.begins("destroy", "--all")
+    until(lambda: list(two.stack_folder().glob("**/terraform-destroy.log")) or destroying.poll() is not None, what="destroy")
+    destroying.kill()
+    destroying.communicate(timeout=20)
+    two.types("destroy", "--all")
+    assert two.processes() == []
+    assert two.documents("status")["stacks"] == []
+
+
+def test_destroy_when_terraform_lost_its_state(two: Learner) -> None:
+    for state in two.stack_folder().rglob("terraform.tfstate*"):
+        state.unlink()
+    two.types("destroy", "--all")
+    assert two.processes() == []
+    assert not two.stack_folder().exists()
