@@ -1,0 +1,126 @@
+# What this stack promises, checked without starting anything: every run only plans.
+
+variables {
+  stack        = "m03"
+  uid          = "m03-0123abcd"
+  nodes_folder = "/folder/with blanks/nodes"
+  python       = "/usr/bin/python3"
+  driver       = "/course/driver.py"
+  user         = "learner"
+  public_key   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG9uZSBrZXkgZm9yIHRoZSB0ZXN0cyBvZiB0aGUgc3RhY2s= a comment"
+}
+
+run "a_slot_and_a_node_each" {
+  command = plan
+
+  variables {
+    node_count = 3
+  }
+
+  assert {
+    condition     = length(terraform_data.slot) == 3 && length(terraform_data.node) == 3
+    error_message = "Each node needs its slot: only the slot takes a node down that failed to come up."
+  }
+}
+
+run "one_head_then_workers" {
+  command = plan
+
+  variables {
+    node_count = 64
+  }
+
+  assert {
+    condition     = [for slot in terraform_data.slot : jsondecode(slot.input.spec).role] == concat(["head"], [for _ in range(63) : "worker"])
+    error_message = "The first node is the head, every other one a worker."
+  }
+
+  assert {
+    condition     = [for slot in terraform_data.slot : jsondecode(slot.input.spec).name] == [for index in range(64) : "node${index}"]
+    error_message = "Nodes are called node0, node1, ..."
+  }
+}
+
+run "destroy_knows_everything_by_itself" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for slot in terraform_data.slot : join(" ", sort(keys(slot.input))) == "driver file python spec"])
+    error_message = "A destroy-time provisioner sees only its own resource, so the slot carries what taking down needs."
+  }
+
+  assert {
+    condition     = terraform_data.slot[0].input.file == "/folder/with blanks/nodes/node0.json"
+    error_message = "A node's file lies in the nodes' folder, whatever that is called."
+  }
+}
+
+run "every_process_is_marked" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for slot in terraform_data.slot : jsondecode(slot.input.spec).uid == "m03-0123abcd"])
+    error_message = "Without the mark a left-over process could not be found."
+  }
+}
+
+run "only_the_given_key_and_user" {
+  command = plan
+
+  assert {
+    condition     = alltrue([for slot in terraform_data.slot : jsondecode(slot.input.spec).user == "learner" && startswith(jsondecode(slot.input.spec).public_key, "ssh-ed25519 AAAA")])
+    error_message = "A node lets in one user with one key."
+  }
+}
+
+run "refuses_no_node" {
+  command = plan
+  variables {
+    node_count = 0
+  }
+  expect_failures = [var.node_count]
+}
+
+run "refuses_more_than_64" {
+  command = plan
+  variables {
+    node_count = 65
+  }
+  expect_failures = [var.node_count]
+}
+
+run "refuses_half_a_node" {
+  command = plan
+  variables {
+    node_count = 1.5
+  }
+  expect_failures = [var.node_count]
+}
+
+run "refuses_relative_paths" {
+  command = plan
+  variables {
+    nodes_folder = "nodes"
+    python       = "python3"
+    driver       = "driver.py"
+  }
+  expect_failures = [var.nodes_folder, var.python, var.driver]
+}
+
+run "refuses_names_that_are_none" {
+  command = plan
+  variables {
+    stack = "Module 3"
+    uid   = "a=b"
+    user  = " "
+  }
+  expect_failures = [var.stack, var.uid, var.user]
+}
+
+run "refuses_a_private_key" {
+  command = plan
+  variables {
+    public_key = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"
+  }
+  expect_failures = [var.public_key]
+}

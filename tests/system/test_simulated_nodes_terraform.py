@@ -1,0 +1,264 @@
+"""The stack of simulated nodes under real Terraform: up, broken in every way, healed, down, and nothing left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulated import SimulatedNodes, eventually, make_key
+from tests.system.provisioning import any_terraform
+
+from gpucourse.local import driver, health, layout, processes
+from gpucourse.model.node import Node
+
+pytestmark = pytest.mark.system
+
+STACK = Path(__file__).parents[2] / "terraform" / "stacks" / "simulated"
+
+
+@dataclass
+class Terraformed:
+    """One stack in a folder of its own."""
+
+    root: Path
+    count: int = 2
+    argv: list[str] = field(default_factory=lambda: list(any_terraform().argv))
+
+    def __post_init__(self) -> None:
+        self.folder = self.root / "terraform"
+        shutil.copytree(STACK, self.folder)
+        self.nodes = SimulatedNodes(
+            folder=self.root / "nodes", key=make_key(self.root / "key"), uid=f"test-{os.urandom(6).hex()}"
+        )
+        self.set_count(self.count)
+
+    def set_count(self, count: int) -> None:
+        self.count = count
+        spec = self.nodes.spec("node0")
+        variables = {
+            **{name: spec[name] for name in ("uid", "user", "python", "public_key")},
+            "stack": "m03",
+            "node_count": count,
+            "nodes_folder": str(self.nodes.folder),
+            "driver": driver.__file__,
+        }
+        (self.folder / "gpucourse.auto.tfvars.json").write_text(json.dumps(variables))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TF_")}
+        environment = {**kept, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}
+        log = (self.root / "terraform.log").open("a")
+        with log:
+            return subprocess.Popen([*self.argv, *words], cwd=self.folder, env=environment, text=True, stdout=log, stderr=log)
+
+    def run(self, *words: str) -> int:
+        process = self.start(*words)
+        try:
+            return process.wait(120)
+        finally:
+            process.kill()
+            process.wait()
+
+    def apply(self, *words: str) -> list[Node]:
+        code = self.run("apply", "-auto-approve", "-input=false", "-no-color", *words)
+        assert code == 0, (self.root / "terraform.log").read_text()
+        return self.output()
+
+    def output(self) -> list[Node]:
+        done = subprocess.run(
+            [*self.argv, "output", "-json"], cwd=self.folder, capture_output=True, text=True, timeout=60, check=True
+        )
+        found: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]["value"]
+        self.nodes.nodes = [Node(**node) for node in found]
+        return self.nodes.nodes
+
+    def destroy(self) -> None:
+        code = self.run("destroy", "-auto-approve", "-input=false", "-no-color")
+        assert code == 0, (self.root / "terraform.log").read_text()
+
+    def sick(self) -> list[str]:
+        names = [f"node{index}" for index in range(self.count)]
+        return [node.node for node in health.inspect(self.nodes.folder, names) if not node.healthy]
+
+    def assert_nothing_is_left(self) -> None:
+        assert self.nodes.leftovers() == []
+        assert not self.nodes.folder.exists() or list(self.nodes.folder.iterdir()) == []
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Terraformed]:
+    stack = Terraformed(tmp_path)
+    yield stack
+    health.end_everything(stack.nodes.folder, stack.nodes.uid)
+
+
+def test_two_nodes_up_unchanged_and_down(stack: Terraformed) -> None:
+    nodes = stack.apply()
+    assert [(node.name, node.role, node.python) for node in nodes] == [
+        ("node0", "head", sys.executable),
+        ("node1", "worker", sys.executable),
+    ]
+    assert stack.sick() == []
+    assert stack.nodes.ssh("node1", "exit 9").returncode == 9
+    assert stack.run("plan", "-detailed-exitcode", "-input=false") == 0
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+def test_64_nodes(stack: Terraformed) -> None:
+    stack.set_count(64)
+    nodes = stack.apply()
+    assert [node.name for node in nodes] == [f"node{index}" for index in range(64)]
+    assert len({node.port for node in nodes}) == len({node.host_key for node in nodes}) == 64
+    assert stack.sick() == []
+    assert stack.nodes.ssh("node63", 'echo "$GPUCOURSE_NODE"').stdout == b"node63\n"
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+def test_more_and_fewer_nodes(stack: Terraformed) -> None:
+    two = list(stack.apply())
+    stack.set_count(4)
+    four = list(stack.apply())
+    assert four[:2] == two
+    stack.set_count(1)
+    assert stack.apply() == two[:1]
+    assert layout.node_names(stack.nodes.folder) == ["node0"]
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+def test_a_killed_host_is_healed_with_the_same_ports(stack: Terraformed) -> None:
+    before = list(stack.apply())
+    os.kill(stack.nodes.host_pid, signal.SIGKILL)
+    eventually("the loss shows", lambda: stack.sick() == ["node0", "node1"])
+    assert stack.apply("-replace=terraform_data.node[0]", "-replace=terraform_data.node[1]") == before
+    assert stack.sick() == []
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+def test_a_missing_file_is_healed_with_the_same_port(stack: Terraformed) -> None:
+    before = list(stack.apply())
+    layout.description(stack.nodes.folder, "node0").unlink()
+    assert stack.sick() == ["node0"]
+    assert [node.name for node in stack.apply()] == ["node1"], "Terraform alone sees nothing to do"
+    assert stack.apply("-replace=terraform_data.node[0]") == before
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+@pytest.mark.parametrize("damage", ["host killed", "files gone", "folder gone", "host stopped by SIGTERM"])
+def test_destroy_from_a_broken_state(stack: Terraformed, damage: str) -> None:
+    stack.apply()
+    if damage == "host killed":
+        os.kill(stack.nodes.host_pid, signal.SIGKILL)
+    elif damage == "files gone":
+        for name in ("node0", "node1"):
+            layout.description(stack.nodes.folder, name).unlink()
+    elif damage == "folder gone":
+        shutil.rmtree(stack.nodes.folder)
+    else:
+        os.kill(stack.nodes.host_pid, signal.SIGTERM)
+    stack.destroy()
+    eventually("the host without a folder ends", lambda: stack.nodes.leftovers() == [])
+
+
+def test_a_node_that_fails_is_tainted_and_still_taken_down(stack: Terraformed) -> None:
+    stack.nodes.folder.mkdir(mode=0o700)
+    (stack.nodes.folder / "node1").write_text("a file where the node's folder belongs")
+    assert stack.run("apply", "-auto-approve", "-input=false") == 1
+    eventually("the other node stands", lambda: stack.sick() == ["node1"])
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+def test_a_failed_node_comes_up_with_the_next_apply(stack: Terraformed) -> None:
+    stack.nodes.folder.mkdir(mode=0o700)
+    (stack.nodes.folder / "node1").write_text("in the way")
+    assert stack.run("apply", "-auto-approve", "-input=false") == 1
+    (stack.nodes.folder / "node1").unlink()
+    assert [node.name for node in stack.apply()] == ["node0", "node1"]
+    assert stack.sick() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["host.lock", "host.json", "node0.json"])
+def test_terraform_ended_in_the_middle_of_apply(stack: Terraformed, moment: str, number: int) -> None:
+    process = stack.start("apply", "-auto-approve", "-input=false")
+    eventually("it has begun", lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None)
+    process.send_signal(number)
+    process.wait(60)
+    eventually("the drivers that it left have ended", lambda: drivers(stack) == [])
+    stack.destroy()
+    eventually("nothing is left", lambda: stack.nodes.leftovers() == [])
+
+
+def test_drivers_killed_in_the_middle(stack: Terraformed) -> None:
+    process = stack.start("apply", "-auto-approve", "-input=false")
+    eventually("the drivers run", lambda: drivers(stack) != [] or process.poll() is not None)
+    for pid in drivers(stack):
+        processes.send(pid, signal.SIGKILL)
+    process.wait(60)
+    assert [node.name for node in stack.apply("-replace=terraform_data.node[0]", "-replace=terraform_data.node[1]")] == [
+        "node0",
+        "node1",
+    ]
+    assert stack.sick() == []
+    stack.destroy()
+    stack.assert_nothing_is_left()
+
+
+def drivers(stack: Terraformed) -> list[int]:
+    """The drivers of this stack that run now."""
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if str(stack.nodes.folder).encode() in command(entry)]
+
+
+def command(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_workspace_with_an_awkward_name(tmp_path: Path) -> None:
+    root = tmp_path / 'it\'s a "lab" ${x} $(y) %{z} 学' / ("deep" * 25)
+    root.mkdir(parents=True)
+    stack = Terraformed(root)
+    try:
+        stack.apply()
+        assert stack.sick() == []
+        stack.destroy()
+        stack.assert_nothing_is_left()
+    finally:
+        health.end_everything(stack.nodes.folder, stack.nodes.uid)
+
+
+def test_a_changed_spec_reaches_the_node_without_a_new_home(stack: Terraformed) -> None:
+    before = list(stack.apply())
+    (stack.nodes.home("node0") / "work").write_text("kept")
+    other = make_key(stack.root / "other")
+    stack.nodes.key = other
+    stack.set_count(2)
+    assert stack.apply() == before
+    assert stack.nodes.ssh("node0", "cat work").stdout == b"kept"
+    stack.destroy()
+
+
+@pytest.mark.parametrize("words", [["fmt", "-check", "-recursive"], ["validate"], ["test"]])
+def test_the_stack_s_own_checks(tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "stack"
+    shutil.copytree(STACK, folder)
+    argv = list(any_terraform().argv)
+    subprocess.run([*argv, "init", "-input=false"], cwd=folder, capture_output=True, timeout=60, check=True)
+    done = subprocess.run([*argv, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
