@@ -26,7 +26,24 @@ def number_axis(axis: Axis, *, whole: bool, log: bool) -> None:
         axis.set_minor_formatter(NullFormatter())
     else:
         axis.set_major_locator(MaxNLocator(nbins=7, integer=whole))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+
+
+def point_axis(axis: Axis, places: Sequence[float]) -> None:
+    """A tick at every place that was measured, for a few of them."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis.set_major_locator(FixedLocator(sorted(set(places))))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+
+
+def short_number(value: float) -> str:
+    """A number as short as it stands under an axis: `0.25`, `1,500`, `250 k`, `1.5 M`."""
+    for least, scale, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e5, 1e3, "k")):
+        if abs(value) >= least:
+            return f"{value / scale:,.6g} {letter}"
+    return f"{value:,.12g}"
 
 
 def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:

@@ -26,6 +26,7 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
 ENDINGS = ("png", "svg")
+FEW = 8
 
 _STYLE = {
     "axes.edgecolor": GREY,
@@ -107,7 +108,7 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 
 
 def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
-    from gpucourse.figures.axes import number_axis, size_axis
+    from gpucourse.figures.axes import number_axis, point_axis, size_axis
 
     for index, (series, points) in enumerate(zip(plot.series, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
@@ -128,10 +129,13 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=min(0.0, *data.all_y()))
+    places = [point.x for points in data.series for point in points]
     if data.words:
         axes.set_xticks(range(len(data.words)), data.words)
     elif plot.x.endswith("bytes"):
-        size_axis(axes.xaxis, [point.x for points in data.series for point in points], log=plot.log_x)
+        size_axis(axes.xaxis, places, log=plot.log_x)
+    elif data.whole_x and len(set(places)) <= FEW:
+        point_axis(axes.xaxis, places)
     else:
         number_axis(axes.xaxis, whole=data.whole_x, log=plot.log_x)
     number_axis(axes.yaxis, whole=False, log=plot.log_y)

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from gpucourse.errors import MissingError, StorageError
+from gpucourse.figures.axes import short_number
 from gpucourse.figures.plots import draw
 from gpucourse.model.manifest import Plot
 
@@ -82,6 +83,30 @@ def test_bars_carry_their_values_and_their_words(tmp_path: Path) -> None:
 def test_the_ideal_line_goes_through_the_first_point(tmp_path: Path) -> None:
     rows = [{"x": 1, "y": 10.0}, {"x": 2, "y": 18.0}, {"x": 4, "y": 30.0}]
     assert "ideal" in lines({"ideal": True, "log_x": False, "log_y": False}, rows, tmp_path)
+
+
+def test_few_whole_numbers_stand_under_their_points_and_large_ones_are_short(tmp_path: Path) -> None:
+    rows = [{"x": ranks, "y": 1.1e6 * ranks} for ranks in (1, 2, 4, 16)]
+    found = lines({"log_x": False, "log_y": False}, rows, tmp_path)
+    assert {"1", "2", "4", "16"} <= set(found)
+    assert any(text.endswith(" M") for text in found)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.25, "0.25"),
+        (-3.5, "-3.5"),
+        (1500, "1,500"),
+        (99999, "99,999"),
+        (250_000, "250 k"),
+        (1.5e6, "1.5 M"),
+        (-2e9, "-2 G"),
+    ],
+)
+def test_numbers_under_an_axis_are_short(value: float, text: str) -> None:
+    assert short_number(value) == text
 
 
 def test_the_same_metrics_give_the_same_bytes(tmp_path: Path) -> None:
