@@ -81,7 +81,9 @@ def test_a_library_has_one_file(library: str) -> None:
 
 
 def test_no_circles_between_modules() -> None:
-    known = {".".join(("gpucourse", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__") for path in FILES}
+    known = {
+        ".".join(("gpucourse", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__") for path in FILES
+    }
     arrows: dict[str, set[str]] = {}
     for path in FILES:
         name = ".".join(("gpucourse", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
@@ -124,5 +126,7 @@ def test_light_commands_stay_light(arguments: list[str], tmp_path: Path) -> None
         f"print(code, sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
     )
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GPUCOURSE_WORKSPACE": str(tmp_path / "workspace")}
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60
+    )
     assert done.stderr.splitlines()[-1] == "0 []"

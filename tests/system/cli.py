@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.parts import need
 
 COMMAND = (sys.executable, "-m", "gpucourse")
@@ -98,7 +97,7 @@ class Learner:
     def run_folder(self) -> Path:
         """The folder of the newest run."""
         record = self.newest_run()
-        return self.workspace / "runs" / record["exercise"] / record["id"]
+        return self.workspace / "runs" / str(record["exercise"]) / str(record["id"])
 
     def stack_folder(self) -> Path:
         """The folder of module 3's stack."""
@@ -130,6 +129,13 @@ class Learner:
                 if ours and not zombie:
                     found.append(int(entry.name))
         return found
+
+
+def heard(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> None:
+    """Wait until a line of what the process says on its standard error holds these words."""
+    stream = process.stderr
+    assert stream is not None
+    until(lambda: words in stream.readline(), seconds, f"{words!r} on the screen")
 
 
 def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:

@@ -7,9 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-
 from tests.system import scripts
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner, heard, until
 
 pytestmark = pytest.mark.system
 
@@ -48,8 +47,7 @@ def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
 
 def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     typed = two.begins("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
-    assert typed.stderr is not None
-    until(lambda: b"step 5 " in typed.stderr.readline(), what="the log")
+    heard(typed, b"step 5 ")
     kill_nodes(two)
     _, said = typed.communicate(timeout=60)
     assert typed.returncode == 7, said.decode()

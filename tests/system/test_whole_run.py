@@ -11,10 +11,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from tests.parts import need
 from tests.system import scripts
-from tests.system.cli import Learner, until
+from tests.system.cli import Learner, heard
 
 pytestmark = pytest.mark.system
 
@@ -123,8 +122,7 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: P
 
 def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
     first = lab.begins("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
-    assert first.stderr is not None
-    until(lambda: b"step 3 " in first.stderr.readline(), what="the first terminal's log")
+    heard(first, b"step 3 ")
     second = lab.begins("logs", "-f")
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=20)

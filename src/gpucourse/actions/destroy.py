@@ -73,7 +73,9 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
             mode=deployment.target,
             created=deployment.created,
             destroyed=now_utc(),
-            nodes=[f"{node.name} {node.address}:{node.port}" for node in deployment.inventory.nodes] if deployment.inventory else [],
+            nodes=[f"{node.name} {node.address}:{node.port}" for node in deployment.inventory.nodes]
+            if deployment.inventory
+            else [],
         )
         home = bring_home(context, deployment, discard=discard)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up

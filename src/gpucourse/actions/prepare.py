@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucourse import launch
 from gpucourse.actions.context import Context
 from gpucourse.errors import MissingError, UsageError
+from gpucourse.launch import planning
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Module
@@ -48,7 +48,7 @@ def deployed(context: Context, module: Module) -> Deployment:
     return found
 
 
-def request(context: Context, module: Module, exercise: Exercise, order: Order, *, local: bool) -> launch.Request:
+def request(context: Context, module: Module, exercise: Exercise, order: Order, *, local: bool) -> planning.Request:
     """The order with every parameter typed and checked, and the files that will travel."""
     from gpucourse.course.parameters import arguments, resolve
 
@@ -58,7 +58,7 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
     passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
     script, uploads = _uploads(context, module, exercise, order.script)
-    return launch.Request(
+    return planning.Request(
         exercise=exercise,
         launcher=order.launcher or exercise.launch.kind,
         script=script,
@@ -69,7 +69,7 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     )
 
 
-def plan_on(context: Context, fleet: Fleet, wanted: launch.Request, run_id: str) -> LaunchPlan:
+def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, run_id: str) -> LaunchPlan:
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan."""
     from gpucourse.remote.execute import probe
 
@@ -82,7 +82,7 @@ def plan_on(context: Context, fleet: Fleet, wanted: launch.Request, run_id: str)
                 hint=f"{node.python} -m pip install 'gpucourse[local]'",
             )
     facts = {
-        node.name: launch.NodeFacts(cores=findings.nodes[node.name].cores, interface=_interface(node)) for node in fleet.nodes
+        node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=_interface(node)) for node in fleet.nodes
     }
     if findings.port is None:
         first, last = context.settings.ports
@@ -90,12 +90,12 @@ def plan_on(context: Context, fleet: Fleet, wanted: launch.Request, run_id: str)
             f"every port from {first} to {last} is taken on {fleet.nodes[0].name}: the ranks have nowhere to meet",
             hint=f"set another range: rendezvous_ports in {context.paths.settings}",
         )
-    return launch.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=findings.port)
+    return planning.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=findings.port)
 
 
 def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Module) -> tuple[Node, ...]:
     """The nodes that take part."""
-    return launch.choose_nodes(exercise, inventory, order.nodes, module.id)
+    return planning.choose_nodes(exercise, inventory, order.nodes, module.id)
 
 
 def _interface(node: Node) -> str:

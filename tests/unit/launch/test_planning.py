@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse import launch
 from gpucourse.errors import UsageError
+from gpucourse.launch import planning as launch
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-
 import resource
 import stat
 from collections.abc import Iterator

@@ -1,0 +1,59 @@
+"""The wheel stands alone: installed elsewhere, typed from another folder, it does the whole way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+def test_the_course_travels_in_the_wheel(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for part in ("modules", "exercises", "terraform"):
+        for path in (ROOT / part).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                assert f"gpucourse/_course/{path.relative_to(ROOT).as_posix()}" in names
+    assert "gpucourse/py.typed" in names
+
+
+def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "clean"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    site = next(environment.glob("lib/python3*/site-packages"))
+    zipfile.ZipFile(wheel).extractall(site)
+    # The dependencies are shared with the tests' own environment; a plain path does not bring its editable install along.
+    (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    program, elsewhere = environment / "bin" / "python", tmp_path / "else where"
+    elsewhere.mkdir()
+
+    def types(*words: str) -> str:
+        command = [str(program), "-m", "gpucourse", *words]
+        done = subprocess.run(command, cwd=elsewhere, env=clean, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    clean = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home")}
+    where = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
+    assert str(site) in subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
+    try:
+        types("deploy", "3")
+        assert "passed" in types("run", "3.2", "--nodes", "2", "--set", "epochs=1", "--set", "steps=20")
+    finally:
+        types("destroy", "--all")
+    assert (tmp_path / "home" / "gpucourse" / "runs").is_dir(), "the workspace is made in the home folder on first use"
