@@ -39,7 +39,7 @@ def time_calls(
     *,
     warmup_s: float = 0.05,
     budget_s: float = 0.5,
-    at_most: int = 200,
+    at_most: int = 100,
     agree: Callable[[float], float] = alone,
 ) -> list[float]:
     """Seconds of each of many warm calls: as many as fit into the budget, from 20 (5 where a call takes long) to `at_most`.

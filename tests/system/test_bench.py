@@ -1,0 +1,84 @@
+"""The helper that every exercise measures with: percentiles, the timing loop, the table, the record."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gpucourse.course.locate import find_course
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def bench() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench", find_course({}).exercises / "shared" / "bench.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("samples", "percent", "value"),
+    [([3.0], 50, 3.0), ([1, 2, 3, 4], 50, 2.5), ([4, 1, 3, 2], 0, 1), ([1, 2, 3, 4], 100, 4), ([10, 20], 80, 18.0)],
+)
+def test_percentiles(bench: ModuleType, samples: list[float], percent: float, value: float) -> None:
+    assert bench.percentile(samples, percent) == pytest.approx(value)
+
+
+def test_the_spread_is_in_milliseconds(bench: ModuleType) -> None:
+    found = bench.spread_ms([0.001, 0.002, 0.003, 0.004, 0.005, 0.006])
+    assert found == {"median_ms": 3.5, "p20_ms": 2.0, "p80_ms": 5.0, "samples": 6}
+
+
+def test_exactly_as_many_calls_as_asked(bench: ModuleType) -> None:
+    calls: list[int] = []
+    assert len(bench.timed(lambda: calls.append(1), bench.torch.device("cpu"), 7)) == len(calls) == 7
+
+
+def test_the_number_of_calls_follows_from_what_all_agree_on(bench: ModuleType) -> None:
+    """One rank finds a call fast, another slow: with the agreed estimate both make the same number."""
+    cpu, asked = bench.torch.device("cpu"), []
+
+    def agreed(estimate: float) -> float:
+        asked.append(estimate)
+        return 0.01
+
+    assert len(bench.time_calls(lambda: None, cpu, agree=agreed, budget_s=0.5)) == 50
+    assert len(bench.time_calls(lambda: None, cpu, agree=agreed, budget_s=9.0)) == 100
+    assert len(bench.time_calls(lambda: None, cpu, agree=lambda _: 5.0)) == 5
+    assert len(asked) == 2
+
+
+def test_a_table_lines_up_and_shows_what_was_not_measured(bench: ModuleType) -> None:
+    rows = [{"case": "one", "ms": 1.23456, "n": 1000}, {"case": "another", "ms": None, "n": 2}]
+    assert bench.table(rows, {"case": "case", "ms": "ms", "n": "n"}).splitlines() == [
+        "case       ms      n",
+        "-------  ----  -----",
+        "one      1.23  1,000",
+        "another     -      2",
+    ]
+
+
+def test_the_record(bench: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCOURSE_OUT", str(tmp_path / "out"))
+    monkeypatch.setenv("GPUCOURSE_MODE", "local")
+    monkeypatch.setattr(sys, "argv", ["script.py", "--words=it's"])
+    metrics = {"loss": float("nan"), "rows": [{"ms": float("inf")}, {"ms": None}], "pair": (1, 2.5)}
+    path = bench.write_metrics("test/1", bench.torch.device("cpu"), world_size=2, seed=7, metrics=metrics)
+    assert path == tmp_path / "out" / "metrics.json"
+    found = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert (found["loss"], found["rows"], found["pair"]) == ("nan", [{"ms": "inf"}, {"ms": None}], [1, 2.5])
+    assert (found["schema"], found["mode"], found["world_size"], found["seed"]) == ("test/1", "local", 2, 7)
+    assert found["command"] == "script.py '--words=it'\"'\"'s'"
+    assert [found.name for found in (tmp_path / "out").iterdir()] == ["metrics.json"]
