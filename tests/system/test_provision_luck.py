@@ -81,6 +81,15 @@ def test_a_disk_that_fills_up_while_building_loses_nothing(lab: Lab, small_disk:
     assert lab.standing() == []
 
 
+def test_a_folder_that_cannot_be_written(lab: Lab, small_disk: Path) -> None:
+    lab.root = small_disk
+    stack = lab.stack()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    with pytest.raises(StorageError, match="not allowed to write") as caught:
+        stack.plan()
+    assert "--workspace" in caught.value.hint
+
+
 def test_a_node_that_prints_a_lot_holds_nothing_up(lab: Lab) -> None:
     lab.do(0, f"say {NOISE}")
     began = time.monotonic()

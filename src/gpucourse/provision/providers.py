@@ -58,15 +58,16 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
     """Whether `init` was done for these very files by this version, and every provider is still where it was put."""
     try:
-        done = _stamp(folder).read_text(encoding="utf-8")
-    except FileNotFoundError:
+        fingerprint, *installed = _stamp(folder).read_text(encoding="utf-8").splitlines()
+    except (FileNotFoundError, ValueError):
         return False
-    return done == _fingerprint(folder, version) and all(path.exists() for path in _installed(folder))
+    return fingerprint == _fingerprint(folder, version) and all((folder / path).exists() for path in installed)
 
 
 def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
     """Remember that `init` was done for these files."""
-    write_text(_stamp(folder), _fingerprint(folder, version))
+    installed = sorted(str(path.relative_to(folder)) for path in _installed(folder))
+    write_text(_stamp(folder), "\n".join([_fingerprint(folder, version), *installed]))
 
 
 def _stamp(folder: Path) -> Path:

@@ -6,6 +6,7 @@ enough), the ballast is dropped, so that there is room for the state, and Terraf
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,12 +50,18 @@ def room_in(folder: Path) -> Iterator[Room]:
     room = Room(folder)
     try:
         with storing(folder):
-            room.ballast.write_bytes(bytes(BALLAST))
+            room.ballast.write_bytes(_noise())
         if room.check():
             raise room.error()
         yield room
     finally:
         room.ballast.unlink(missing_ok=True)
+
+
+@functools.cache
+def _noise() -> bytes:
+    """Zeros would take no room on a disk that compresses."""
+    return os.urandom(BALLAST)
 
 
 def _free(folder: Path) -> int:

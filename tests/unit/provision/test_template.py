@@ -118,7 +118,9 @@ def test_init_is_done_once_until_something_changes(tmp_path: Path) -> None:
     write(folder, modules__x__main_tf="c")
     assert not providers.is_initialised(folder, (1, 9, 0))
     providers.mark_initialised(folder, (1, 9, 0))
-    (tmp_path / "mirror").rmdir()
+    plugin.unlink()
+    assert not providers.is_initialised(folder, (1, 9, 0))
+    (folder / ".terraform" / "gpucourse-init").write_text("", encoding="utf-8")
     assert not providers.is_initialised(folder, (1, 9, 0))
 
 

@@ -1,0 +1,108 @@
+"""Providers: fetched from a mirror once, looked for again when they are gone, and explained when they cannot be had."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.provisioning import Lab
+
+from gpucourse.errors import MissingError, TerraformFailed
+from gpucourse.model.event import Stage
+from gpucourse.provision.stack import TerraformStack
+
+pytestmark = pytest.mark.system
+
+NEEDS_AWS = (
+    'terraform {\n  required_providers {\n    aws = { source = "hashicorp/aws" }\n  }\n}\nresource "terraform_data" "x" {}\n'
+)
+NEEDS_TINY = NEEDS_AWS.replace("hashicorp/aws", "example.com/acme/tiny").replace("aws", "tiny")
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def stack(lab: Lab, text: str, **more: Any) -> TerraformStack:
+    template = lab.root / "template"
+    template.mkdir(exist_ok=True)
+    (template / "main.tf").write_text(text, encoding="utf-8")
+    made = lab.stack(template=template, **more)
+    made.variables = {}
+    return made
+
+
+def stages(lab: Lab) -> int:
+    return sum(isinstance(event, Stage) and event.seconds is None for event in lab.events)
+
+
+@pytest.fixture
+def mirror(lab: Lab) -> Path:
+    """A folder with one small provider in it, which is never started: no resource of the stack is its."""
+    answer = subprocess.run([*lab.binary.argv, "version", "-json"], capture_output=True, check=True).stdout
+    platform = re.findall(r'"platform": "(\w+)"', answer.decode())[0]
+    program = lab.root / "mirror" / "example.com" / "acme" / "tiny" / "1.2.3" / platform / "terraform-provider-tiny_v1.2.3"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    return lab.root / "mirror"
+
+
+@pytest.mark.parametrize("named_by", ["argument", "environment"])
+def test_init_from_a_mirror_is_done_once(lab: Lab, mirror: Path, named_by: str) -> None:
+    named = (
+        {"plugin_mirror": mirror} if named_by == "argument" else {"environ": {**os.environ, "TF_PLUGIN_MIRROR": str(mirror)}}
+    )
+    first = stack(lab, NEEDS_TINY, **named)
+    first.prepare()
+    assert first.init(lab.watch)
+    assert not first.init(lab.watch)
+    assert stages(lab) == 1
+    plugin = next((first.paths.terraform / ".terraform" / "providers").glob("*/*/*/*/*"))
+    assert plugin.is_symlink(), "a mirror is linked to, not copied"
+    plugin.unlink()
+    assert first.init(lab.watch)
+    assert plugin.exists()
+    lock = (first.paths.terraform / ".terraform.lock.hcl").read_text(encoding="utf-8")
+    assert 'version = "1.2.3"' in lock
+
+
+def test_a_mirror_without_the_provider_is_terraforms_to_explain(lab: Lab) -> None:
+    empty = lab.root / "empty"
+    empty.mkdir()
+    with pytest.raises(TerraformFailed, match="terraform init failed: Failed to query available provider packages") as caught:
+        stack(lab, NEEDS_AWS, plugin_mirror=empty).plan()
+    assert "hashicorp/aws" in caught.value.what
+    assert caught.value.log is not None
+    assert caught.value.log.exists()
+
+
+def test_a_mirror_that_is_not_there(lab: Lab) -> None:
+    with pytest.raises(MissingError, match="does not exist"):
+        stack(lab, NEEDS_AWS, environ={**os.environ, "TF_PLUGIN_MIRROR": str(lab.root / "none")}).plan()
+
+
+def test_what_terraform_fetches_by_itself_is_kept_for_all_stacks(lab: Lab, mirror: Path) -> None:
+    """In the place of a registry: a mirror that only Terraform's own configuration knows."""
+    config = lab.root / "terraformrc"
+    config.write_text(f'provider_installation {{\n  filesystem_mirror {{\n    path = "{mirror}"\n  }}\n}}\n', encoding="utf-8")
+    ours = {"TF_PLUGIN_MIRROR", "TF_PLUGIN_CACHE_DIR", "XDG_CACHE_HOME"}
+    environ = {name: value for name, value in os.environ.items() if name not in ours}
+    environ |= {"HOME": str(lab.root / "home"), "TF_CLI_CONFIG_FILE": str(config)}
+    first = stack(lab, NEEDS_TINY, environ=environ)
+    first.prepare()
+    assert first.init()
+    cache = lab.root / "home" / ".cache" / "gpucourse" / "terraform-plugins"
+    assert (cache / "example.com" / "acme" / "tiny" / "1.2.3").is_dir()
+
+    theirs = lab.root / "theirs"
+    theirs.mkdir()
+    second = stack(lab, NEEDS_TINY, name="05-local", environ={**environ, "TF_PLUGIN_CACHE_DIR": str(theirs)})
+    second.prepare()
+    assert second.init()
+    assert (theirs / "example.com" / "acme" / "tiny" / "1.2.3").is_dir()
