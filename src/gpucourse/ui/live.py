@@ -124,7 +124,8 @@ class Live:
     def _settle(self) -> None:
         """Let the logs catch up before something is said that comes after them."""
         self._write(self._pipe.close)
-        self._finish(self._screen.close() if self._moving else [], keep=False)
+        logs = self._screen.close()
+        self._finish(logs if self._moving else [], keep=False)
 
     def _finish(self, rows: Sequence[Line], *, loud: bool = False, keep: bool = True) -> None:
         """These lines are final. `loud` ones are shown to those who want quiet, too."""

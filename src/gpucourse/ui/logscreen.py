@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from typing import NamedTuple
 
 from gpucourse.model.event import LogBytes
@@ -18,8 +18,11 @@ from gpucourse.ui.loglines import LONGEST, Source, visible
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
 A_TICK = 40  # lines that one tick shows: six hundred a second are already more than anyone reads
+BACKLOG = 600  # what one second of ticks shows: a burst up to this goes by whole, of a flood only the newest lines do
 WINDOW = 16 << 10  # of a larger piece only the end can reach the screen
 HELD_S = 0.2  # a line without its newline is shown in place after so long
+
+_Key = tuple[str, int | None]  # a node and a rank
 
 
 class _Waiting(NamedTuple):
@@ -52,13 +55,14 @@ class LogScreen:
             source.partial = _newest(partial)
             source.remember(complete)
             self._waiting.extend(_Waiting(source, bytes(text[: LONGEST + 1])) for text in complete)
-            self._drop_to(LINES)
+            if len(self._waiting) > LINES:
+                self._thin(LINES // 2)
 
     def take(self, limit: int = A_TICK) -> list[Line]:
-        """The next lines to show. Where far more wait, the newest: the rest is counted."""
+        """The next lines to show. Where more than BACKLOG wait, the newest: the rest is counted."""
         with self._lock:
-            if len(self._waiting) > 4 * limit:
-                self._drop_to(limit)
+            if len(self._waiting) > BACKLOG:
+                self._thin(limit)
             taken = [self._waiting.popleft() for _ in range(min(limit, len(self._waiting)))]
             lines: list[Line] = []
             for waiting in taken:
@@ -78,8 +82,7 @@ class LogScreen:
                     source.remember([source.partial])
                     self._waiting.append(_Waiting(source, source.partial))
                     source.partial = b""
-            self._drop_to(A_TICK)
-        return self.take(A_TICK)
+        return self.take(BACKLOG)
 
     def statuses(self) -> list[Line]:
         """Lines that are not complete: progress bars, and what a rank said before it went quiet."""
@@ -104,10 +107,18 @@ class LogScreen:
             self._waiting.append(_Waiting(source, None, missed))
         return data[cut:]
 
-    def _drop_to(self, count: int) -> None:
-        while len(self._waiting) > count:
-            dropped = self._waiting.popleft()
-            dropped.source.missed += dropped.missed or 1
+    def _thin(self, count: int) -> None:
+        """Keep the newest lines of each rank, shared out fairly: the flood of one must not wash away the word of another."""
+        left = _shares(Counter((waiting.source.node, waiting.source.rank) for waiting in self._waiting), count)
+        kept: deque[_Waiting] = deque()
+        for waiting in reversed(self._waiting):
+            source = waiting.source
+            if left[source.node, source.rank]:
+                left[source.node, source.rank] -= 1
+                kept.appendleft(waiting)
+            else:
+                source.missed += waiting.missed or 1
+        self._waiting = kept
 
     def _gap(self, source: Source) -> list[Line]:
         missed, source.missed = source.missed, 0
@@ -123,6 +134,14 @@ class LogScreen:
 
 def _with_prefix(source: Source, *spans: Span) -> Line:
     return line(Span(source.prefix, source.style), " ", *spans)
+
+
+def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:
+    """How many lines each rank keeps of `count` in all: those with few keep all of them."""
+    shares: dict[_Key, int] = {}
+    for number, (key, wanted) in enumerate(sorted(counts.items(), key=lambda item: item[1])):
+        shares[key] = min(wanted, (count - sum(shares.values())) // (len(counts) - number))
+    return shares
 
 
 def _newest(partial: bytes) -> bytes:

@@ -74,7 +74,7 @@ def _part(part: Part, width: int | None, glyphs: Glyphs) -> Iterator[str]:
 def _table(table: Table, width: int | None) -> Iterator[str]:
     sizes = _fitted(table, width)
     rights = [column.align == "right" for column in table.columns]
-    header = [column.title for column in table.columns]
+    header = [clean_line(column.title) for column in table.columns]
     for row in (header, *([clean_line(text_of(cell)) for cell in row] for row in table.rows)):
         if width is None:
             yield _joined([pad(cell, size, right=right) for cell, size, right in zip(row, sizes, rights, strict=True)])
@@ -108,7 +108,7 @@ def _items(items: Items, width: int | None, glyphs: Glyphs) -> Iterator[str]:
 def _sizes(table: Table) -> list[int]:
     contents = [[clean_line(text_of(row[index])) for row in table.rows] for index in range(len(table.columns))]
     return [
-        max([cells(column.title), *(cells(text) for text in texts)])
+        max([cells(clean_line(column.title)), *(cells(text) for text in texts)])
         for column, texts in zip(table.columns, contents, strict=True)
     ]
 
@@ -116,7 +116,9 @@ def _sizes(table: Table) -> list[int]:
 def _fitted(table: Table, width: int | None) -> list[int]:
     sizes = _sizes(table)
     if width is None:
-        return [max(min(size, WIDEST), cells(column.title)) for column, size in zip(table.columns, sizes, strict=True)]
+        return [
+            max(min(size, WIDEST), cells(clean_line(column.title))) for column, size in zip(table.columns, sizes, strict=True)
+        ]
     over = sum(sizes) + len(GAP) * (len(sizes) - 1) - width
     while over > 0:  # the widest wrapping column gives way first
         index = max((i for i, column in enumerate(table.columns) if column.wrap), key=lambda i: sizes[i], default=None)

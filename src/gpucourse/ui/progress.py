@@ -15,7 +15,8 @@ EACH = 8  # up to so many children are listed one by one when their stage ends; 
 COUNTED = {"create", "delete", "update", "replace"}
 _DOING = {"create": "creating", "delete": "removing", "update": "changing", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "delete": "removed", "update": "changed", "replace": "replaced", "read": "read"}
-_NAMES = 44  # columns of the names, so that times stand under each other
+_NAMES = 40  # columns of the names, so that times stand under each other
+_BAR = 14  # columns; with `128 of 128` the line still fits into 80
 
 
 @dataclass
@@ -52,7 +53,6 @@ class Progress:
         self._at_once = at_once
         self._open: dict[str, OpenStage] = {}
         self._planned: set[str] = set()
-        self._done: set[str] = set()
 
     @property
     def idle(self) -> bool:
@@ -65,6 +65,8 @@ class Progress:
             self._open[event.name] = OpenStage(event.name, event.text, now)
             return []
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
+        if ended.resources:  # what was planned is done; the next stack counts anew
+            self._planned.clear()
         return [self._ended(event.text, event.seconds, self._sign(event.ok)), *self._children(ended)]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Line]:
@@ -78,7 +80,6 @@ class Progress:
         resource.detail = event.detail or resource.detail
         if event.state in {"done", "failed"}:
             resource.seconds, resource.ok = event.seconds, event.state == "done"
-            self._done.add(event.address)
         shown = self._at_once or not stage.name
         return [self._resource(resource)] if shown and resource.seconds is not None else []
 
@@ -127,8 +128,8 @@ class Progress:
             return (*head, elapsed)
         done = sum(resource.seconds is not None for resource in stage.resources.values())
         total = max(len(self._planned), len(stage.resources))
-        full = 16 * done // total
-        bar = Span(self._glyphs.bar_done * full, "good"), Span(self._glyphs.bar_left * (16 - full), "dim")
+        full = _BAR * done // total
+        bar = Span(self._glyphs.bar_done * full, "good"), Span(self._glyphs.bar_left * (_BAR - full), "dim")
         return (*head, elapsed, Span("  "), *bar, Span(f" {done} of {total}", "dim"))
 
     def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Line]:

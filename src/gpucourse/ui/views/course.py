@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from gpucourse.errors import ManifestError
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Markdown, Paragraph, Part, Table, View, facts, table
+from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Markdown, Paragraph, Part, Style, Table, View, facts, table
 from gpucourse.ui.text import counted
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
     from gpucourse.model.manifest import Check, Exercise, Module, Parameter
 
+VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
 Progress = Mapping[str, ExerciseVerdict]
 
 
@@ -101,8 +102,7 @@ def _standing(verdict: ExerciseVerdict | None) -> Cell:
         return Cell("not yet", "dim")
     where = " (simulated)" if verdict.mode == "local" else ""
     word = verdict.verdict.replace("_", " ")
-    style = {"passed": "good", "failed": "bad", "error": "warn"}.get(verdict.verdict, "dim")
-    return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{where}", style)  # type: ignore[arg-type]  # words of Style
+    return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{where}", VERDICTS.get(verdict.verdict, "dim"))
 
 
 def _hours(hours: float) -> str:

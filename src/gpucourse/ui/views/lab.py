@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.model.deployment import Receipt
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
 from gpucourse.ui.text import age, counted
@@ -46,7 +46,9 @@ def status(stacks: Sequence[StackStatus]) -> View:
     parts.append(_nodes(stacks))
     unwell = [each.deployment.module for each in stacks if not each.healthy]
     footer = tuple(f"Bring it back to health: gpucourse deploy {module}" for module in unwell)
-    return View(parts=tuple(parts), footer=footer, mode=_mode(each.deployment for each in stacks))
+    return View(
+        parts=tuple(parts), footer=footer, mode="local" if any(each.deployment.target == "local" for each in stacks) else ""
+    )
 
 
 def deploy_plan(result: Deployed) -> View:
@@ -184,7 +186,3 @@ def _counted(actions: Sequence[str]) -> str:
 def _action_style(action: str) -> Style:
     styles: dict[str, Style] = {"create": "good", "delete": "bad"}
     return styles.get(action, "warn")
-
-
-def _mode(deployments: object) -> str:
-    return "local" if any(isinstance(each, Deployment) and each.target == "local" for each in deployments) else ""  # type: ignore[attr-defined]

@@ -11,6 +11,7 @@ from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import age, counted
+from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.plan import parameters
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 from gpucourse.workspace.paths import RunPaths
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 SHOWN = 12  # files listed by name; more are counted
 _STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad", "cancelled": "warn"}
-_VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
 
 
 def runs(listed: Sequence[Listed]) -> View:
@@ -84,7 +84,7 @@ def checks(verdict: ExerciseVerdict) -> list[Part]:
     hints = tuple((each.title, each.hint) for each in verdict.checks if each.verdict in {"failed", "error"} and each.hint)
     if hints:
         parts.append(Facts(hints, title="Where to look"))
-    parts.append(Paragraph(_summed(verdict), _VERDICTS.get(verdict.verdict, "dim")))
+    parts.append(Paragraph(_summed(verdict), VERDICTS.get(verdict.verdict, "dim")))
     return parts
 
 
@@ -175,7 +175,7 @@ def _value(row: Mapping[str, Any], column: ManifestColumn) -> Content:
 
 
 def _check(check: CheckResult) -> tuple[Content, ...]:
-    style = _VERDICTS.get(check.verdict, "dim")
+    style = VERDICTS.get(check.verdict, "dim")
     observed = check.observed
     if check.verdict == "not_measured":
         observed = observed or "not measured: needs a GPU"
@@ -236,7 +236,7 @@ def _state(record: RunRecord) -> str:
 def _word(verdict: str | None) -> Cell:
     if verdict is None:
         return Cell(UNICODE.absent, "dim")
-    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", _VERDICTS.get(verdict, "dim"))
+    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))
 
 
 def _took(record: RunRecord) -> str:

@@ -1,0 +1,149 @@
+"""A small course, a lab and a run to draw, and a way to draw a view."""
+
+from __future__ import annotations
+
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.node import Inventory, Node
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.ui.plain import render
+from gpucourse.ui.richly import render as render_richly
+from gpucourse.ui.tables import View
+from gpucourse.units import now_utc
+
+
+def text(view: View) -> str:
+    """The view in a pipe; drawing it on a narrow terminal must work as well."""
+    assert render_richly(view, width=60, colour=True)
+    return render(view)
+
+
+MODULE = Module.model_validate(
+    {
+        "format": 1,
+        "id": "3",
+        "title": "Parallel computing",
+        "summary": "Several processes, one model.",
+        "hours": 1.5,
+        "needs": ["1"],
+        "lab": {"local": {"template": "simulated", "nodes": 2}},
+        "exercises": [
+            {
+                "id": "3.1",
+                "title": "Hello",
+                "goal": "Say hello.",
+                "minutes": 20,
+                "script": "hello.py",
+                "launch": {"kind": "torchrun", "nodes": 2},
+                "tasks": ["Start it.", "Read the [bold]logs[/bold]."],
+                "hints": ["First hint.", "Second hint."],
+                "questions": [{"id": "why", "text": "Why?"}],
+                "parameters": [
+                    {"name": "size", "type": "int", "default": 4096, "local": 64, "min": 1, "max": 1000000, "help": "elements"},
+                    {"name": "mode", "type": "str", "default": "sum", "choices": ["sum", "max"], "help": "what to do"},
+                    {"name": "fast", "type": "bool", "default": True, "help": "or slow"},
+                ],
+                "checks": [
+                    {
+                        "id": "ranks",
+                        "title": "All ranks",
+                        "value": "count(metrics.r)",
+                        "equals": "plan.world_size",
+                        "hint": "h",
+                    },
+                    {
+                        "id": "bw",
+                        "title": "Bandwidth",
+                        "value": "metrics.bw",
+                        "at_least": 5,
+                        "unit": "GB/s",
+                        "evidence": "gpu",
+                        "hint": "h",
+                    },
+                ],
+                "tables": [
+                    {
+                        "title": "Times",
+                        "rows": "metrics.rows",
+                        "columns": [{"key": "n", "title": "nodes"}, {"key": "ms", "title": "ms", "digits": 2}],
+                    }
+                ],
+                "deliverables": [{"title": "The log", "source": "logs/*.log"}],
+            },
+            {
+                "id": "3.2",
+                "title": "Training",
+                "goal": "Train.",
+                "minutes": 60,
+                "script": "train.py",
+                "launch": {"kind": "python"},
+                "tasks": ["Do it."],
+                "hints": ["h"],
+            },
+        ],
+    }
+)
+EXERCISE: Exercise = MODULE.exercises[0]
+RESULTS = (
+    CheckResult(id="ranks", title="All ranks", verdict="passed", evidence="logic", observed="2 ranks", expected="2 ranks"),
+    CheckResult(
+        id="sum", title="The sum", verdict="failed", evidence="logic", observed="2", expected="3", hint="Fill the tensor anew."
+    ),
+    CheckResult(
+        id="loss", title="Loss", verdict="error", evidence="logic", observed="missing", expected="below 2", hint="Write it."
+    ),
+    CheckResult(id="bw", title="Bandwidth", verdict="not_measured", evidence="gpu", observed="", expected="at least 5 GB/s"),
+)
+VERDICT = ExerciseVerdict(exercise="3.1", run="r1", mode="local", verdict="failed", checks=RESULTS)
+
+
+def node(number: int) -> Node:
+    return Node(
+        name=f"node{number}",
+        role="worker" if number else "head",
+        address="127.0.0.1",
+        port=2200 + number,
+        private_address="127.0.0.1",
+        user="learner",
+        gpus=0,
+        instance_type="simulated",
+        python="/usr/bin/python3",
+        mode="local",
+    )
+
+
+def deployment(**other: object) -> Deployment:
+    values: dict[str, object] = {
+        "stack": "m3-local",
+        "uid": "u",
+        "module": "3",
+        "title": "Parallel computing",
+        "target": "local",
+        "template": "simulated",
+        "phase": "ready",
+        "created": now_utc(),
+        "updated": now_utc(),
+        "nodes_wanted": 2,
+        "inventory": Inventory(stack="m3-local", nodes=(node(0), node(1))),
+    }
+    return Deployment(**(values | other))  # type: ignore[arg-type]
+
+
+def record(**other: object) -> RunRecord:
+    values: dict[str, object] = {
+        "id": "20261121-101500-otter",
+        "exercise": "3.1",
+        "module": "3",
+        "stack": "m3-local",
+        "mode": "local",
+        "launcher": "torchrun",
+        "state": "succeeded",
+        "created": now_utc(),
+        "nodes": ["node0", "node1"],
+        "world_size": 2,
+        "phases_s": {"run": 12.34},
+        "parameters": {"size": 64, "note": "it's $(x)"},
+        "collected": True,
+    }
+    return RunRecord(**(values | other))  # type: ignore[arg-type]

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.unit.ui.emulator import terminal
+
+from gpucourse.errors import GpucourseError, ManifestError, StorageError, UnknownName
+from gpucourse.model.record import RunRecord
+from gpucourse.ui.console import Face
+from gpucourse.ui.tables import Cell, Paragraph, View, table
+
+VIEW = View(title="A title", parts=(table(["name", "state"], [("node0", Cell("ready", "good"))]),), mode="local")
+
+
+def face(
+    *, as_json: bool = False, quiet: bool = False, verbose: bool = False, environ: dict[str, str] | None = None
+) -> tuple[Face, io.StringIO, io.StringIO]:
+    out, err = io.StringIO(), io.StringIO()
+    made = Face(json=as_json, quiet=quiet, verbose=verbose, stdout=out, stderr=err, environ=environ or {})
+    return made, out, err
+
+
+def test_a_result_in_a_pipe_is_plain_and_says_its_mode_once() -> None:
+    shown, out, err = face()
+    shown.show(VIEW)
+    shown.show(VIEW)
+    block = "A title\n\nname   state\nnode0  ready\n"
+    assert out.getvalue() == f"simulated nodes (mode: local)\n\n{block}{block}"
+    assert err.getvalue() == ""
+
+
+def test_both_streams_say_the_mode_for_they_may_go_to_two_files() -> None:
+    shown, out, err = face()
+    shown.mode("local")
+    shown.mode("local")
+    shown.show(VIEW)
+    assert err.getvalue() == "simulated nodes (mode: local)\n\n"
+    assert out.getvalue().count("mode: local") == 1
+
+
+def test_quiet_leaves_results_warnings_and_errors() -> None:
+    shown, out, err = face(quiet=True)
+    shown.mode("local")
+    shown.note("made a workspace")
+    shown.warn("torch is missing")
+    shown.show(View(parts=(Paragraph("the result"),)))
+    assert err.getvalue() == "! torch is missing\n"
+    assert out.getvalue() == "the result\n"
+
+
+def test_an_error_is_what_happened_what_to_type_and_the_log() -> None:
+    shown, out, err = face()
+    shown.error(UnknownName("exercise", "3.9", ["3.1", "3.2"]))
+    shown.error(GpucourseError("terraform failed\non two lines", hint="gpucourse deploy 3", log=Path("/w/apply.log")))
+    shown.error(GpucourseError("no cure"))
+    assert err.getvalue().splitlines() == [
+        "there is no exercise '3.9'. Did you mean 3.2 or 3.1?",
+        "→ known: 3.1, 3.2",
+        "terraform failed",
+        "on two lines",
+        "→ gpucourse deploy 3",
+        "  log: /w/apply.log",
+        "no cure",
+    ]
+    assert out.getvalue() == ""
+
+
+def test_complaints_about_a_manifest_stay_one_a_line_for_editors() -> None:
+    shown, _, err = face()
+    long = "modules/03/module.yaml: exercises.0.launch.nodes: " + "very " * 40 + "wrong"
+    shown.error(ManifestError([long, "modules/03/module.yaml: id: missing"], hint="see the schema"))
+    assert err.getvalue().splitlines() == [long, "modules/03/module.yaml: id: missing", "→ see the schema"]
+
+
+def raised() -> GpucourseError:
+    try:
+        try:
+            raise KeyError("inner")
+        except KeyError as error:
+            raise GpucourseError("outer", hint="hint") from error
+    except GpucourseError as error:
+        return error
+
+
+def test_a_traceback_only_where_it_is_asked_for() -> None:
+    shown, _, err = face()
+    shown.error(raised())
+    assert "Traceback" not in err.getvalue()
+    shown, _, err = face(verbose=True)
+    shown.error(raised())
+    assert "KeyError: 'inner'" in err.getvalue()
+    assert err.getvalue().endswith("outer\n→ hint\n")
+
+
+def test_an_error_as_a_document() -> None:
+    shown, out, err = face(as_json=True)
+    shown.error(StorageError("no space", hint="df -h", log=Path("/w/x.log")))
+    assert json.loads(out.getvalue()) == {
+        "version": 1,
+        "error": {"code": "storage", "what": "no space", "hint": "df -h", "log": "/w/x.log", "exit_code": 3},
+    }
+    assert err.getvalue() == ""
+
+
+def test_there_is_only_ever_one_document() -> None:
+    shown, out, err = face(as_json=True)
+    shown.document({"run": {"id": "x"}})
+    shown.show(VIEW)
+    shown.error(GpucourseError("a check did not pass"))
+    assert json.loads(out.getvalue()) == {"version": 1, "run": {"id": "x"}}
+    assert err.getvalue() == "a check did not pass\n"
+
+
+@dataclass
+class Listed:
+    record: RunRecord
+    path: Path
+
+
+def test_documents_hold_records_paths_and_text_that_is_not_utf8() -> None:
+    from gpucourse.model.manifest import Parameter
+
+    shown, out, _ = face(as_json=True)
+    record = RunRecord(
+        id="r", exercise="3.2", module="3", stack="s", mode="local", launcher="torchrun", state="running", created="now"
+    )
+    parameter = Parameter(name="size", type="int", default=5, help="how many")
+    shown.document({"runs": [Listed(record, Path("/w"))], "parameter": parameter, "file": "x\udcff", "bell": "\x07\x9b\u202e"})
+    found = json.loads(out.getvalue())
+    assert found["version"] == 1
+    assert found["runs"][0]["record"]["state"] == "running"
+    assert found["runs"][0]["path"] == "/w"
+    assert found["parameter"]["default"] == 5
+    assert found["file"] == "x\\udcff"
+    assert found["bell"] == "\x07\x9b\u202e"
+    assert out.getvalue().replace("\n", "").isprintable()
+
+
+def test_a_document_in_ascii() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    shown = Face(json=True, quiet=False, verbose=False, stdout=stream, stderr=io.StringIO(), environ={})
+    shown.document({"text": "→ ✓ …"})
+    assert json.loads(raw.getvalue()) == {"version": 1, "text": "→ ✓ …"}
+
+
+def test_escapes_never_leave_by_any_door() -> None:
+    evil = "\x1b]0;owned\x07\x1b[2Jname\x07\x9b1m[red]x[/red]"
+    shown, out, err = face()
+    shown.show(View(title=evil, parts=(table([evil], [(evil,)]), Paragraph(evil)), footer=(evil,)))
+    shown.note(evil)
+    shown.warn(evil)
+    shown.error(GpucourseError(evil, hint=evil, log=Path(f"/w/{evil}")))
+    for text in (out.getvalue(), err.getvalue()):
+        assert text.replace("\n", "").isprintable()
+        assert "[red]x[/red]" in text
+
+
+@pytest.mark.parametrize(
+    ("environ", "colours", "moves"),
+    [({}, True, True), ({"NO_COLOR": "1"}, False, True), ({"TERM": "dumb"}, False, False), ({"NO_COLOR": ""}, True, True)],
+)
+def test_what_a_terminal_gets(environ: dict[str, str], *, colours: bool, moves: bool) -> None:
+    with terminal(columns=70) as screen:
+        shown = Face(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
+        assert shown.width() == 70
+        assert shown.moving(shown.err) is moves
+        shown.mode("local")
+        shown.show(VIEW)
+        shown.error(GpucourseError("it failed", hint="again"))
+    assert ("\x1b[" in screen.received) is colours
+    assert screen.received.count("mode: local") == 1, "one terminal shows both streams"
+    assert "node0" in screen.received
+
+
+def test_a_full_disk_behind_standard_output_is_an_error_with_a_cure() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    err = io.StringIO()
+    with Path("/dev/full").open("w") as full:
+        shown = Face(json=False, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
+        with pytest.raises(StorageError):
+            shown.show(VIEW)
+    with Path("/dev/full").open("w") as full:
+        as_json = Face(json=True, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
+        as_json.error(GpucourseError("first"))
+    assert err.getvalue() == "first\n"
+
+
+def test_a_result_in_a_pipe_loads_neither_rich_nor_pydantic() -> None:
+    script = (
+        "import io, sys\nfrom gpucourse.ui.console import Face\nfrom gpucourse.ui.tables import View, table\n"
+        "from gpucourse.ui.views.lab import status\n"
+        "face = Face(json=False, quiet=False, verbose=False, stdout=sys.stdout, stderr=sys.stderr, environ={})\n"
+        "face.mode('local')\nface.show(View(parts=(table(['a'], [('b',)]),)))\nface.show(status([]))\n"
+        "with face.watch():\n    pass\n"
+        "sys.stderr.write(','.join(sorted({'rich', 'pydantic', 'typer', 'yaml'} & set(sys.modules))))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stderr == "simulated nodes (mode: local)\n\n"

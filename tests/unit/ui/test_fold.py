@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from gpucourse.ui.fold import fold, label
+
+
+def folded(*logs: str) -> list[str]:
+    return list(fold({rank: [text.encode()] for rank, text in enumerate(logs)}))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "shown"),
+    [([0], "[r0]"), ([3, 1, 2, 0], "[r0-3]"), ([0, 2, 3], "[r0,2-3]"), ([1, 3, 5], "[r1,3,5]"), ([9, 10, 11], "[r9-11]")],
+)
+def test_ranges(ranks: list[int], shown: str) -> None:
+    assert label(ranks) == shown
+
+
+def test_equal_lines_stand_once_and_others_by_rank() -> None:
+    texts = [f"start\nI am rank {rank}\nepoch 1\nloss 0.{rank}\ndone\n" for rank in range(4)]
+    assert folded(*texts) == [
+        "[r0-3] start",
+        "[r0] I am rank 0",
+        "[r1] I am rank 1",
+        "[r2] I am rank 2",
+        "[r3] I am rank 3",
+        "[r0-3] epoch 1",
+        "[r0] loss 0.0",
+        "[r1] loss 0.1",
+        "[r2] loss 0.2",
+        "[r3] loss 0.3",
+        "[r0-3] done",
+    ]
+
+
+def test_a_rank_that_says_more_does_not_break_the_fold() -> None:
+    assert folded("a\nb\nc\n", "a\nwarning\nwarning\nb\nc\n", "a\nb\nc\n") == [
+        "[r0-2] a",
+        "[r1] warning",
+        "[r1] warning",
+        "[r0-2] b",
+        "[r0-2] c",
+    ]
+
+
+def test_a_rank_that_stops_early_leaves_the_others() -> None:
+    assert folded("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
+
+
+def test_numbers_that_nearly_agree_are_two_lines() -> None:
+    assert folded("loss 0.123456\n", "loss 0.123457\n") == ["[r0] loss 0.123456", "[r1] loss 0.123457"]
+
+
+def test_another_order_says_every_line_of_every_rank() -> None:
+    lines = folded("a\nb\nc\n", "c\nb\na\n")
+    assert sorted(line.split()[-1] for line in lines for _ in range(2 if "0-1" in line else 1)) == [
+        "a",
+        "a",
+        "b",
+        "b",
+        "c",
+        "c",
+    ]
+
+
+def test_pieces_may_end_anywhere() -> None:
+    pieces = {0: [b"al", b"pha\nbe", b"ta"], 1: [b"alpha\n", b"beta\n"]}
+    assert list(fold(pieces)) == ["[r0-1] alpha", "[r0-1] beta"]
+    assert list(fold({})) == []
+    assert list(fold({0: [], 1: [b""]})) == []
+
+
+def test_escapes_do_not_leak() -> None:
+    assert folded("\x1b[31mred\x1b[0m\x07\n", "\x1b[31mred\x1b[0m\x07\n") == ["[r0-1] red\\x07"]
+
+
+def test_memory_does_not_grow_with_the_logs() -> None:
+    def pieces(rank: int) -> Iterator[bytes]:
+        for block in range(60):
+            yield b"".join(
+                b"step %d common\nstep %d of rank %d\n" % (block * 500 + i, block * 500 + i, rank) for i in range(500)
+            )
+
+    began = time.monotonic()
+    tracemalloc.start()
+    count = sum(1 for _ in fold({rank: pieces(rank) for rank in range(4)}))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 60 * 500 * 5
+    assert peak < 3 << 20, f"{peak} bytes at once for some 10 MB of logs"
+    assert time.monotonic() - began < 30
+
+
+def test_a_line_without_an_end_is_broken() -> None:
+    lines = list(fold({0: [b"x" * 50_000] * 4}))
+    assert sum(len(line) - len("[r0] ") for line in lines) == 200_000
+    assert max(map(len, lines)) <= (64 << 10) + 5

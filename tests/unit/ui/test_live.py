@@ -1,0 +1,316 @@
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.unit.ui.emulator import Emulator, terminal
+
+from gpucourse.errors import GpucourseError, Interrupted
+from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
+from gpucourse.model.record import RankExit
+from gpucourse.ui.line import plain
+from gpucourse.ui.live import Live
+from gpucourse.ui.out import Out
+
+FIRST = RankExit(node="node1", rank=1, code=3, at=0.0)
+
+
+def resource(address: str, state: str, *, action: str = "create", seconds: float = 0.0, detail: str = "") -> ResourceEvent:
+    return ResourceEvent(address=address, action=action, state=state, seconds=seconds, detail=detail)  # type: ignore[arg-type]
+
+
+def deploying() -> list[Event]:
+    return [
+        Stage(name="plan", text="planning"),
+        resource("terraform_data.node[0]", "planned"),
+        resource("terraform_data.node[1]", "planned"),
+        resource("data.external.x", "planned", action="read"),
+        Stage(name="plan", text="planning", seconds=0.31),
+        Stage(name="apply", text="building module-3-local"),
+        resource("terraform_data.node[0]", "started"),
+        resource("terraform_data.node[1]", "started"),
+        resource("terraform_data.node[0]", "done", seconds=0.12),
+        resource("terraform_data.node[1]", "failed", seconds=0.2, detail="exit code 1"),
+        Stage(name="apply", text="building module-3-local", seconds=1.25, ok=False),
+        Stage(name="ready", text="waiting until every node is ready"),
+        NodeEvent(node="node0", step="ssh", ok=True, seconds=0.04),
+        NodeEvent(node="node0", step="python", ok=True, seconds=0.2, detail="3.11.2"),
+        NodeEvent(node="node1", step="ssh", ok=False, seconds=5.0, detail="connection refused"),
+        Stage(name="ready", text="waiting until every node is ready", seconds=5.1, ok=False),
+        Note(text="torch is not installed on node1", level="warning"),
+        Note(text="all done"),
+    ]
+
+
+def piped(events: list[Event], *, quiet: bool = False) -> str:
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=False, quiet=quiet) as live:
+        for event in events:
+            live(event)
+    return text.getvalue()
+
+
+def test_a_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
+    assert piped(deploying()).splitlines() == [
+        "✓ planning                                    0.31 s",
+        "  ✓ terraform_data.node[0]  created           0.12 s",
+        "  ✗ terraform_data.node[1]  failed            0.20 s  exit code 1",
+        "✗ building module-3-local                     1.25 s",
+        "  ✓ node0     ssh 0.04 s",
+        "  ✓ node0     python 0.20 s (3.11.2)",
+        "  ✗ node1     ssh failed 5.00 s",
+        "      connection refused",
+        "✗ waiting until every node is ready           5.10 s",
+        "! torch is not installed on node1",
+        "· all done",
+    ]
+
+
+def test_a_pipe_shows_finished_things_at_once() -> None:
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=False) as live:
+        live(Stage(name="apply", text="building"))
+        live(resource("a.b", "started"))
+        assert text.getvalue() == ""
+        live(resource("a.b", "done", seconds=1.0))
+        assert "a.b  created" in text.getvalue()
+
+
+def test_quiet_is_warnings_only() -> None:
+    logs: list[Event] = [LogBytes(node="node0", rank=0, data=b"epoch 1\n")]
+    assert piped([*deploying(), *logs], quiet=True) == "! torch is not installed on node1\n"
+
+
+def shown(work: Callable[[Live], None], *, columns: int = 100, lines: int = 30) -> tuple[Emulator, str]:
+    with terminal(columns, lines) as screen:
+        out = Out(screen.stream)
+        with Live(out, colour=True, moving=True) as live:
+            work(live)
+    emulator = Emulator(columns)
+    emulator.feed(screen.received)
+    return emulator, screen.received
+
+
+def test_a_terminal_shows_a_tree_that_freezes() -> None:
+    def work(live: Live) -> None:
+        for event in deploying():
+            live(event)
+
+    emulator, sent = shown(work)
+    assert emulator.lines == [
+        "✓ planning                                    0.31 s",
+        "✗ building module-3-local                     1.25 s",
+        "  ✓ terraform_data.node[0]  created           0.12 s",
+        "  ✗ terraform_data.node[1]  failed            0.20 s  exit code 1",
+        "✗ waiting until every node is ready           5.10 s",
+        "  ✓ node0     ssh 0.04 s · python 0.20 s (3.11.2)",
+        "  ✗ node1     ssh failed 5.00 s",
+        "      connection refused",
+        "! torch is not installed on node1",
+        "· all done",
+    ]
+    assert emulator.cursor_visible
+    assert "\x1b[32m✓" in sent
+
+
+def until(happened: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not happened():
+        assert time.monotonic() < deadline, "it never happened"
+        threading.Event().wait(0.01)
+
+
+def test_what_goes_on_moves() -> None:
+    read, write = os.openpty()
+    frames: list[bytes] = []
+    reader = threading.Thread(target=lambda: frames.extend(iter(lambda: _read(read), b"")))
+    reader.start()
+    with os.fdopen(write, "w", encoding="utf-8") as stream:
+        with Live(Out(stream), colour=False, moving=True) as live:
+            live(Stage(name="apply", text="building module-3-local"))
+            for number in range(4):
+                live(resource(f"terraform_data.node[{number}]", "planned"))
+                live(resource(f"terraform_data.node[{number}]", "started"))
+            live(resource("terraform_data.node[2]", "done", seconds=0.5))
+            until(lambda: b"".join(frames).count(b"building") >= 4)
+        reader_done = b"".join(frames).decode()
+    reader.join(10)
+    os.close(read)
+    spinners = {character for character in reader_done if character in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"}
+    assert len(spinners) >= 2, "the spinner turns"
+    assert "━━━───────────" in reader_done
+    assert "1 of 4" in reader_done
+    assert "terraform_data.node[0]  creating" in reader_done
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return b""
+
+
+def test_many_resources_and_nodes_become_a_line_each_kind() -> None:
+    def work(live: Live) -> None:
+        live(Stage(name="apply", text="building"))
+        for number in range(64):
+            live(resource(f"terraform_data.node[{number}]", "started"))
+            live(resource(f"terraform_data.node[{number}]", "done", seconds=number / 100))
+            live(NodeEvent(node=f"node{number}", step="ssh", ok=True, seconds=number / 1000))
+        live(NodeEvent(node="node64", step="ssh", ok=False, seconds=1.0, detail="no answer"))
+        live(Stage(name="apply", text="building", seconds=2.0))
+
+    emulator, _ = shown(work, columns=120)
+    assert emulator.lines == [
+        "✓ building                                    2.00 s",
+        "  ✓ 64 resources created                    slowest 0.63 s (terraform_data.node[63])",
+        "  ✓ 64 nodes: ssh                           median 0.03 s, slowest 0.06 s (node63)",
+        "  ✗ node64    ssh failed 1.00 s",
+        "      no answer",
+    ]
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(20, 3), (8, 1), (60, 5), (300, 100)])
+def test_any_terminal_will_do(columns: int, lines: int) -> None:
+    def work(live: Live) -> None:
+        live(Stage(name="apply", text="building"))
+        for number in range(30):
+            live(resource(f"terraform_data.node[{number}]", "started"))
+        live(LogBytes(node="node0", rank=0, data=b"hello\n" * 5 + b"partial"))
+        threading.Event().wait(0.3)
+        live(Stage(name="apply", text="building", seconds=1.0))
+
+    emulator, _ = shown(work, columns=columns, lines=lines)
+    assert emulator.cursor_visible
+    assert "".join(emulator.lines).count("hello") == 5
+
+
+def logging(live: Live) -> None:
+    live(Stage(name="run", text="running 3.2 on node0, node1"))
+    for number in range(30):
+        live(LogBytes(node="node0", rank=0, data=b"epoch %d\n" % number))
+        live(LogBytes(node="node1", rank=1, data=b"epoch %d\n" % number))
+    live(LogBytes(node="node1", rank=None, data=b"no newline"))
+    live(Stage(name="run", text="running 3.2 on node0, node1", seconds=1.5))
+
+
+def test_logs_stand_before_the_end_of_their_stage() -> None:
+    emulator, sent = shown(logging)
+    assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
+    assert emulator.lines[-2] == "[n1 --] no newline"
+    assert emulator.lines[-1].startswith("✓ running 3.2")
+    assert "\x1b[36m[n0 r0]\x1b[0m epoch 0" in sent
+    assert "\x1b[35m[n1 r1]\x1b[0m epoch 0" in sent
+
+
+def test_logs_in_a_pipe_are_whole() -> None:
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=False) as live:
+        logging(live)
+    lines = text.getvalue().splitlines()
+    assert len(lines) == 62
+    assert lines[-2:] == ["[n1 --] no newline", "✓ running 3.2 on node0, node1                 1.50 s"]
+
+
+@pytest.mark.parametrize("moving", [True, False])
+@pytest.mark.parametrize("quiet", [True, False])
+def test_the_end_of_the_first_failing_rank_is_always_shown(*, moving: bool, quiet: bool) -> None:
+    def work(live: Live) -> None:
+        live(
+            LogBytes(
+                node="node1", rank=1, data=b"".join(b"line %d\n" % number for number in range(3000)) + b"Error: \x1b[31mno"
+            )
+        )
+
+    text = io.StringIO()
+    with Live(Out(text), colour=False, moving=moving, quiet=quiet) as live:
+        work(live)
+    text.seek(0)
+    text.truncate()
+    live.show_tail(FIRST)
+    emulator = Emulator(100)
+    emulator.feed(text.getvalue())
+    assert emulator.lines[0] == "last 20 lines of rank 1 on node1, the first to fail (exit code 3):"
+    assert emulator.lines[1:3] == ["[n1 r1] line 2981", "[n1 r1] line 2982"]
+    assert emulator.lines[-2:] == ["[n1 r1] Error: no", "all of it in logs/node1-rank1.log"]
+    live.show_tail(RankExit(node="node7", rank=7, code=1, at=0.0))
+
+
+@pytest.mark.parametrize(
+    ("error", "sign"), [(GpucourseError("x"), "✗"), (KeyboardInterrupt(), "–"), (Interrupted("let go"), "–")]
+)
+def test_a_stage_that_broke_off_says_so(error: BaseException, sign: str) -> None:
+    text = io.StringIO()
+
+    def broken_off() -> None:
+        with Live(Out(text), colour=False, moving=False) as live:
+            live(Stage(name="apply", text="building"))
+            raise error
+
+    with pytest.raises(type(error)):
+        broken_off()
+    assert text.getvalue().startswith(f"{sign} building")
+
+
+@pytest.mark.parametrize("moving", [True, False])
+def test_a_reader_that_left_does_not_stop_the_work(*, moving: bool) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w", encoding="utf-8") as stream:
+        with Live(Out(stream), colour=False, moving=moving) as live:
+            logging(live)
+            threading.Event().wait(0.2)
+            for event in deploying():
+                live(event)
+        live.show_tail(FIRST)
+    assert live.transcript(stages=5, logs=5)
+
+
+def test_an_ascii_terminal() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    with Live(Out(stream), colour=False, moving=True) as live:
+        for event in deploying():
+            live(event)
+    emulator = Emulator(100)
+    emulator.feed(raw.getvalue().decode("ascii"))
+    assert emulator.lines[0].startswith("+ planning")
+    assert any(line.startswith("x building") for line in emulator.lines)
+
+
+def test_many_threads_at_once() -> None:
+    def work(live: Live) -> None:
+        def node(number: int) -> None:
+            live(Stage(name=f"s{number}", text=f"stage {number}"))
+            for count in range(200):
+                live(LogBytes(node=f"node{number}", rank=number, data=b"x %d\n" % count))
+                live(NodeEvent(node=f"node{number}", step="push", ok=True, seconds=0.1))
+                live(resource(f"r[{number}-{count}]", "started"))
+                live(resource(f"r[{number}-{count}]", "done"))
+            live(Stage(name=f"s{number}", text=f"stage {number}", seconds=1.0))
+
+        threads = [threading.Thread(target=node, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+
+    emulator, _ = shown(work)
+    assert {line.split()[2] for line in emulator.lines if line.startswith("✓ stage")} == set("012345")
+
+
+def test_the_transcript_is_the_same_everywhere() -> None:
+    seen = []
+    for moving, quiet in ((True, False), (False, False), (False, True)):
+        with Live(Out(io.StringIO()), colour=False, moving=moving, quiet=quiet) as live:
+            logging(live)
+            live(Note(text="done"))
+        seen.append([plain(row) for row in live.transcript(stages=10, logs=4)])
+    assert seen[0] == seen[1] == seen[2]
+    assert seen[0][0] == "… earlier lines are in logs/"
+    assert seen[0][-2:] == ["✓ running 3.2 on node0, node1                 1.50 s", "· done"]
+    assert len(seen[0]) == 7

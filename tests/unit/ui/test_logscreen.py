@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import re
+import threading
+import tracemalloc
+
+import pytest
+
+from gpucourse.model.event import LogBytes
+from gpucourse.ui import logscreen
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.line import plain
+from gpucourse.ui.loglines import short, visible, visible_block
+from gpucourse.ui.logscreen import A_TICK, BACKLOG, LINES, LogScreen
+
+
+def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
+    return LogBytes(node=node, rank=rank, data=data)
+
+
+def screen(*pieces: LogBytes) -> LogScreen:
+    made = LogScreen(UNICODE)
+    for each in pieces:
+        made.feed(each)
+    return made
+
+
+def taken(made: LogScreen) -> list[str]:
+    return [plain(row) for row in made.take()]
+
+
+def everything(made: LogScreen) -> list[str]:
+    rows: list[str] = []
+    while more := taken(made):
+        rows += more
+    return rows + [plain(row) for row in made.close()]
+
+
+@pytest.mark.parametrize(
+    ("node", "rank", "prefix"),
+    [("node0", 1, "[n0 r1]"), ("node-12", 3, "[n12 r3]"), ("node1", None, "[n1 --]"), ("gpu-box", 0, "[gpu-box r0]")],
+)
+def test_prefixes(node: str, rank: int | None, prefix: str) -> None:
+    assert taken(screen(piece(b"hello\n", rank, node))) == [f"{prefix} hello"]
+    assert short("\x1b[31mnode") == "node"
+
+
+def test_each_rank_has_its_colour_and_the_launcher_none() -> None:
+    made = screen(*(piece(b"x\n", rank) for rank in (0, 1, None)))
+    styles = [row[0].style for row in made.take()]
+    assert styles == ["rank0", "rank1", "dim"]
+
+
+def test_a_line_waits_for_its_newline() -> None:
+    made = screen(piece(b"half"))
+    assert taken(made) == []
+    made.feed(piece(b" and half\n"))
+    assert taken(made) == ["[n0 r0] half and half"]
+
+
+def test_a_line_without_newline_is_shown_in_place_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = screen(piece(b"waiting for rank 1 ..."))
+    assert made.statuses() == [], "not yet: the rest may be on its way"
+    monkeypatch.setattr(logscreen, "HELD_S", 0.0)
+    assert [plain(row) for row in made.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
+    assert taken(made) == []
+    assert [plain(row) for row in made.close()] == ["[n0 r0] waiting for rank 1 ..."]
+    assert made.close() == []
+
+
+def test_a_carriage_return_replaces_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logscreen, "HELD_S", 0.0)
+    made = screen(piece(b"\r 10%"), piece(b"\r 20%"), piece(b"\r 30%\r"))
+    assert [plain(row) for row in made.statuses()] == ["[n0 r0]  30%"]
+    made.feed(piece(b"\r100%\n"))
+    assert made.statuses() == []
+    assert taken(made) == ["[n0 r0] 100%"]
+    made.feed(piece(b"windows line\r\n"))
+    assert taken(made) == ["[n0 r0] windows line"]
+
+
+def test_an_endless_progress_bar_stays_small() -> None:
+    made = screen(*(piece(b"\r%d%%" % number) for number in range(5000)))
+    assert len(made.sources()[0].partial) < 10
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\x1b[31mred\x1b[0m", "red"),
+        (b"\xff\xfe caf\xc3\xa9", "\ufffd\ufffd café"),
+        (b"bell\x07", "bell\\x07"),
+        (b"\x1b]0;owned\x07ok", "ok"),
+        (b"a\tb", "a\tb"),
+        (b"10%\r20%\r", "20%"),
+        (b"\r", ""),
+    ],
+)
+def test_what_a_line_looks_like(raw: bytes, shown: str) -> None:
+    assert visible(raw) == shown
+    assert visible_block(raw + b"\nplain\r\nnext\r") == f"{shown}\nplain\nnext"
+
+
+def test_a_burst_goes_by_whole() -> None:
+    made = screen(piece(b"".join(b"line %d\n" % number for number in range(BACKLOG))))
+    first = taken(made)
+    assert len(first) == A_TICK
+    assert first + everything(made) == [f"[n0 r0] line {number}" for number in range(BACKLOG)]
+
+
+def test_a_flood_is_counted_to_the_last_line() -> None:
+    made = LogScreen(UNICODE)
+    shown: list[str] = []
+    fed = 0
+    for turn in range(40):
+        for rank in (0, 1):
+            count = 3000 if turn % 3 else 10
+            made.feed(piece(b"".join(b"line %d of a flood\n" % (fed + number) for number in range(count)), rank, f"node{rank}"))
+            fed += count
+        shown += taken(made)
+    shown += everything(made)
+    missed = [
+        re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown, all in logs/node\1-rank\1\.log", line) for line in shown
+    ]
+    left_out = sum(int(found.group(2).replace(",", "")) for found in missed if found)
+    assert left_out + sum(1 for found in missed if not found) == fed
+    assert shown[-1].endswith("of a flood") or "not shown" in shown[-1]
+    assert len(shown) < fed / 10
+
+
+def test_a_flood_of_one_rank_does_not_wash_away_another() -> None:
+    made = LogScreen(UNICODE)
+    made.feed(piece(b"the one line that matters\n", 1, "node1"))
+    for _ in range(100):
+        made.feed(piece(b"noise\n" * 1000))
+    assert "[n1 r1] the one line that matters" in taken(made)
+
+
+def test_a_long_line_is_cut_and_says_where_the_whole_is() -> None:
+    made = screen(piece(b"x" * 10_000 + b"\n"))
+    (line,) = taken(made)
+    assert line.endswith("… whole in logs/node0-rank0.log")
+    assert len(line) < 2100
+
+
+def test_a_huge_line_without_a_newline() -> None:
+    made = LogScreen(UNICODE)
+    for _ in range(100):
+        made.feed(piece(b"y" * 100_000))
+    assert len(made.sources()[0].partial) <= 2000
+    made.feed(piece(b"\nnext\n"))
+    assert taken(made)[-1] == "[n0 r0] next"
+
+
+def test_memory_is_bounded_whatever_is_fed_and_nobody_takes() -> None:
+    made = LogScreen(UNICODE)
+    block = b"".join(b"a line of some length, number %d, with a loss\n" % number for number in range(4000))
+    tracemalloc.start()
+    for _ in range(200):
+        made.feed(piece(block))
+        made.feed(piece(b"z" * 300_000 + b"\n", 1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 16 << 20
+    assert len(made._waiting) <= LINES
+
+
+def test_the_last_lines_of_every_rank_are_kept() -> None:
+    made = screen(piece(b"".join(b"line %d\n" % number for number in range(50_000))), piece(b"other\n", 1))
+    last = {source.rank: [text for _, text in source.last] for source in made.sources()}
+    assert last[0] == [b"line %d" % number for number in range(49_980, 50_000)]
+    assert last[1] == [b"other"]
+
+
+def test_many_threads_lose_nothing() -> None:
+    made = LogScreen(UNICODE)
+    stop = threading.Event()
+    shown: list[str] = []
+
+    def printer() -> None:
+        while not stop.is_set():
+            shown.extend(taken(made))
+
+    def feeder(rank: int) -> None:
+        for number in range(2000):
+            made.feed(piece(b"rank %d line %d\n" % (rank, number), rank))
+
+    threads = [threading.Thread(target=feeder, args=(rank,)) for rank in range(8)]
+    watcher = threading.Thread(target=printer)
+    watcher.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    stop.set()
+    watcher.join(60)
+    shown += everything(made)
+    counted = 0
+    for line in shown:
+        match = re.search(r"… ([\d,]+) lines? not shown", line)
+        counted += int(match.group(1).replace(",", "")) if match else 1
+    assert counted == 8 * 2000
+    for rank in range(8):
+        numbers = [int(line.rsplit(" ", 1)[1]) for line in shown if f"r{rank}] rank {rank} line" in line]
+        assert numbers == sorted(numbers), "a rank's lines stay in order"

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from tests.unit.ui.emulator import Emulator
+
+from gpucourse.ui.line import Span, line
+from gpucourse.ui.out import Out
+from gpucourse.ui.region import Region
+
+
+class Sized(Out):
+    """An output that claims the size of a terminal."""
+
+    def __init__(self, stream: io.StringIO, columns: int, lines: int) -> None:
+        super().__init__(stream)
+        self.columns, self.lines = columns, lines
+
+    def size(self) -> tuple[int, int]:
+        return self.columns, self.lines
+
+
+class Screen:
+    """A region together with the terminal that shows it."""
+
+    def __init__(self, columns: int = 40, lines: int = 10) -> None:
+        self.stream = io.StringIO()
+        self.out = Sized(self.stream, columns, lines)
+        self.region = Region(self.out, colour=True)
+        self.emulator = Emulator(columns)
+
+    def paint(self, above: list[str], *rows: str) -> list[str]:
+        self.region.paint(above, [line(Span(row, "accent")) for row in rows])
+        self.emulator.feed(self.stream.getvalue())
+        self.stream.seek(0)
+        self.stream.truncate()
+        return self.emulator.lines
+
+
+def test_finished_lines_scroll_away_above_what_moves() -> None:
+    screen = Screen()
+    assert screen.paint([], "working 1") == ["working 1"]
+    assert screen.paint(["done a"], "working 2", "more") == ["done a", "working 2", "more"]
+    assert screen.paint(["done b", "done c"], "working 3") == ["done a", "done b", "done c", "working 3"]
+    assert screen.paint([], "shorter") == ["done a", "done b", "done c", "shorter"]
+    assert not screen.emulator.cursor_visible
+    assert screen.paint(["end"]) == ["done a", "done b", "done c", "end"]
+    assert screen.emulator.cursor_visible
+    assert screen.paint(["after"]) == ["done a", "done b", "done c", "end", "after"]
+
+
+def test_a_long_finished_line_wraps_and_leaves_no_rest_of_the_region() -> None:
+    screen = Screen(columns=20)
+    screen.paint([], "moving line number 1", "moving line number 2", "moving line number 3")
+    assert screen.paint(["x" * 45], "m") == ["x" * 20, "x" * 20, "x" * 5, "m"]
+
+
+def test_moving_lines_never_wrap() -> None:
+    screen = Screen(columns=20)
+    assert screen.paint([], "y" * 50) == ["y" * 18 + "…"]
+
+
+@pytest.mark.parametrize("lines", [1, 2, 3])
+def test_a_tiny_terminal(lines: int) -> None:
+    screen = Screen(columns=12, lines=lines)
+    rows = [f"row {number}" for number in range(8)]
+    assert len(screen.paint([], *rows)) == max(1, lines - 1)
+    assert screen.paint(["done"])[-1] == "done"
+
+
+def test_a_terminal_made_narrower_keeps_what_was_finished() -> None:
+    screen = Screen(columns=40)
+    screen.paint(["finished"], "a" * 39, "b" * 39)
+    # A terminal of 20 columns shows the two moving lines on four rows; the cursor stands at the end of the last.
+    emulator = Emulator(20)
+    emulator.rows = ["finished", "a" * 20, "a" * 19, "b" * 20, "b" * 19]
+    emulator.row, emulator.column = 4, 19
+    screen.emulator, screen.out.columns = emulator, 20
+    assert screen.paint([], "now") == ["finished", "now"]

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import io
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError
+from gpucourse.model.event import LogBytes, Stage
+from gpucourse.ui.live import Live
+from gpucourse.ui.out import Out
+from gpucourse.ui.screen import capture
+from gpucourse.ui.tables import Cell, View, table
+
+VIEW = View(title="3.2  DDP training", parts=(table(["check", "verdict"], [("ranks", Cell("✓ passed", "good"))]),))
+
+
+def recorded(path: Path, lines: int = 100) -> str:
+    with Live(Out(io.StringIO()), colour=False, moving=False, quiet=True) as live:
+        live(Stage(name="connect", text="connecting to 2 nodes", seconds=0.2))
+        for number in range(lines):
+            live(LogBytes(node="node0", rank=0, data=b"epoch %d \x1b[31m<&>\xff\x07\n" % number))
+        live(Stage(name="run", text="running 3.2", seconds=3.0))
+    capture(path, command="gpucourse run 3.2 --nodes 2", live=live, view=VIEW, mode="local")
+    return path.read_text(encoding="utf-8")
+
+
+def words(svg: str) -> str:
+    root = ET.fromstring(svg)
+    return "\n".join("".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")).replace(
+        "\xa0", " "
+    )
+
+
+def test_the_picture_holds_what_was_seen(tmp_path: Path) -> None:
+    shown = words(recorded(tmp_path / "screen.svg"))
+    assert "3.2 DDP training · mode: local" in shown
+    for text in (
+        "gpucourse run 3.2 --nodes 2",
+        "simulated nodes (mode: local)",
+        "connecting to 2 nodes",
+        "running 3.2",
+        "✓ passed",
+    ):
+        assert text in shown
+    assert "epoch 99 <&>\ufffd\\x07" in shown
+    assert "earlier lines are in logs/" in shown
+
+
+def test_the_picture_is_bounded_and_needs_no_network(tmp_path: Path) -> None:
+    svg = recorded(tmp_path / "screen.svg", lines=20_000)
+    assert len(svg) < 60_000
+    assert re.findall(r"(?:https?:)?//[^\s\"<>]+", svg) == ["http://www.w3.org/2000/svg"]
+    assert "url(" not in svg.replace("url(#", "")
+
+
+def test_the_same_screen_is_the_same_picture(tmp_path: Path) -> None:
+    assert recorded(tmp_path / "a.svg") == recorded(tmp_path / "b.svg")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    live = Live(Out(io.StringIO()), colour=False, moving=False)
+    with pytest.raises((StorageError, OSError)):
+        capture(tmp_path / "file" / "screen.svg", command="gpucourse run 3.2", live=live, view=VIEW, mode="aws")
+    assert (tmp_path / "file").read_text() == ""

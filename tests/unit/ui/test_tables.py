@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpucourse.ui import plain, richly
+from gpucourse.ui.glyphs import ASCII
+from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
+from gpucourse.ui.text import cells
+
+NODES = table(
+    [Column("node"), Column("lines", align="right"), Column("seen", wrap=True)],
+    [
+        ("node0", "1,234", Cell("it answers", "good")),
+        ("node11", "7", "its process has ended, and nobody knows why it did so at that very moment"),
+    ],
+    title="Nodes",
+)
+EVERYTHING = View(
+    title="Everything",
+    parts=(
+        facts([("run", "abc"), ("nothing", None), ("folder", "/a/b\n/c")]),
+        NODES,
+        Items(("first", Cell("second", "bad")), title="Steps", numbered=True),
+        Items(("only",)),
+        Paragraph("Running text."),
+        Code("env \\\n  A=1 \\\n  python x.py", title="By hand"),
+        Markdown("# Lesson\n\nSome *text* and `code`."),
+    ),
+    footer=("Next: gpucourse run 3.2",),
+)
+
+
+def test_a_whole_view_in_a_pipe() -> None:
+    assert plain.render(EVERYTHING) == (
+        "Everything\n"
+        "\n"
+        "run     abc\n"
+        "folder  /a/b\n"
+        "        /c\n"
+        "\n"
+        "Nodes\n"
+        "node    lines  seen\n"
+        "node0   1,234  it answers\n"
+        "node11      7  its process has ended, and nobody knows why it did so at that very moment\n"
+        "\n"
+        "Steps\n"
+        "  1. first\n"
+        "  2. second\n"
+        "\n"
+        "  • only\n"
+        "\n"
+        "Running text.\n"
+        "\n"
+        "By hand\n"
+        "env \\\n"
+        "  A=1 \\\n"
+        "  python x.py\n"
+        "\n"
+        "# Lesson\n"
+        "\n"
+        "Some *text* and `code`.\n"
+        "\n"
+        "Next: gpucourse run 3.2\n"
+    )
+
+
+def test_a_narrow_plain_terminal_wraps_the_wrapping_column() -> None:
+    lines = plain.render(View(parts=(NODES,)), width=40, glyphs=ASCII).splitlines()
+    assert lines[:4] == ["Nodes", "node    lines  seen", "node0   1,234  it answers", "node11      7  its process has ended,"]
+    assert all(len(line) <= 40 for line in lines)
+
+
+def test_a_table_that_cannot_fit_becomes_cards() -> None:
+    wide = table(["stack", "address", "state"], [("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")])
+    assert plain.render(View(parts=(wide,)), width=36).splitlines() == [
+        "stack    m3-local",
+        "address  learner@127.0.0.1:22001",
+        "state    ready",
+        "",
+        "stack  m4-local",
+        "state  failed",
+    ]
+    assert plain.fits(wide, None)
+    assert not plain.fits(wide, 36)
+
+
+def test_one_endless_cell_does_not_push_the_others_away() -> None:
+    rows = [("short", "a"), ("x" * 5000, "b")]
+    lines = plain.render(View(parts=(table(["name", "value"], rows),))).splitlines()
+    assert lines[1] == "short" + " " * (plain.WIDEST - 5) + "  a"
+    assert lines[2] == "x" * 5000 + "  b", "a pipe loses nothing"
+
+
+def test_long_names_stand_above_their_values_where_it_is_narrow() -> None:
+    told = View(parts=(facts([("a check with a rather long title", "a hint that has no room beside it")]),))
+    assert plain.render(told, width=40).splitlines() == [
+        "a check with a rather long title",
+        "  a hint that has no room beside it",
+    ]
+    assert len(plain.render(told, width=90).splitlines()) == 1
+
+
+def test_a_row_must_fit_its_columns() -> None:
+    with pytest.raises(ValueError, match="3 cells in a table of 2"):
+        table(["a", "b"], [("1", "2", "3")])
+
+
+def stripped(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+@pytest.mark.parametrize("width", [40, 60, 100, 250])
+def test_a_terminal_of_any_width(width: int) -> None:
+    text = richly.render(EVERYTHING, width=width, colour=True)
+    assert all(cells(line) <= width for line in stripped(text).splitlines())
+    for word in ("Everything", "node11", "Steps", "Lesson", "python x.py", "Next:"):
+        assert word in text
+    assert "\x1b[32mit answers" in text
+    assert "*text*" not in text, "Markdown is drawn, not shown"
+
+
+def test_without_colour_a_terminal_gets_no_escape_at_all() -> None:
+    text = richly.render(EVERYTHING, width=80, colour=False)
+    assert "\x1b" not in text
+
+
+def test_what_is_to_be_copied_is_never_cut_nor_wrapped() -> None:
+    command = "python " + " ".join(f"--flag-{number}=value" for number in range(40))
+    path = "/home/learner/" + "deep/" * 30 + "metrics.json"
+    view = View(parts=(Code(command), facts([("folder", path)])))
+    for text in (stripped(richly.render(view, width=60, colour=True)), plain.render(view), plain.render(view, width=60)):
+        assert command in text.splitlines()
+        assert path in text
+
+
+def test_markup_and_escapes_are_text() -> None:
+    evil = "[bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x07"
+    view = View(title=evil, parts=(table([evil], [(evil,)], title=evil), facts([(evil, evil)]), Items((evil,)), Markdown(evil)))
+    text = richly.render(view, width=100, colour=False)
+    assert text.count("[bold]x[/bold] :smile: red \\x07") >= 6
+    assert text.replace("\n", "").isprintable()
+
+
+def test_ascii_draws_its_rules_in_ascii() -> None:
+    text = richly.render(View(parts=(NODES,)), width=80, colour=False, glyphs=ASCII)
+    assert "-----" in text
+    assert text.isascii()

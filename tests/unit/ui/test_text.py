@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.ui.glyphs import ASCII, UNICODE, glyphs_for
+from gpucourse.ui.text import age, cells, clean, clean_line, clip, counted, pad, wrap
+
+
+@pytest.mark.parametrize(
+    ("dirty", "shown"),
+    [
+        ("plain ✓", "plain ✓"),
+        ("a\tb\nc", "a\tb\nc"),
+        ("a\r\nb", "a\nb"),
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;new title\x07x", "x"),
+        ("\x1b]52;c;ZXZpbA==\x1b\\y", "y"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b[?1049h\x1bc\x1b(Bz", "z"),
+        ("\x9b31mred", "red"),
+        ("bell\x07 nul\x00", "bell\\x07 nul\\x00"),
+        ("unfinished \x1b]0;title", "unfinished \\x1b]0;title"),
+        ("alone \x1b", "alone \\x1b"),
+        ("\u202egnp.exe", "\\u202egnp.exe"),
+        ("line\u2028two", "line\\u2028two"),
+        ("x\udcffy", "x\\xffy"),
+    ],
+)
+def test_what_comes_from_outside_is_made_harmless(dirty: str, shown: str) -> None:
+    assert clean(dirty) == shown
+
+
+def test_nothing_that_a_terminal_obeys_survives() -> None:
+    everything = "".join(map(chr, range(0x300))) + "".join(f"\x1b{chr(code)}" for code in range(0x100)) + "\u2066\u200f\ufeff"
+    left = [character for character in clean(everything) if not character.isprintable() and character not in "\t\n\xa0\xad"]
+    assert left == []
+
+
+def test_one_line() -> None:
+    assert clean_line("  two\n lines\tand more \r\n") == "two lines and more"
+
+
+@pytest.mark.parametrize(("text", "columns"), [("abc", 3), ("✓ ok", 4), ("日本", 4), ("e\u0301", 1)])
+def test_columns(text: str, columns: int) -> None:
+    assert cells(text) == columns
+
+
+def test_a_cut_shows() -> None:
+    assert clip("abcdef", 6) == "abcdef"
+    assert clip("abcdefg", 6) == "abcde…"
+    assert clip("日本語", 5) == "日本…"
+    assert clip("abcdefg", 6, "...") == "abc..."
+    assert [clip("abc", width, "...") for width in (0, 1, 2)] == ["", ".", ".."]
+
+
+def test_padding_leaves_long_text_whole() -> None:
+    assert pad("ab", 4) == "ab  "
+    assert pad("ab", 4, right=True) == "  ab"
+    assert pad("abcdef", 4) == "abcdef"
+
+
+def test_wrapping_never_breaks_a_path() -> None:
+    path = "/a/very/long/path/that/does/not/fit/into/the/line/at/all.json"
+    assert wrap(f"see {path} there", 30, first="* ") == ["* see", f"  {path}", "  there"]
+    assert wrap("a b\n\nc", None, first="- ") == ["- a b", "", "  c"]
+
+
+def test_words_for_people() -> None:
+    assert [counted(0, "file"), counted(1, "file"), counted(1234, "file")] == ["0 files", "1 file", "1,234 files"]
+    assert counted(2, "process", "processes") == "2 processes"
+    assert [age(-3), age(59), age(3600), age(4 * 3600 + 61), age(3 * 86400)] == [
+        "0 s",
+        "59 s",
+        "60 min",
+        "4 h 01 min",
+        "3 days",
+    ]
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("utf-8", UNICODE), ("ascii", ASCII), ("latin-1", ASCII), (None, ASCII)])
+def test_signs_fit_the_encoding(encoding: str | None, expected: object) -> None:
+    assert glyphs_for(encoding) is expected
+    assert glyphs_for("no-such-encoding") is ASCII
+
+
+def test_every_verdict_has_its_sign() -> None:
+    signs = [UNICODE.mark(word) for word in ("passed", "failed", "error", "not_measured")]
+    assert signs == ["✓", "✗", "!", "–"]
+    assert [ASCII.mark(word) for word in ("passed", "failed", "error", "not_measured")] == ["+", "x", "!", "-"]

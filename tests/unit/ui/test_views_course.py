@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from tests.unit.ui.examples import EXERCISE, MODULE, VERDICT, text
+
+from gpucourse.errors import ManifestError
+from gpucourse.ui.views import course
+
+
+def test_the_syllabus() -> None:
+    broken = ManifestError(["modules/04/module.yaml: id: missing"])
+    assert text(course.catalog([MODULE], {"3.1": VERDICT}, [broken])) == (
+        "The course\n"
+        "\n"
+        "3 Parallel computing (1.5 h)\n"
+        "     exercise  min  progress\n"
+        "3.1  Hello      20  ✗ failed (simulated)\n"
+        "3.2  Training   60  not yet\n"
+        "\n"
+        "Modules that cannot be read\n"
+        "  • modules/04/module.yaml: id: missing\n"
+        "\n"
+        "0 of 2 exercises passed. Read on with: gpucourse show 3\n"
+    )
+    assert "The course" in text(course.catalog([], {}))
+
+
+def test_a_module_with_its_lesson() -> None:
+    shown = text(course.module(MODULE, "# Ranks\n\n* one\n", {}))
+    for words in ("Module 3: Parallel computing", "1.5 h", "2 nodes, up to 64", "module 1", "# Ranks", "gpucourse deploy 3"):
+        assert words in shown
+
+
+def test_an_exercise_says_everything_it_takes() -> None:
+    shown = text(course.exercise(MODULE, EXERCISE, VERDICT))
+    for words in (
+        "3.1 Hello",
+        "Say hello.",
+        "2 nodes (1 to 64), one process a GPU, by torchrun",
+        "  2. Read the [bold]logs[/bold].",
+        "size          4096         64  int 1 to 1,000,000  elements",
+        "sum | max",
+        "true",
+        "Why?",
+        "plan.world_size",
+        "at least 5 GB/s",
+        "GPUs only",
+        "logs/*.log",
+        "gpucourse run 3.1 --set size=4096",
+        "gpucourse hint 3.1 (2 hints",
+    ):
+        assert words in shown, words
+    assert "3.2 Training" in text(course.exercise(MODULE, MODULE.exercises[1]))
+
+
+def test_hints_one_at_a_time() -> None:
+    assert text(course.hint(EXERCISE, 1)) == "3.1 hint 1 of 2\n\nFirst hint.\n\nThe next one: gpucourse hint 3.1\n"
+    assert text(course.hint(EXERCISE, 2)).endswith("That was the last one.\n")

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.unit.ui.examples import deployment, record, text
+
+from gpucourse.actions.deploy import Deployed
+from gpucourse.actions.doctor import Finding
+from gpucourse.actions.status import StackStatus
+from gpucourse.model.deployment import Leftover, NodeHealth, Receipt
+from gpucourse.ui.views import lab
+
+
+def test_status_of_a_sick_stack() -> None:
+    health = [NodeHealth(node="node0", healthy=True), NodeHealth(node="node1", healthy=False, detail="its process has ended")]
+    view = lab.status([StackStatus(deployment=deployment(), nodes=health, active_runs=[record(state="running")])])
+    shown = text(view)
+    assert view.mode == "local"
+    assert "m3-local  3 Parallel computing  unhealthy  1 of 2  0 s  20261121-101500-otter" in shown
+    assert "node1  m3-local  worker  learner@127.0.0.1:2201  ✗ not well  its process has ended" in shown
+    assert "gpucourse deploy 3" in shown
+
+
+def test_status_of_a_stack_that_is_being_built() -> None:
+    half = deployment(phase="failed", inventory=None, error="terraform said no")
+    shown = text(lab.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))
+    assert "failed" in shown
+    assert "terraform said no" in shown
+    assert "Nothing is deployed." in text(lab.status([]))
+
+
+def test_deploy_planned_and_done(tmp_path: Path) -> None:
+    changes = [("create", "terraform_data.node[0]"), ("replace", "terraform_data.node[1]")]
+    result = Deployed(deployment=deployment(), changes=changes, dry_run=True, seconds=1.0, healed=["terraform_data.node[1]"])
+    shown = text(lab.deploy_plan(result))
+    assert "+    create   terraform_data.node[0]" in shown
+    assert "1 to create, 1 to replace." in shown
+    done = text(lab.deployed(result, tmp_path / "ssh_config", "3.1"))
+    assert "2 ready in 1.00 s (2 changes, 1 brought back to health)" in done
+    assert "gpucourse run 3.1" in done
+    nothing = Deployed(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
+    assert "nothing to do" in text(lab.deploy_plan(nothing))
+    assert "nothing to change" in text(lab.deployed(nothing, tmp_path))
+
+
+def receipt(*left: Leftover) -> Receipt:
+    return Receipt(
+        stack="m3-local",
+        uid="u",
+        module="3",
+        mode="local",
+        created="2026-11-21T10:00:00+00:00",
+        destroyed="2026-11-21T11:00:00+00:00",
+        existed=["a", "b"],
+        removed=["a", "b"],
+        swept=["processes: none"],
+        leftovers=list(left),
+        outputs_home=["r1"],
+        outputs_discarded=["r2"],
+    )
+
+
+def test_a_receipt_proves_that_nothing_is_left() -> None:
+    shown = text(lab.destroyed([receipt()], Path("/w/receipts")))
+    for words in ("2 of 2 resources", "brought home from 1 run; discarded: r2", "✓ nothing is left", "/w/receipts"):
+        assert words in shown
+    assert "nothing to destroy" in text(lab.destroyed([]))
+
+
+def test_a_receipt_says_what_is_left_and_how_to_remove_it() -> None:
+    shown = text(lab.destroyed([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
+    for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):
+        assert words in shown
+
+
+def test_doctor() -> None:
+    good = Finding(what="Python", state="ok", detail="3.11")
+    bad = Finding(what="torch", state="missing", detail="not installed", mend="pip install torch")
+    assert text(lab.doctor([good, bad])) == (
+        "What the course needs on this machine\n"
+        "\n"
+        "   part    found\n"
+        "✓  Python  3.11\n"
+        "✗  torch   not installed\n"
+        "\n"
+        "How to mend it\n"
+        "  torch  pip install torch\n"
+        "\n"
+        "1 of 2 would stop the course.\n"
+    )
+    assert "Nothing stands in the way" in text(lab.doctor([good]))

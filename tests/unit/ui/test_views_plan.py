@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from tests.unit.ui.examples import node, text
+
+from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
+from gpucourse.ui.views import plan
+
+AWKWARD = [
+    "it's",
+    'say "hi"',
+    "$(touch owned)",
+    "`x`",
+    "a b",
+    "",
+    "line\nbreak",
+    "tab\there",
+    "\x1b[31m",
+    "~",
+    "*",
+    "日本 ✓",
+    "a\\b",
+    "x\\n\n",
+]
+
+
+def launch_plan() -> LaunchPlan:
+    commands = tuple(
+        NodeCommand(
+            node=node(number),
+            argv=("printf", "%s\\0", *AWKWARD),
+            env={"RANK_HINT": str(number), "AWKWARD": "it's $HOME\n"},
+            ranks=(2 * number, 2 * number + 1),
+        )
+        for number in range(2)
+    )
+    return LaunchPlan(
+        run_id="dry-run",
+        exercise="3.1",
+        launcher="torchrun",
+        mode="local",
+        script="hello.py",
+        parameters={"note": "two\nlines"},
+        commands=commands,
+        uploads=(Upload(name="hello.py", source=Path("/w/hello.py")),),
+        master_address="127.0.0.1",
+        master_port=29500,
+        timeout_s=600.0,
+        collective_timeout_s=120.0,
+        outputs=("*.csv",),
+    )
+
+
+def test_a_launch_plan_names_every_node_and_what_it_starts() -> None:
+    view = plan.launch(launch_plan())
+    shown = text(view)
+    assert view.mode == "local"
+    for words in (
+        "node0 (head, learner@127.0.0.1:2200): ranks 0 to 1",
+        "node1 (worker, learner@127.0.0.1:2201): ranks 2 to 3",
+        "127.0.0.1:29500",
+        "RANK_HINT=1 \\",
+        "10 min 00 s, a collective 2 min 00 s",
+        "hello.py  ·  /w/hello.py",
+        "*.csv",
+    ):
+        assert words in shown, words
+    assert shown.replace("\n", "").isprintable()
+
+
+def test_the_commands_of_a_plan_can_be_pasted_into_a_shell() -> None:
+    shown = text(plan.launch(launch_plan()))
+    pasted = shown.split("ranks 0 to 1\n")[1].split("\n\n")[0]
+    done = subprocess.run(["bash", "-c", pasted], capture_output=True, check=True, timeout=10)
+    assert done.stdout.decode().split("\0")[:-1] == AWKWARD
+    environment = pasted.replace("printf '%s\\0'", "printenv AWKWARD #")
+    told = subprocess.run(["bash", "-c", environment], capture_output=True, check=True, timeout=10)
+    assert told.stdout == b"it's $HOME\n\n"
+
+
+def test_plain_words_stay_plain() -> None:
+    assert plan.quoted("--nnodes=2") == shlex.quote("--nnodes=2") == "--nnodes=2"

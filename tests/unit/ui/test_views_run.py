@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
+
+from gpucourse.actions.settle import Listed
+from gpucourse.model.record import NodeExit, OutputFile, RankExit, Refused, RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.ui.tables import Paragraph
+from gpucourse.ui.views import run
+from gpucourse.workspace.paths import RunPaths
+
+
+def test_the_list_of_runs() -> None:
+    failed = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
+    shown = text(run.runs([Listed(record=record(verdict="passed")), Listed(record=failed, detail="node1 does not answer")]))
+    assert "20261121-101500-otter  3.1       succeeded  ✓ passed      2  12.3 s  0 s" in shown
+    assert "timed out" in shown
+    assert "node1 does not answer" in shown
+    assert "no runs yet" in text(run.runs([]))
+
+
+def result(one: RunRecord, **other: object) -> str:
+    view = run.result(one, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
+    assert view.mode == "local"
+    return text(view)
+
+
+def test_a_run_with_everything() -> None:
+    metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}, {"n": 4, "ms": float("nan")}, "no row"]}
+    output = [OutputFile(node="node0", path=f"outputs/node0/{number}.json", bytes=1024, sha256="") for number in range(20)]
+    refused = [Refused(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
+    shown = result(record(outputs=output, refused=refused), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
+    for words in (
+        "3.1 Hello",
+        "succeeded in 12.3 s",
+        "2 on 2 nodes (node0, node1), by torchrun",
+        "size=64  note='it'\"'\"'s $(x)'",
+        "nodes     ms\n    1  12.35\n    2      –\n    4    nan\n    –      –\n",
+        "✓  All ranks  2 ranks                    2 ranks",
+        "✗  The sum    2                          3",
+        "!  Loss       missing                    below 2",
+        "–  Bandwidth  not measured: needs a GPU  at least 5 GB/s",
+        "  The sum  Fill the tensor anew.",
+        "✗ failed on simulated nodes: 1 passed, 1 failed, 1 error, 1 not measured",
+        "20 files, 20.0 KiB",
+        "outputs/node0/11.json\n           and 8 more\n",
+        "node1  ../../x  leads out of the folder",
+    ):
+        assert words in shown, words
+    assert "What went wrong" not in shown
+
+
+@pytest.mark.parametrize("metrics", [{}, {"rows": []}, {"rows": 5}, {"rows": {"n": 1}}])
+def test_a_table_that_was_not_measured_is_said_and_not_invented(metrics: dict[str, object]) -> None:
+    assert "Times: not measured" in result(record(), exercise=EXERCISE, metrics=metrics)
+
+
+def test_a_run_that_failed_names_the_rank_that_failed_first() -> None:
+    exits = [
+        NodeExit(node="node0", code=143, reason="timed_out", killed=3),
+        NodeExit(node="node1", code=139),
+        NodeExit(node="node2", code=0),
+    ]
+    first = RankExit(node="node1", rank=1, code=-11, at=1.0)
+    shown = result(record(state="failed", node_exits=exits, first_failure=first, error="a rank died"))
+    for words in (
+        "rank 1 on node1, exit code -11",
+        "node0: ran past its time-out, 3 processes ended",
+        "node1: exit code 139 (signal 11)",
+        "a rank died",
+        "gpucourse logs 20261121-101500-otter --rank 1",
+    ):
+        assert words in shown, words
+    assert "node2: " not in shown
+
+
+def test_a_run_that_goes_on_says_how_to_come_back() -> None:
+    shown = result(record(state="running", phases_s={}))
+    assert "gpucourse logs 20261121-101500-otter -f" in shown
+    assert "gpucourse cancel 20261121-101500-otter" in shown
+
+
+def test_deliverables_are_named_only_where_they_were_handed_in(tmp_path: Path) -> None:
+    assert str(tmp_path) in result(record(verdict="passed"), deliverables=tmp_path)
+    assert str(tmp_path) not in result(record(verdict="failed"), deliverables=tmp_path)
+
+
+def test_a_verdict_by_itself() -> None:
+    good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
+    assert text(run.verdict(good)).endswith("✓ passed: 1 passed\n")
+    none = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="not_measured")
+    assert run.verdict(none).parts == (Paragraph("This exercise has no checks."),)
