@@ -73,48 +73,68 @@ class Line:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.node = replace(node, address="127.0.0.1", port=self._listener.getsockname()[1])
         self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         self._flowing = threading.Event()
         self._flowing.set()
         self._left: int | None = None
         self.cuts = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._run(self._accept)
 
     def cut(self) -> None:
         """Break every connection."""
         self.cuts += 1
         for sock in self._open:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
-        self._open.clear()
+            _break(sock)
 
     def cut_after(self, count: int) -> None:
         """Break every connection when the node has sent so many bytes more."""
         self._left = count
 
+    @property
+    def holds(self) -> bool:
+        """Whether nothing gets through."""
+        return not self._flowing.is_set()
+
     def hold(self) -> None:
         """Let nothing through any more, and say nothing of it."""
         self._flowing.clear()
 
-    def close(self) -> None:
-        """Break everything and refuse new connections."""
+    def release(self) -> None:
+        """Let everything through again."""
         self._flowing.set()
+
+    def refuse(self) -> None:
+        """Break everything and refuse new connections."""
+        _break(self._listener)
         self.cut()
-        self._listener.close()
+
+    def close(self) -> None:
+        """The end of the line and of its threads."""
+        self.release()
+        self.refuse()
+        for thread in self._threads:
+            thread.join(5)
+            assert not thread.is_alive()
+        for sock in (self._listener, *self._open):
+            sock.close()
+
+    def _run(self, work: Callable[..., None], *arguments: object) -> None:
+        self._threads.append(threading.Thread(target=work, args=arguments, daemon=True))
+        self._threads[-1].start()
 
     def _accept(self) -> None:
         while True:
             try:
                 near, _ = self._listener.accept()
+                self._open.append(near)
                 far = socket.create_connection(self._target)
             except OSError:
                 return
+            self._open.append(far)
             for sock in (near, far):
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._open += [near, far]
-            threading.Thread(target=self._pump, args=(near, far, False), daemon=True).start()
-            threading.Thread(target=self._pump, args=(far, near, True), daemon=True).start()
+            self._run(self._pump, near, far, False)
+            self._run(self._pump, far, near, True)
 
     def _pump(self, source: socket.socket, target: socket.socket, from_node: bool) -> None:
         try:
@@ -130,11 +150,15 @@ class Line:
                 target.sendall(data)
         except OSError:
             pass
-        for sock in (source, target):
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+        _break(source)
+        _break(target)
+
+
+def _break(sock: socket.socket) -> None:
+    try:
+        sock.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        return
 
 
 def eventually(condition: Callable[[], bool], what: str, *, within_s: float = 15.0) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, StorageError, UnreachableError
+from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.node import Node
 from gpucourse.ports import Link, Transport
 
@@ -67,6 +67,12 @@ class Fleet:
                     link.close()
                 link = self._links[node.name] = self._transport.connect(node, timeout_s=self._timeout_s)
             return link
+
+    def drop(self, node: Node) -> None:
+        """Give up the link to one node, whether it looks alive or not; the next `link` makes a new one."""
+        with self._locks[node.name]:
+            if (link := self._links.pop(node.name, None)) is not None:
+                link.close()
 
     def close(self) -> None:
         """Drop every connection; what was started on the nodes goes on."""
@@ -132,4 +138,4 @@ def combined(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
     return gravest(f"{len(errors)} of {of} nodes failed: {said}{more}", hint=first.hint, log=first.log)
 
 
-_GRAVITY: tuple[type[GpucourseError], ...] = (UnreachableError, StorageError, MissingError, ExerciseFailed)
+_GRAVITY: tuple[type[GpucourseError], ...] = (UnreachableError, StorageError, MissingError, ExerciseFailed, UsageError)

@@ -142,12 +142,13 @@ class _Reader(threading.Thread):
             except UnreachableError as error:
                 if self._view.leave():
                     return
+                self._fleet.drop(self._node)
                 if time.monotonic() - self._heard >= self._give_up_s:
                     raise UnreachableError(
                         f"{self._node.name}: lost, and not reached again for {self._give_up_s:g} s ({error.what})",
                         hint="its log so far is kept and the run may go on there: gpucourse logs -f, or gpucourse cancel",
                     ) from error
-                if not told and wait > 0.2:
+                if not told and (wait > 0.1 or time.monotonic() - self._heard > 2.0):
                     self._view.tell(Note(text=f"{self._node.name}: connection lost, trying again", level="warning"))
                     told = True
                 self._view.stop.wait(wait)
@@ -189,7 +190,8 @@ class _Reader(threading.Thread):
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(handle, rest) :]
-        self._view.tell(LogBytes(node=self._node.name, rank=rank, data=data))
+        if data:
+            self._view.tell(LogBytes(node=self._node.name, rank=rank, data=data))
 
     def _open(self, stream: int, path: str) -> None:
         if stream not in self._logs:

@@ -128,7 +128,7 @@ def probe(link: Link, modules: Sequence[str], ports: tuple[int, int]) -> dict[st
 @contextmanager
 def streamed(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
     """A verb that answers with a stream (`follow`, `pack`)."""
-    if link.run(_present()).code != 0:
+    if link.run(_present(), timeout_s=silence_s).code != 0:
         install(link)
     with link.stream(command(link.node, verb, *args), stdin=stdin, silence_s=silence_s) as pieces:
         yield pieces

@@ -159,12 +159,26 @@ class SshLink:
         return self._transport.is_active()
 
 
+class _PromptSocket(socket.socket):
+    """Acknowledges what it reads at once. sshd sends small pieces and waits for the acknowledgement of each (Nagle), which
+    Linux delays by 40 ms to save a packet: without this, the first command on a connection costs 55 ms instead of 12."""
+
+    def recv(self, bufsize: int, flags: int = 0, /) -> bytes:
+        """As any socket does."""
+        data = super().recv(bufsize, flags)
+        if hasattr(socket, "TCP_QUICKACK"):  # Linux
+            self.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return data
+
+
 def _dial(node: Node, timeout_s: float) -> socket.socket:
     try:
-        sock = socket.create_connection((node.address, node.port), timeout_s)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        dialled = socket.create_connection((node.address, node.port), timeout_s)
     except OSError as error:
         raise _unreachable(node, str(error.strerror or error).lower()) from error
+    sock = _PromptSocket(dialled.family, dialled.type, dialled.proto, fileno=dialled.detach())
+    sock.settimeout(timeout_s)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 
 

@@ -23,8 +23,10 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
         # The state is read before the logs: what was written before the end is seen before the end is told.
         supervise.settle(job)
         ended, ranks = job.state() in ("ended", "absent"), job.ranks()
-        _find_logs(job, logs, offsets)
         sent = False
+        for rank_log in _new_logs(job, logs, offsets):
+            _write(out, frames.frame(frames.LOG, rank_log.stream, rank_log.offset))  # a rank that says nothing has a log, too
+            sent = True
         for log in logs.values():
             sent = _send_log(log, out, to_its_end=ended or (log.stream - 1 in ranks and log.stream - 1 not in told)) or sent
         for rank in sorted(set(ranks) - told):
@@ -57,11 +59,13 @@ class _Log:
         return os.pread(self.handle, _PIECE, self.offset)
 
 
-def _find_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> None:
+def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> list[_Log]:
+    """Open the logs that have appeared; those of ranks among them."""
     try:
         names = os.listdir(job.path("logs"))
     except OSError:
-        return
+        return []
+    known = set(logs)
     for name in names:
         stem, ending = os.path.splitext(name)
         if stem == "launcher":
@@ -72,6 +76,7 @@ def _find_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> None
             continue
         if stream not in logs:
             logs[stream] = _Log(stream, job.path("logs", name), offsets.get(stream, 0))
+    return [log for stream, log in logs.items() if stream not in known and stream != frames.LAUNCHER]
 
 
 def _send_log(log: _Log, out: int, *, to_its_end: bool) -> bool:

@@ -1,0 +1,287 @@
+"""Runs on real nodes: how they start, end, are ended, and that nothing of them is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import GpucourseError, MissingError, UsageError
+from gpucourse.model.event import NodeEvent
+from gpucourse.model.plan import Upload
+from gpucourse.remote import execute, jobs
+from gpucourse.remote.execute import _spec  # what a retried start sends again
+from gpucourse.remote.push import parcels, push
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, SshLab, eventually, marked, ssh_lab
+
+pytestmark = pytest.mark.system
+
+Make = Callable[..., Run]
+
+STUBBORN = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
+subprocess.Popen([sys.executable, "-c", child], start_new_session=True)
+stopped = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+os.kill(stopped.pid, signal.SIGSTOP)
+print("up", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
+    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 2) as lab:
+        yield lab
+
+
+@pytest.fixture
+def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
+    made: list[Run] = []
+
+    def prepared(script: str, *arguments: str, **options: object) -> Run:
+        made.append(prepare(lab, tmp_path, script, *arguments, **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield prepared
+    for run in made:
+        execute.cancel(run.fleet, run.plan.run_id, 0.2)
+        for node in run.plan.nodes:
+            assert not marked(run.folder(node.name)), "processes of the run are left"
+        run.fleet.close()
+
+
+def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
+    script = "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], os.getcwd()); print('oops', file=sys.stderr)"
+    run = make(script, "--name", "a b", "$(id)\n'\"").launch()
+    result = run.follow()
+    for rank, name in enumerate(("node0", "node1")):
+        work = lab.homes[name] / ".gpucourse" / "jobs" / run.plan.run_id / "work"
+        arguments = ["--name", "a b", "$(id)\n'\""]
+        assert run.log(rank, name).decode() == f"rank {rank} {arguments} {work}\noops\n"
+        assert run.told(name, rank) == run.log(rank, name)
+        assert not run.paths.rank_log(name, None).exists()
+    assert sorted((e.node, e.code, e.reason, e.killed) for e in result.node_exits) == [
+        ("node0", 0, "exited", 0), ("node1", 0, "exited", 0)
+    ]  # fmt: skip
+    assert sorted((e.node, e.rank, e.code) for e in result.rank_exits) == [("node0", 0, 0), ("node1", 1, 0)]
+    assert result.first_failure is None
+    assert not result.detached
+    steps = [(e.node, e.step, e.ok) for e in run.events if isinstance(e, NodeEvent)]
+    assert sorted(steps) == [(n, s, True) for n in ("node0", "node1") for s in ("push", "start")]
+
+
+def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None:
+    script = "import os; print(*(os.environ[n] for n in ('GPUCOURSE_RUN_DIR','GPUCOURSE_OUT','GPUCOURSE_RUN_ID','PYTHONUNBUFFERED','MINE')), sep='\\n')"
+    run = make(script, env={"MINE": "x=1 ünï\n$HOME"}).launch()
+    run.follow()
+    folder = run.folder()
+    expected = [str(folder), f"{folder}/outputs", run.plan.run_id, "1", "x=1 ünï\n$HOME"]
+    assert run.log().decode() == "\n".join(expected) + "\n"
+    described = execute.jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id)
+    assert described.ended
+
+
+def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "ignored = [s for s in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE) if signal.getsignal(s) is signal.SIG_IGN]\n"
+        "print([s.name for s in ignored], sys.stdin.read() == '', os.isatty(1), len(os.listdir('/proc/self/fd')) <= 5)\n"
+    )
+    run = make(script).launch()
+    run.follow()
+    # Python itself ignores SIGPIPE when it starts
+    assert run.log() == b"['SIGPIPE'] True False True\n"
+
+
+def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> None:
+    script = "import os, sys, time\nif os.environ['RANK'] == '1': print('boom'); sys.exit(3)\ntime.sleep(300)"
+    run = make(script).launch()
+    began = time.monotonic()
+    result = run.follow(grace_s=0.5)
+    assert time.monotonic() - began < 8
+    exits = {e.node: e for e in result.node_exits}
+    assert (exits["node1"].code, exits["node1"].reason) == (3, "exited")
+    assert exits["node0"].reason == "cancelled"
+    assert exits["node0"].code == 143
+    assert result.first_failure is not None
+    assert (result.first_failure.node, result.first_failure.rank, result.first_failure.code) == ("node1", 1, 3)
+    assert run.log(1, "node1") == b"boom\n"
+
+
+def test_the_others_get_the_grace_to_end_by_themselves(make: Make) -> None:
+    script = "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(0.6); print('saved')"
+    result = (run := make(script).launch()).follow(grace_s=10)
+    assert run.log() == b"saved\n"
+    assert {e.node: e.reason for e in result.node_exits} == {"node0": "exited", "node1": "exited"}
+
+
+def test_end_by_signal_is_told_with_its_number(make: Make, lab: SshLab) -> None:
+    run = make("import os; os.kill(os.getpid(), 9)", nodes=lab.nodes[:1]).launch()
+    result = run.follow()
+    assert [e.code for e in result.rank_exits] == [137]
+    assert [(e.code, e.reason) for e in result.node_exits] == [(137, "exited")]
+
+
+def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
+    run = make(STUBBORN, nodes=lab.nodes[:1], timeout_s=1.0)
+    spec = {**_spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads)), "grace_s": 0.4}
+    link = run.fleet.link(lab.nodes[0])
+    push(link, parcels(run.plan.uploads))
+    jobs.start(link, spec)
+    run.fleet.close()  # no client: the node must do it alone
+    eventually(lambda: (run.folder() / "done").exists(), "the node ends the run")
+    assert not marked(run.folder())
+    result = run.follow()
+    (ended,) = result.node_exits
+    assert (ended.reason, ended.code) == ("timed_out", 137)
+    assert ended.seconds is not None
+    assert 1.0 <= ended.seconds < 4
+    assert ended.killed >= 3
+
+
+def test_cancel_ends_everything_stubborn_stopped_and_in_sessions_of_its_own(make: Make) -> None:
+    run = make(STUBBORN).launch()
+    eventually(lambda: all(len(marked(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
+    outcomes = execute.cancel(run.fleet, run.plan.run_id, 0.5)
+    assert all(outcome.take().killed >= 4 for outcome in outcomes)
+    assert not marked(run.folder("node0"))
+    assert not marked(run.folder("node1"))
+    assert all(outcome.take().state == "ended" for outcome in execute.cancel(run.fleet, run.plan.run_id, 0.5))
+    assert {e.reason for e in run.follow().node_exits} == {"cancelled"}
+
+
+def test_cancel_lets_a_script_tidy_up_and_tells_it_once(make: Make, lab: SshLab) -> None:
+    script = (
+        "import signal, sys, time\n"
+        "def tidy(*_):\n    print('tidying'); time.sleep(0.5); print('tidy'); sys.exit(0)\n"
+        "signal.signal(signal.SIGTERM, tidy)\nprint('up')\ntime.sleep(60)\n"
+    )
+    run = make(script, nodes=lab.nodes[:1]).launch()
+    log = run.folder() / "logs" / "rank0.log"
+    eventually(lambda: log.exists() and log.read_bytes() == b"up\n", "the script is up")
+    execute.cancel(run.fleet, run.plan.run_id, 4.0)
+    assert [(e.reason, e.code) for e in run.follow().node_exits] == [("cancelled", 143)]
+    assert run.log() == b"up\ntidying\ntidy\n"
+
+
+def test_cancel_before_the_start_wins(make: Make) -> None:
+    run = make("print('never')")
+    assert {o.take().state for o in execute.cancel(run.fleet, run.plan.run_id)} == {"absent"}
+    with pytest.raises(UsageError, match="2 of 2 nodes failed: node0: run .* was cancelled before it began"):
+        run.launch()
+
+
+def test_what_the_launcher_leaves_behind_is_ended(make: Make, lab: SshLab) -> None:
+    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'], start_new_session=True)"
+    run = make(script, nodes=lab.nodes[:1]).launch()
+    (ended,) = run.follow().node_exits
+    assert (ended.code, ended.killed) == (0, 1)
+    assert not marked(run.folder())
+
+
+def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> None:
+    script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
+    run = make(script, nodes=lab.nodes[:1]).launch()
+    link = run.fleet.link(lab.nodes[0])
+    spec = _spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads))
+    assert [jobs.start(link, spec).get("again") for _ in range(3)] == [True] * 3
+    run.follow()
+    assert jobs.start(link, spec)["state"] == "ended"
+    assert (run.folder() / "outputs" / "starts").read_text() == "x"
+
+
+def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -> None:
+    run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
+    eventually(lambda: (run.folder() / "logs" / "rank0.log").exists(), "the rank is up")
+    os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
+    (ended,) = run.follow().node_exits
+    assert (ended.reason, ended.code) == ("lost", 137)
+    assert not marked(run.folder())
+    state = execute.states(run.fleet, run.plan.run_id)["node0"]
+    assert state.ended
+    assert state.exit == ended
+
+
+def test_a_stopped_supervisor_does_not_stop_a_cancel(make: Make, lab: SshLab) -> None:
+    run = make("import time; time.sleep(300)", nodes=lab.nodes[:1]).launch()
+    os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGSTOP)
+    (outcome,) = execute.cancel(run.fleet, run.plan.run_id, 0.3)
+    assert outcome.take().state == "ended"
+    assert not marked(run.folder())
+
+
+def test_two_ranks_on_one_node_as_a_launcher_starts_them(make: Make, lab: SshLab) -> None:
+    launcher = (
+        "import os, subprocess, sys\n"
+        "children = [subprocess.Popen(sys.argv[1:], env={**os.environ, 'RANK': str(rank)}, start_new_session=True) for rank in (0, 1)]\n"
+        "print('launcher speaking')\nsys.exit(max(child.wait() for child in children))\n"
+    )
+    body = "import os, sys; rank = os.environ['RANK']; print('rank', rank, sys.argv); sys.exit(int(rank) * 5)"
+    folder = make("").plan.uploads[0].source.parent
+    (folder / "body.py").write_text(body)
+    python = lab.nodes[0].python
+    argv = (python, "-u", "script.py", "{rank}", python, "-u", "body.py", "{rank", "x{rank}")
+    uploads = [Upload(name="body.py", source=folder / "body.py")]
+    run = make(launcher, argv=argv, uploads=uploads, nodes=lab.nodes[:1]).launch()
+    result = run.follow()
+    assert run.log(0) == b"rank 0 ['body.py', '{rank', 'x{rank}']\n"
+    assert run.log(1) == b"rank 1 ['body.py', '{rank', 'x{rank}']\n"
+    assert run.log(None) == b"launcher speaking\n"
+    assert sorted((e.rank, e.code) for e in result.rank_exits) == [(0, 0), (1, 5)]
+    assert [e.code for e in result.node_exits] == [5]
+    assert result.first_failure is not None
+    assert result.first_failure.rank == 1
+
+
+def test_a_command_that_cannot_start_cancels_the_run_everywhere(make: Make) -> None:
+    run = make("", argv=("/no/such/python", "x"))
+    with pytest.raises(MissingError, match="2 of 2 nodes failed: node0: cannot start /no/such/python: No such file"):
+        run.launch()
+    assert all((run.folder(n) / "done").exists() for n in ("node0", "node1"))
+
+
+def test_where_one_node_cannot_start_the_other_is_ended(make: Make, lab: SshLab) -> None:
+    run = make("import time; time.sleep(300)")
+    blocked = run.folder("node1")
+    blocked.parent.mkdir(parents=True, exist_ok=True)
+    blocked.write_text("in the way")
+    with pytest.raises(GpucourseError, match="1 of 2 nodes failed: node1"):
+        run.launch()
+    assert not marked(run.folder("node0"))
+    failed = [e for e in run.events if isinstance(e, NodeEvent) and not e.ok]
+    assert [(e.node, e.step) for e in failed] == [("node1", "start")]
+    blocked.unlink()
+
+
+def test_probe_sees_taken_ports_and_missing_modules(lab: SshLab, make: Make) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        fleet = make("").fleet
+        found = execute.probe(fleet, modules=("json", "no_such_module_at_all"), ports=(port, port))
+        assert found.port is None
+        assert found.nodes["node1"].missing == ("no_such_module_at_all",)
+        assert found.nodes["node0"].cores >= 1
+        assert "lo" in found.nodes["node0"].interfaces
+        assert found.nodes["node0"].python_version.startswith("3.")
+        wider = execute.probe(fleet, ports=(port, port + 1))
+        assert wider.port in {None, port + 1}
+    assert execute.probe(fleet, ports=(port, port)).port == port
+
+
+def test_no_python_on_the_node(lab: SshLab, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    node = replace(lab.nodes[0], python="/nowhere/bin/python")
+    run = prepare(lab, tmp_path, "", nodes=[node])
+    with pytest.raises(MissingError, match="there is no Python at /nowhere/bin/python"):
+        execute.probe(run.fleet)
+    run.fleet.close()

@@ -1,0 +1,237 @@
+"""Following logs: every byte on disk here, whatever is in it, however much it is, and whatever happens to the line."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import resource
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.model.event import Event, LogBytes, Note
+from gpucourse.remote import execute, follow
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, Line, SshLab, eventually, marked, ssh_lab
+
+pytestmark = pytest.mark.system
+
+FLOOD = """
+import hashlib, os, sys
+block = b"".join(b"%07d a line of a log that is long enough to be one, or nearly so\\n" % n for n in range(16384))
+digest = hashlib.md5()
+for _ in range(int(sys.argv[1])):
+    view = memoryview(block)
+    while view:
+        view = view[os.write(1, view):]
+    digest.update(block)
+open(os.environ["GPUCOURSE_OUT"] + "/md5", "w").write(digest.hexdigest())
+"""
+
+STEADY = """
+import sys, time
+for n in range(int(sys.argv[1])):
+    sys.stdout.write("%06d %s\\n" % (n, "x" * (n % 97)))
+    sys.stdout.flush()
+    if n % 50 == 0: time.sleep(0.01)
+"""
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
+    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 2) as lab:
+        yield lab
+
+
+@pytest.fixture
+def line(lab: SshLab) -> Iterator[Line]:
+    line = Line(lab.nodes[0])
+    yield line
+    line.close()
+
+
+def steady(count: int) -> bytes:
+    return "".join(f"{n:06d} {'x' * (n % 97)}\n" for n in range(count)).encode()
+
+
+def finish(run: Run) -> None:
+    execute.cancel(run.fleet, run.plan.run_id, 0.2)
+    run.fleet.close()
+
+
+def test_two_hundred_megabytes_exact_in_flat_memory(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, FLOOD, "184", nodes=lab.nodes[:1])
+    sizes: list[int] = []
+    count = 0
+
+    def watch(event: Event) -> None:
+        nonlocal count
+        if isinstance(event, LogBytes):
+            count += len(event.data)
+            sizes.append(_resident())
+
+    execute.launch(run.fleet, run.plan, watch)
+    before = _resident()
+    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    assert [e.code for e in result.node_exits] == [0]
+    path = run.paths.rank_log("node0", 0)
+    assert path.stat().st_size == count > 200_000_000
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "md5") if hasattr(hashlib, "file_digest") else hashlib.md5(file.read())
+    assert digest.hexdigest() == (run.folder() / "outputs" / "md5").read_text()
+    assert max(sizes) - before < 40 << 20, f"the client grew by {(max(sizes) - before) >> 20} MiB"
+    finish(run)
+
+
+def test_a_slow_watcher_does_not_slow_the_run(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, FLOOD, "40", nodes=lab.nodes[:1]).launch()
+    slow = threading.Event()
+
+    def watch(event: Event) -> None:
+        if isinstance(event, LogBytes) and not slow.is_set():
+            eventually(lambda: (run.folder() / "done").exists(), "the run ends though nobody reads")
+            slow.set()
+
+    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    assert slow.is_set()
+    assert [e.code for e in result.node_exits] == [0]
+    assert hashlib.md5(run.log()).hexdigest() == (run.folder() / "outputs" / "md5").read_text()
+    finish(run)
+
+
+def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path: Path) -> None:
+    odd = bytes(range(256)) + b"\x1b[2J\x1b]0;title\x07\r50%\r100%\n\xff\xfe\xc3\x28" + random.Random(1).randbytes(50_000)
+    script = f"import os, sys; os.write(1, {odd!r}); os.write(2, b'\\x00end without a line')"
+    run = prepare(lab, tmp_path, script, nodes=lab.nodes[:1]).launch()
+    run.follow()
+    assert run.log() == odd + b"\x00end without a line"
+    finish(run)
+
+
+def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, STEADY, "9000", nodes=[line.node]).launch()
+    rest = random.Random(7)
+    heard = 0
+
+    def watch(event: Event) -> None:
+        nonlocal heard
+        if isinstance(event, LogBytes):
+            heard += len(event.data)
+            if line.cuts < 6 and heard > line.cuts * 6_000:
+                line.cut_after(rest.randrange(500, 8_000))
+
+    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    assert line.cuts >= 6
+    assert run.log() == steady(9000)
+    assert heard == len(run.log())
+    assert [(e.code, e.reason) for e in result.node_exits] == [(0, "exited")]
+    assert [(e.rank, e.code) for e in result.rank_exits] == [(0, 0)]
+    finish(run)
+
+
+def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow, "SILENCE_S", 0.8)
+    run = prepare(lab, tmp_path, STEADY, "3000", nodes=[line.node], connect_s=0.8).launch()
+    notes: list[Note] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, LogBytes) and not line.holds and not notes:
+            line.hold()
+        if isinstance(event, Note):
+            notes.append(event)
+            line.cut()
+            line.release()
+
+    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    assert [note.level for note in notes] == ["warning"]
+    assert run.log() == steady(3000)
+    assert [e.code for e in result.node_exits] == [0]
+    finish(run)
+
+
+def test_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, "import time; print('up'); time.sleep(300)", nodes=[line.node, lab.nodes[1]]).launch()
+
+    def watch(event: Event) -> None:
+        if isinstance(event, LogBytes) and event.node == "node0":
+            line.refuse()
+
+    began = time.monotonic()
+    with pytest.raises(follow.FollowBroken, match="1 of 2 nodes failed: node0: lost, and not reached again for 1 s") as caught:
+        execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, give_up_s=1.0)
+    assert time.monotonic() - began < 8
+    assert isinstance(caught.value, UnreachableError)
+    assert "gpucourse logs" in caught.value.hint
+    assert run.log() == b"up\n"
+    assert marked(run.folder()), "the run goes on where nobody can reach it"
+    direct = Run(type(run.fleet)(run.fleet._transport, lab.nodes), run.plan, run.paths, lab)
+    finish(direct)
+    run.fleet.close()
+    assert not marked(run.folder())
+
+
+def test_let_go_and_taken_up_again(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, STEADY, "5000").launch()
+
+    def let_go(event: Event) -> None:
+        if isinstance(event, LogBytes) and len(run.log(1, "node1") if event.node == "node1" else b"") > 20_000:
+            run.stop.set()
+
+    first = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, let_go, run.stop)
+    assert first.detached
+    assert 0 < len(run.log(1, "node1")) < len(steady(5000))
+    run.stop.clear()
+    run.events.clear()
+    again = run.follow()
+    assert not again.detached
+    assert run.log(0, "node0") == run.log(1, "node1") == steady(5000)
+    third = run.follow()  # a run that has ended can be followed, and nothing is written twice
+    assert {e.code for e in third.node_exits} == {0}
+    assert run.log(0, "node0") == steady(5000)
+    finish(run)
+
+
+def test_ctrl_c_leaves_at_once_and_the_run_goes_on(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, "import time; print('up'); time.sleep(300)").launch()
+
+    def press(_event: Event) -> None:
+        raise KeyboardInterrupt
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, press, run.stop)
+    assert time.monotonic() - began < 3
+    assert marked(run.folder())
+    finish(run)
+
+
+def test_a_rank_that_says_nothing_has_an_empty_log(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, "", nodes=lab.nodes[:1]).launch()
+    run.follow()
+    assert run.log() == b""
+    assert run.paths.node_logs("node0") == {0: run.paths.rank_log("node0", 0)}
+    finish(run)
+
+
+def test_a_full_disk_here_ends_the_following_not_the_run(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, FLOOD, "8", nodes=lab.nodes[:1]).launch()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
+    try:
+        with pytest.raises(StorageError, match="no space left to write .*node0-rank0.log"):
+            run.follow()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert run.paths.rank_log("node0", 0).stat().st_size == 2_000_000
+    run.follow()
+    assert hashlib.md5(run.log()).hexdigest() == (run.folder() / "outputs" / "md5").read_text()
+    finish(run)
+
+
+def _resident() -> int:
+    with Path("/proc/self/statm").open(encoding="ascii") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
