@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from gpucourse.workspace.paths import RunPaths
 def test_the_list_of_runs() -> None:
     failed = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
     shown = text(run.runs([Listed(record=record(verdict="passed")), Listed(record=failed, detail="node1 does not answer")]))
-    assert "20261121-101500-otter  3.1       succeeded  ✓ passed      2  12.3 s  0 s" in shown
+    assert re.search(r"20261121-101500-otter  3\.1       succeeded  ✓ passed      2  12\.3 s  \d+ s", shown)
     assert "timed out" in shown
     assert "node1 does not answer" in shown
     assert "no runs yet" in text(run.runs([]))
