@@ -75,6 +75,17 @@ def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> Non
     assert lab.stack().addresses() == []
 
 
+def test_nothing_is_touched_while_an_orphan_works(lab: Lab) -> None:
+    """It may be about to build its first node: then there is no state yet that would say so."""
+    stack = lab.stack(lock_wait_s=0.1)
+    with claim.claimed(stack.paths.terraform_lock, wait_s=1, on_wait=lambda _who: None):
+        for verb in (stack.prepare, stack.plan, stack.up, stack.down):
+            with pytest.raises(StackBusy, match="still at work on this stack"):
+                verb()
+        assert not stack.discard_if_empty()
+        assert [path.name for path in stack.folder.iterdir()] == ["terraform.lock"]
+
+
 def test_killed_while_building_terraform_goes_on_and_the_next_command_waits(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")

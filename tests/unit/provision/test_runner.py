@@ -188,11 +188,11 @@ def eventually(true: Callable[[], bool]) -> None:
 
 
 def test_what_terraform_leaves_running_does_not_hold_the_stack(paths: StackPaths, tmp_path: Path) -> None:
-    """As Terraform starts its provisioners: input from /dev/null, every other descriptor closed."""
+    """As Terraform starts its provisioners: input from /dev/null, and no descriptor closed that was passed down to it."""
     pid_file = tmp_path / "pid"
     code = (
         "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], stdin=subprocess.DEVNULL)\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], stdin=subprocess.DEVNULL, close_fds=False)\n"
         f"open({str(pid_file)!r}, 'w').write(str(child.pid))"
     )
     runner(paths).run("apply", python(code), print)
