@@ -184,13 +184,18 @@ def test_a_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> 
     with simulated_nodes(tmp_path, 1) as lab:
         script = "GPUCOURSE_RUN_DIR=/run/7 setsid sleep 600 & GPUCOURSE_RUN_DIR=/run/8 sleep 601 & sleep 602 & echo $$; wait"
         client = begin(lab, script, [])
+        eventually("all run", lambda: {"sleep 600", "sleep 601", "sleep 602"} <= commands(lab))
         client.kill()
         client.communicate()
         eventually("the attached ones end", lambda: len(running(lab)) == 2)
-        assert sorted(processes.command_of(pid) for pid in running(lab)) == ["sleep 600", "sleep 601"]
+        assert commands(lab) == {"sleep 600", "sleep 601"}
         lab.down("node0")
         assert running(lab) == []
         assert lab.leftovers() == []
+
+
+def commands(lab: SimulatedNodes) -> set[str]:
+    return {processes.command_of(pid) for pid in running(lab)}
 
 
 def test_a_stopped_process_does_not_keep_a_node(tmp_path: Path) -> None:

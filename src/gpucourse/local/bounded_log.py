@@ -10,7 +10,7 @@ _KEPT_BYTES = 1 << 17
 
 
 class BoundedLog(logging.Handler):
-    """Writes to an open file; beyond half a MiB the oldest lines go."""
+    """Writes to a file that is open for reading and appending; beyond half a MiB the oldest lines go."""
 
     def __init__(self, handle: int) -> None:
         super().__init__()
@@ -22,15 +22,10 @@ class BoundedLog(logging.Handler):
         try:
             line = self.format(record).encode(errors="backslashreplace") + b"\n"
             os.write(self._handle, line[:_KEPT_BYTES])
-            if os.fstat(self._handle).st_size > _LIMIT_BYTES:
-                self._shorten()
+            size = os.fstat(self._handle).st_size
+            if size > _LIMIT_BYTES:
+                kept = os.pread(self._handle, _KEPT_BYTES, size - _KEPT_BYTES).partition(b"\n")[2]
+                os.ftruncate(self._handle, 0)
+                os.write(self._handle, kept)
         except OSError:
             self.handleError(record)
-
-    def _shorten(self) -> None:
-        path = f"/dev/fd/{self._handle}"
-        with open(path, "rb") as whole:  # noqa: PTH123 (the file may have lost its name)
-            whole.seek(-_KEPT_BYTES, os.SEEK_END)
-            kept = whole.read().partition(b"\n")[2]
-        os.ftruncate(self._handle, 0)
-        os.write(self._handle, kept)

@@ -32,7 +32,7 @@ def start_host(folder: str, spec: str) -> bool:
     if lock is None:
         return False
     ready, told = os.pipe()
-    log = os.open(here / layout.LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    log = os.open(here / layout.LOG, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("host.py")), str(lock), str(told)],

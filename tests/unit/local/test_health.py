@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpucourse.local import health, hostlock, layout
+
+
+@contextmanager
+def saying(line: bytes) -> Iterator[int]:
+    """A port where somebody says `line` to whoever connects, and nothing more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said: list[socket.socket] = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    there, _ = server.accept()
+                except OSError:
+                    return
+                there.sendall(line)
+                said.append(there)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield int(server.getsockname()[1])
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+        for there in said:
+            there.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder whose host lives."""
+    lock = hostlock.take(tmp_path)
+    assert lock is not None
+    layout.write_json(tmp_path / layout.HOST, {"uid": "s-1", "pid": 1})
+    yield tmp_path
+    import os
+
+    os.close(lock)
+
+
+def describe(folder: Path, name: str, port: int) -> None:
+    layout.home(folder, name).mkdir(parents=True, exist_ok=True)
+    layout.write_json(layout.description(folder, name), {"port": port})
+
+
+def reason(folder: Path) -> str:
+    (node,) = health.inspect(folder, ["node0"])
+    assert node.node == "node0"
+    assert node.healthy is (node.detail == "")
+    return node.detail
+
+
+def hello(uid: str = "s-1", name: str = "node0") -> bytes:
+    return f"SSH-2.0-{health.banner(uid, name)}\r\n".encode()
+
+
+def test_a_banner_holds_neither_dash_nor_blank() -> None:
+    assert health.banner("s-1.x y", "node0") == "gpucourse_s_1_x_y_node0"
+
+
+def test_a_healthy_node(folder: Path) -> None:
+    with saying(hello()) as port:
+        describe(folder, "node0", port)
+        assert reason(folder) == ""
+
+
+@pytest.mark.parametrize("line", [b"HTTP/1.1 400\r\n", hello(uid="s-2"), hello(name="node1"), b"\xff\xfe"])
+def test_somebody_else_on_the_port(folder: Path, line: bytes) -> None:
+    with saying(line) as port:
+        describe(folder, "node0", port)
+        assert reason(folder) == f"something else answers on port {port}"
+
+
+def test_a_silent_port(folder: Path) -> None:
+    with saying(b"") as port:
+        describe(folder, "node0", port)
+        assert reason(folder) == f"port {port} is open but silent"
+
+
+def test_nobody_on_the_port(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    describe(folder, "node0", port)
+    assert reason(folder) == f"nothing answers on port {port}"
+
+
+def test_a_home_that_is_gone(folder: Path) -> None:
+    with saying(hello()) as port:
+        describe(folder, "node0", port)
+        layout.home(folder, "node0").rmdir()
+        assert "home" in reason(folder)
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"port": "22"}', "[]"])
+def test_a_damaged_description(folder: Path, content: str) -> None:
+    assert "missing or damaged" in reason(folder)
+    layout.description(folder, "node0").write_text(content)
+    assert "missing or damaged" in reason(folder)
+
+
+def test_no_host_and_no_folder(tmp_path: Path) -> None:
+    assert "has ended" in reason(tmp_path)
+    assert list(tmp_path.iterdir()) == [], "looking leaves no trace"
+    assert "is gone" in reason(tmp_path / "absent")
+
+
+def test_a_sweep_tells_what_is_still_there(folder: Path) -> None:
+    with saying(hello()) as port, saying(b"220 mail\r\n") as other:
+        found = health.sweep(folder, "s-1", [port, other])
+    assert [(left.kind, left.id) for left in found] == [
+        ("port", f"127.0.0.1:{port}"),
+        ("file", str(folder / layout.HOST)),
+        ("file", str(folder / layout.LOCK)),
+    ]
+    assert all(left.remove for left in found)
+
+
+def test_a_sweep_of_nothing(tmp_path: Path) -> None:
+    assert health.sweep(tmp_path, "s-1", []) == []
+    assert health.sweep(tmp_path / "absent", "s-1", []) == []
+    assert health.end_everything(tmp_path / "absent", "s-1") == []
+
+
+def test_the_folder_is_emptied_and_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "nodes"
+    (folder / "node0" / "home").mkdir(parents=True)
+    (folder / "a 'file'").write_text("x")
+    assert health.end_everything(folder, "s-1") == [str(folder / "a 'file'"), str(folder / "node0")]
+    assert list(folder.iterdir()) == []
+
+
+def test_looking_loads_little() -> None:
+    """`status` has no time for an SSH library or an event loop."""
+    probe = "import sys; from gpucourse.local import health; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stdout.split()
+    assert {"asyncssh", "asyncio", "paramiko", "pydantic", "subprocess", "logging"} & set(loaded) == set()

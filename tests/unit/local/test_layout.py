@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpucourse.local import layout
+
+
+def test_every_trace_of_a_node_counts(tmp_path: Path) -> None:
+    (tmp_path / "node0").mkdir()
+    (tmp_path / "node1.json").write_text("{}")
+    (tmp_path / "node2").mkdir()
+    (tmp_path / "node2.json").write_text("{}")
+    for name in (*layout.HOST_FILES, ".node3.json.77", "notes.txt"):
+        (tmp_path / name).write_text("")
+    assert layout.node_names(tmp_path) == ["node0", "node1", "node2"]
+    assert layout.node_names(tmp_path / "absent") == []
+
+
+def test_a_document_appears_whole(tmp_path: Path) -> None:
+    file = tmp_path / "node0.json"
+    layout.write_json(file, {"port": 1})
+    layout.write_json(file, {"port": 2})
+    assert layout.read_json(file) == {"port": 2}
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_what_is_no_document(tmp_path: Path) -> None:
+    file = tmp_path / "node0.json"
+    assert layout.read_json(file) is None
+    for content in ("", '{"port": 1', "[1]", "null"):
+        file.write_text(content)
+        assert layout.read_json(file) is None
+    file.write_bytes(b"\xff\xfe")
+    assert layout.read_json(file) is None
+
+
+def test_removing_a_node_leaves_the_others(tmp_path: Path) -> None:
+    for name in ("node1", "node10"):
+        (tmp_path / name / "home").mkdir(parents=True)
+        (tmp_path / f"{name}.json").write_text("{}")
+        (tmp_path / f".{name}.json.99").write_text("{")
+    layout.remove_node_files(tmp_path, "node1")
+    layout.remove_node_files(tmp_path, "node1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".node10.json.99", "node10", "node10.json"]
+
+
+def test_removing_does_not_follow_links(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious").write_text("x")
+    folder = tmp_path / "node0"
+    folder.mkdir()
+    (folder / "link").symlink_to(outside)
+    (tmp_path / "direct").symlink_to(outside)
+    layout.remove(folder)
+    layout.remove(tmp_path / "direct")
+    assert [path.name for path in tmp_path.iterdir()] == ["outside"]
+    assert (outside / "precious").exists()
+
+
+def test_removing_what_its_owner_closed(tmp_path: Path) -> None:
+    folder = tmp_path / "node0"
+    (folder / "home" / "closed").mkdir(parents=True)
+    (folder / "home" / "closed" / "file").write_text("x")
+    (folder / "home" / "closed").chmod(0o500)
+    layout.remove(folder)
+    assert not folder.exists()

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from gpucourse.local import processes
+
+MEEK = "print('up', flush=True); import time; time.sleep(600)"
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + MEEK
+
+
+class Nursery:
+    """Processes that a test starts, and ends."""
+
+    def __init__(self) -> None:
+        self.uid = uuid4().hex
+        self.mark = processes.marker(processes.STACK, self.uid)
+        self.children: list[subprocess.Popen[bytes]] = []
+
+    def start(self, program: str = MEEK, **variables: str) -> int:
+        environment = {**os.environ, processes.STACK: self.uid, **variables}
+        child = subprocess.Popen(
+            [sys.executable, "-c", program], env=environment, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self.children.append(child)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"up\n"
+        return child.pid
+
+    def close(self) -> None:
+        for child in self.children:
+            child.kill()
+            child.communicate()
+
+
+@pytest.fixture
+def nursery() -> Iterator[Nursery]:
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        (b"A=1\0GPUCOURSE_STACK_UID=u1\0B=2\0", True),
+        (b"GPUCOURSE_STACK_UID=u1\0", True),
+        (b"GPUCOURSE_STACK_UID=u11\0", False),
+        (b"GPUCOURSE_STACK_UID=u1/node0\0", False),
+        (b"X_GPUCOURSE_STACK_UID=u1\0", False),
+        (b"SPEC=GPUCOURSE_STACK_UID=u1\0", False),
+        (b"", False),
+    ],
+)
+def test_a_mark_is_matched_exactly(environment: bytes, found: bool) -> None:
+    assert processes.holds(environment, "GPUCOURSE_STACK_UID=u1") is found
+
+
+def test_a_spared_variable_is_matched_by_its_whole_name() -> None:
+    mark = "GPUCOURSE_STACK_UID=u1"
+    assert not processes.holds(b"GPUCOURSE_STACK_UID=u1\0GPUCOURSE_RUN_DIR=/r\0", mark, "GPUCOURSE_RUN_DIR")
+    assert processes.holds(b"GPUCOURSE_STACK_UID=u1\0GPUCOURSE_RUN_DIRECTORY=/r\0", mark, "GPUCOURSE_RUN_DIR")
+
+
+def test_found_in_whatever_session_they_are(nursery: Nursery) -> None:
+    pids = sorted([nursery.start(), nursery.start(GPUCOURSE_RUN_DIR="/run/1")])
+    assert processes.carrying(nursery.mark) == pids
+    assert processes.carrying(nursery.mark, spare=processes.DETACHED_RUN) == [nursery.children[0].pid]
+    assert processes.carrying(nursery.mark[:-1]) == []
+    assert processes.carries(pids[0], nursery.mark)
+    assert not processes.carries(os.getpid(), nursery.mark)
+    assert processes.command_of(pids[0]).startswith(sys.executable)
+
+
+def test_whoever_looks_is_not_among_them(nursery: Nursery) -> None:
+    """A command that was typed on a node inherits its mark, and must not end itself or its shell."""
+    look = (
+        "import subprocess, sys; print('up', flush=True); "
+        "print(subprocess.run([sys.executable, '-c', 'import sys, os; from gpucourse.local import processes as p; "
+        "print(p.carrying(sys.argv[1]))', sys.argv[1]], capture_output=True, text=True).stdout, flush=True)"
+    )
+    environment = {**os.environ, processes.STACK: nursery.uid}
+    done = subprocess.run(
+        [sys.executable, "-c", look, nursery.mark], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["up", "[]"]
+
+
+def test_the_meek_end_at_once_and_the_stubborn_are_killed(nursery: Nursery) -> None:
+    meek, stubborn = nursery.start(), nursery.start(STUBBORN)
+    ended, left = processes.end(nursery.mark, grace_s=0.3)
+    assert (ended, left) == (sorted([meek, stubborn]), [])
+    assert [child.wait() for child in nursery.children] == [-signal.SIGTERM, -signal.SIGKILL]
+
+
+def test_a_stopped_process_ends_too(nursery: Nursery) -> None:
+    pid = nursery.start()
+    os.kill(pid, signal.SIGSTOP)
+    assert processes.end(nursery.mark, grace_s=5) == ([pid], [])
+    assert nursery.children[0].wait() == -signal.SIGTERM
+
+
+def test_the_spared_are_left_alone(nursery: Nursery) -> None:
+    spared = nursery.start(GPUCOURSE_RUN_DIR="/run/1")
+    nursery.start()
+    processes.end(nursery.mark, spare=processes.DETACHED_RUN)
+    assert processes.carrying(nursery.mark) == [spared]
+
+
+def test_a_process_that_does_not_end_is_told(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    pid = nursery.start()
+    monkeypatch.setattr(processes, "send", lambda _pid, _number: None)
+    assert processes.end(nursery.mark, grace_s=0.05, kill_s=0.05) == ([pid], [pid])
+
+
+def test_a_session_holds_those_of_its_group_that_hide_their_environment(nursery: Nursery) -> None:
+    leader = nursery.start(
+        "import os, subprocess; os.environ.clear(); subprocess.Popen(['/bin/sleep', '600'], env={}); " + MEEK
+    )
+    mark = processes.marker(processes.STACK, "another")
+    assert processes.of_session(mark, None, processes.DETACHED_RUN) == []
+    members = processes.of_session(mark, leader, processes.DETACHED_RUN)
+    os.killpg(leader, signal.SIGKILL)
+    assert len(members) == 2
+    assert leader in members
+
+
+def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on macOS, where `ps -E` puts the environment behind the command."""
+    answer = "  71 /bin/sleep 600 A=1 GPUCOURSE_STACK_UID=u1 B=x y\n 72 sh -c GPUCOURSE_STACK_UID=u12 \n   73 (defunct)\n"
+    (tmp_path / "ps").write_text(f"#!/bin/sh\ncase $* in -axEww*) printf '%s' '{answer}';; *) echo 1;; esac\n")
+    (tmp_path / "ps").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(processes, "_PROC", tmp_path / "no-proc")
+    assert processes.carrying("GPUCOURSE_STACK_UID=u1") == [71]
+    assert processes.carries(71, "GPUCOURSE_STACK_UID=u1")
+    assert not processes.carries(72, "GPUCOURSE_STACK_UID=u1")
+    assert processes.command_of(71) == "1"
