@@ -20,7 +20,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks exercises
 	$(BIN)/ruff check src tests benchmarks exercises
 	$(BIN)/mypy
-	$(BIN)/python -m gpucourse.course.schema --check
+	$(BIN)/python -m gpucourse.course.lint
 	sh tests/shell-lint.sh
 
 format: $(VENV)/.dev

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.system import scripts
 from tests.system.cli import Learner
 
@@ -71,6 +70,12 @@ def test_wrong_words_with_a_lab(lab: Learner, line: list[str], said: str, hint: 
     assert said in typed.err
     assert hint in typed.err
     assert not (lab.workspace / "runs").exists()
+
+
+def test_hints_come_one_at_a_time_and_the_last_one_stays(learner: Learner) -> None:
+    given = [learner.documents("hint", "3.2")["hint"] for _ in range(6)]
+    assert given == [1, 2, 3, 4, 4, 4]
+    assert learner.documents("hint", "3.1")["hint"] == 1
 
 
 def test_errors_are_documents_for_programs(learner: Learner) -> None:

@@ -30,6 +30,7 @@ def test_the_course_travels_in_the_wheel(wheel: Path) -> None:
             if path.is_file() and "__pycache__" not in path.parts:
                 assert f"gpucourse/_course/{path.relative_to(ROOT).as_posix()}" in names
     assert "gpucourse/py.typed" in names
+    assert not [name for name in names if "__pycache__" in name or name.endswith((".tfstate", ".pyc"))]
 
 
 def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path, tmp_path: Path) -> None:

@@ -71,6 +71,22 @@ def show(
     return ExitCode.DONE
 
 
+def hint(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    json: JsonFlag = False,
+) -> int:
+    """The next hint, one at a time."""
+    from gpucourse.actions.learn import next_hint
+    from gpucourse.ui.views.course import hint as view
+
+    session = current()
+    found, number = next_hint(session.context, exercise)
+    if json:
+        session.face.document({"exercise": found.id, "hint": number, "of": len(found.hints), "text": found.hints[number - 1]})
+    session.face.show(view(found, number))
+    return ExitCode.DONE
+
+
 def check(
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     json: JsonFlag = False,
@@ -88,4 +104,4 @@ def check(
     return code_of(record, verdict)
 
 
-COMMANDS = (init, list_, show, check)
+COMMANDS = (init, list_, show, hint, check)

@@ -51,7 +51,7 @@ class Leftover:
 
 @dataclass(kw_only=True)
 class Receipt:
-    """What one destroy did: the nodes and resources that existed, what it removed, what the sweep found and what is still left."""
+    """What one destroy did: what existed, what it removed, what the sweep found after it, and what is still left."""
 
     version: int = 1
     stack: str

@@ -69,6 +69,11 @@ class WorkspacePaths:
         return self.private / "originals.json"
 
     @property
+    def hints(self) -> Path:
+        """How many hints of each exercise the learner has asked for."""
+        return self.private / "hints.json"
+
+    @property
     def terraform_version(self) -> Path:
         """What the Terraform binary said of itself, so that it is asked only once."""
         return self.private / "terraform-version.json"
