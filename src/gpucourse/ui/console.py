@@ -57,7 +57,7 @@ class Face:
             return
         if view.mode:
             self._say_mode(view.mode, self.out)
-        self._write(self.out, self._rendered(view, self.out))
+        self._write(self.out, self._gap(self.out) + self._rendered(view, self.out))
 
     def document(self, obj: object) -> None:
         """The one JSON document of the command, on standard output, with `version` first."""
@@ -139,7 +139,12 @@ class Face:
         place = "terminal" if out.terminal else str(id(out))
         if mode == "local" and place not in self._said:
             self._said.add(place)
-            self._write(out, self._painted(SIMULATED, "33", out) + "\n\n")
+            self._write(out, f"{self._gap(out)}{self._painted(SIMULATED, '33', out)}\n\n")
+
+    def _gap(self, out: Out) -> str:
+        """A blank line where the page has text right above. On a terminal both streams are one page."""
+        page = [stream for stream in (self.out, self.err) if stream.terminal]
+        return "\n" if out.terminal and not max(page, key=lambda stream: stream.written_at).apart else ""
 
     def _sentence(self, text: str, code: str, lead: str = "") -> None:
         width = self.width(self.err) if self.err.terminal else None

@@ -2,11 +2,13 @@
 
 Each rank's log is read a window ahead, no further, so memory does not grow with the logs. At every step the ranks whose next
 line nobody else is going to write soon say it; a line that others write a little later waits for them. Lines are the same
-when they are equal to the last character: two losses that nearly agree are two lines.
+when they are equal to the last character: two losses that nearly agree are two lines. Lines that differ only in their numbers
+wait for each other as well, so that they stand side by side, each with its own rank.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -14,6 +16,7 @@ from gpucourse.ui.loglines import visible
 
 WINDOW = 200  # lines that each rank is read ahead
 LONGEST = 64 << 10  # a line without an end is broken here
+_NUMBERS = re.compile(rb"\d+")
 
 
 def fold(logs: Mapping[int, Iterable[bytes]]) -> Iterator[str]:
@@ -38,21 +41,23 @@ def label(ranks: Iterable[int]) -> str:
 
 
 class _Ahead:
-    """One rank's log with a window of its next lines, and how often each stands in it."""
+    """One rank's log with a window of its next lines; how often each stands in it, and each shape (a line without numbers)."""
 
     def __init__(self, rank: int, source: Iterator[bytes]) -> None:
         self.rank = rank
         self.lines: deque[bytes] = deque()
         self.coming: Counter[bytes] = Counter()
+        self.shapes: Counter[bytes] = Counter()
         self._source = source
         self._fill()
 
     def advance(self) -> None:
         """Past the next line."""
         gone = self.lines.popleft()
-        self.coming[gone] -= 1
-        if not self.coming[gone]:
-            del self.coming[gone]
+        for counter, key in ((self.coming, gone), (self.shapes, _shape(gone))):
+            counter[key] -= 1
+            if not counter[key]:
+                del counter[key]
         self._fill()
 
     def distance(self, text: bytes) -> int | None:
@@ -63,6 +68,7 @@ class _Ahead:
         while len(self.lines) < WINDOW and (text := next(self._source, None)) is not None:
             self.lines.append(text)
             self.coming[text] += 1
+            self.shapes[_shape(text)] += 1
 
 
 def _next(live: list[_Ahead]) -> list[tuple[bytes, list[_Ahead]]]:
@@ -79,10 +85,20 @@ def _next(live: list[_Ahead]) -> list[tuple[bytes, list[_Ahead]]]:
             waits[text] = min(distances)
     ready = [(text, group) for text, group in groups.items() if text not in waits]
     if ready:
-        return ready
+        return [each for each in ready if not _shape_comes(*each, live)] or ready
     # Each waits for another: the ranks wrote the same lines in another order. Say the one that would wait longest.
     text = max(waits, key=lambda each: waits[each])
     return [(text, groups[text])]
+
+
+def _shape_comes(text: bytes, group: list[_Ahead], live: list[_Ahead]) -> bool:
+    """Whether a rank that is still elsewhere will write this line with other numbers."""
+    shape = _shape(text)
+    return any(rank not in group and shape in rank.shapes and _shape(rank.lines[0]) != shape for rank in live)
+
+
+def _shape(text: bytes) -> bytes:
+    return _NUMBERS.sub(b"#", text)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ import errno
 import os
 import select
 import threading
+import time
 from typing import TextIO
 
 from gpucourse.ui.glyphs import ASCII, TO_ASCII, glyphs_for
@@ -23,6 +24,8 @@ class Out:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
         self.glyphs = glyphs_for(self.encoding)
         self.closed = False
+        self.apart = True  # what was written last ends in a blank line, or nothing was
+        self.written_at = 0.0
         self._stream = stream
         self._lock = threading.RLock()
         self._fd = _descriptor(stream)
@@ -35,6 +38,7 @@ class Out:
                 return
             if self.glyphs is ASCII:
                 text = text.translate(TO_ASCII)
+            self.apart, self.written_at = text.endswith("\n\n"), time.monotonic()
             try:
                 self._put(text)
             except (OSError, ValueError) as error:
