@@ -3,7 +3,8 @@
 set -eu
 gpucourse=$1
 
-say() { printf '\n\033[1m$ gpucourse %s\033[0m\n' "$*"; }
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold="" plain=""; fi
+say() { printf '\n%s$ gpucourse %s%s\n' "$bold" "$*" "$plain"; }
 step() { say "$@"; "$gpucourse" "$@"; }
 # Whatever happens in between, nothing stays behind.
 trap '"$gpucourse" --quiet destroy --all --yes --discard >/dev/null 2>&1 || true' EXIT

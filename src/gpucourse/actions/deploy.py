@@ -58,6 +58,7 @@ def deploy(context: Context, module_id: str, *, nodes: int | None, dry_run: bool
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
         with _recorded(context, deployment):
             lab = open_lab(context, deployment)
+            lab.terraform.prepare(context.watch)  # waits for the Terraform of a killed command: what it just finishes is not sick
             sick = lab.sick() if before else []
             with stage(context.watch, "plan", "planning"):
                 changes = lab.plan(context.watch, sick)

@@ -1,0 +1,95 @@
+"""100,000 log lines a second from each of two nodes, for five seconds: every byte at home, nobody slowed, memory flat."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from benchmarks.lab import GPUCOURSE, Lab, lab
+from benchmarks.measure import Row
+
+SECONDS, LINES_PER_S, LINE = 5, 100_000, 96
+SCRIPT = f'''
+import json, os, time
+line = b"x" * {LINE - 1} + b"\\n"
+block, began = line * 1000, time.monotonic()
+for count in range({SECONDS * LINES_PER_S // 1000}):
+    os.write(1, block)
+    ahead = (count + 1) * 1000 / {LINES_PER_S} - (time.monotonic() - began)
+    if ahead > 0:
+        time.sleep(ahead)
+rank = os.environ["RANK"]
+with open(os.path.join(os.environ["GPUCOURSE_OUT"], "took.json"), "w") as file:
+    json.dump({{"seconds": time.monotonic() - began}}, file)
+'''
+MOST_MIB = 150
+
+
+def measure() -> list[Row]:
+    """How long the ranks took to print while they were watched, against nobody watching; and the watcher's memory."""
+    with lab() as one:
+        one.type("deploy", "3")
+        script = one.root / "shout.py"
+        script.write_text(SCRIPT)
+        words = ["run", "3.1", "--nodes", "2", "--launcher", "python", "--script", str(script)]
+        one.type(*words, "--detach")
+        one.type("logs", "--rank", "0")
+        _wait(one)
+        alone = _slowest(one)
+        peak_mib = _watched(one, words)
+        watched = _slowest(one)
+        home = [path.stat().st_size for path in _newest(one).glob("logs/*rank*.log")]
+    whole = home == [SECONDS * LINES_PER_S * LINE] * 2
+    return [
+        Row(
+            what=f"2 x {LINES_PER_S:,} lines/s, ranks watched",
+            ours_s=watched,
+            theirs="ranks not watched",
+            theirs_s=alone,
+            promise="not slowed (5%)",
+            held=watched <= alone * 1.05,
+        ),
+        Row(
+            what=f"... {sum(home):,} bytes at home",
+            ours_s=watched,
+            theirs="bytes printed",
+            theirs_s=None,
+            promise="every byte",
+            held=whole,
+        ),
+        Row(
+            what=f"... memory of the client: {peak_mib:.0f} MiB",
+            ours_s=watched,
+            theirs="",
+            theirs_s=None,
+            promise=f"below {MOST_MIB} MiB",
+            held=peak_mib < MOST_MIB,
+        ),
+    ]
+
+
+def _watched(one: Lab, words: list[str]) -> float:
+    """Run with the logs on the screen (a pipe that is read and thrown away); the client's peak memory in MiB."""
+    timed = ["/usr/bin/env", "python3", "-c", _PEAK, GPUCOURSE, *words]
+    done = subprocess.run(timed, env=one.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    return float(done.stdout.split()[-1]) / 1024
+
+
+_PEAK = (
+    "import resource, subprocess, sys\n"
+    "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
+    "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+)
+
+
+def _newest(one: Lab) -> Path:
+    return max((one.root / "runs" / "3.1").iterdir(), key=lambda path: path.name)
+
+
+def _wait(one: Lab) -> None:
+    one.type("logs", "-f", _newest(one).name)
+
+
+def _slowest(one: Lab) -> float:
+    return max(float(json.loads(path.read_text())["seconds"]) for path in _newest(one).glob("outputs/*/took.json"))
