@@ -65,6 +65,15 @@ def test_two_nodes_and_nothing_afterwards(lab: SimulatedNodes) -> None:
     assert health.sweep(lab.folder, lab.uid, ports) == []
 
 
+def test_a_low_limit_of_open_files_is_raised(tmp_path: Path) -> None:
+    with simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
+        command, environment = lab.command("up", "node0")
+        words = ["/bin/sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh", *command]
+        subprocess.run(words, env=environment, check=True, timeout=60)
+        lab.nodes = [lab.read("node0")]
+        assert int(lab.ssh("node0", "ulimit -S -n").stdout) > 64
+
+
 def test_up_again_changes_nothing(lab: SimulatedNodes) -> None:
     before, pid = list(lab.nodes), lab.host_pid
     for node in before:
@@ -139,7 +148,7 @@ def test_a_host_ends_when_its_folder_is_taken_away(lab: SimulatedNodes, what: st
     assert what != "socket" or lab.ports == before
 
 
-@pytest.mark.parametrize("name", ["node0.json", "node0/home", "node0/host_key", "node0/spec.json", "node0"])
+@pytest.mark.parametrize("name", ["node0.json", "node0/home", "node0/host_key", "node0/spec.json", "node0", "host.json"])
 def test_a_node_that_lost_a_part_is_healed(lab: SimulatedNodes, name: str) -> None:
     layout.remove(lab.folder / name)
     if name in {"node0.json", "node0/home", "node0"}:

@@ -2,6 +2,7 @@
 
     add {the node's spec}       node {what Terraform reads}   or   ending
     remove {the node's spec}    kept   or   last
+    ping {}                     here
     anything                    error {why}
 
 The socket is named by a relative path: an absolute one may be longer than the 108 bytes (104 on macOS) that the system allows.

@@ -20,7 +20,8 @@ from gpucourse.local import control
 
 SPEC_VARIABLE = "GPUCOURSE_NODE_SPEC"
 
-_ADD_S, _REMOVE_S, _GIVE_UP_S = 5.0, 15.0, 60.0
+_ADD_S, _REMOVE_S, _PING_S = 3.0, 10.0, 3.0
+_GIVE_UP_S = 120.0
 _POLL_S = 0.02
 
 
@@ -94,7 +95,15 @@ def _start(folder: str, spec: str) -> None:
 
 
 def _replace(folder: str) -> None:
-    """A host that does not answer (stopped, or hung) gives way to a new one."""
+    """A host that answers nothing at all (stopped, or hung) gives way to a new one; one that is only busy does not."""
+    try:
+        control.ask("ping", "{}", timeout_s=_PING_S)
+    except control.HostStuck:
+        pass
+    except control.NobodyAnswers:
+        return
+    else:
+        return
     from gpucourse.local import keeper
 
     keeper.end_stuck_host(folder)

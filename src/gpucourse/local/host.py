@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import signal
 import sys
 from collections import defaultdict
@@ -26,6 +27,7 @@ from gpucourse.local.hosted import HostedNode, Spec, stored
 _LOOK_S = 0.5
 _IDLE_S = 20.0
 _LONGEST_REQUEST = 1 << 20
+_OPEN_FILES = 8192
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +52,7 @@ class Host:
             await self._restore(spec)
         layout.remove(self.folder / layout.SOCKET)
         self._control = await asyncio.start_unix_server(self._attend, layout.SOCKET, limit=_LONGEST_REQUEST)
-        layout.write_json(Path(layout.HOST), {"pid": os.getpid(), "uid": self.uid, "version": 1})
+        self._sign()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -59,6 +61,10 @@ class Host:
         _tell(ready)
         await self._over.wait()
         watching.cancel()
+
+    def _sign(self) -> None:
+        """Say who hosts the nodes of this folder."""
+        layout.write_json(self.folder / layout.HOST, {"pid": os.getpid(), "uid": self.uid, "version": 1})
 
     def stop(self) -> None:
         """Ask no more, and end."""
@@ -96,6 +102,8 @@ class Host:
             writer.close()
 
     async def _answer(self, verb: str, document: str) -> str:
+        if verb == "ping":
+            return "here"
         spec = Spec.read(json.loads(document))
         if verb == "add":
             return await self._add(spec)
@@ -114,6 +122,7 @@ class Host:
                 node = HostedNode(self.folder, spec)
                 await node.open()
                 self.nodes[spec.name] = node
+            self._sign()
             return f"node {json.dumps(node.describe())}"
 
     async def _remove(self, spec: Spec) -> str:
@@ -161,6 +170,7 @@ def main(lock: int, ready: int) -> None:
     os.set_inheritable(lock, False)
     os.set_inheritable(ready, False)
     _forget_signals()
+    _raise_limit()
     os.umask(0o022)  # for the sessions; what others must not read has its own mode
     folder, uid = Path.cwd(), os.environ[processes.STACK]
     logging.basicConfig(level=logging.WARNING, handlers=[BoundedLog(sys.stderr.fileno())])
@@ -188,6 +198,14 @@ def _forget_signals() -> None:
         signal.SIGUSR2,
     ):
         signal.signal(number, signal.SIG_DFL)
+
+
+def _raise_limit() -> None:
+    """64 nodes with a few sessions each need more open files than the 256 that macOS allows at first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _tell(ready: int) -> None:

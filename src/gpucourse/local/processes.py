@@ -127,21 +127,24 @@ def _from_ps() -> list[tuple[int, bytes]]:
 
 def _line_of_descent() -> set[int]:
     """This process and its ancestors: what a command that was typed inside a node's own shell must not end."""
-    line, pid = set[int](), os.getpid()
+    parents = {} if _PROC.joinpath("self").exists() else _parents_from_ps()
+    line, pid = {os.getpid()}, os.getppid()
     while pid > 1 and pid not in line:
         line.add(pid)
-        pid = _parent(pid)
+        pid = parents.get(pid, 0) if parents else _parent(pid)
     return line
 
 
 def _parent(pid: int) -> int:
-    if pid == os.getpid():
-        return os.getppid()
-    stat = _read(_PROC / str(pid) / "stat") if _PROC.joinpath("self").exists() else b""
-    if stat:
-        return int(stat.rpartition(b")")[2].split()[1])  # the name in brackets may itself hold blanks and brackets
-    answer = _ps(pid, "ppid=").strip()
-    return int(answer) if answer.isdigit() else 0
+    stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()  # the name in brackets may hold blanks and brackets
+    return int(stat[1]) if len(stat) > 1 else 0
+
+
+def _parents_from_ps() -> dict[int, int]:
+    import subprocess
+
+    listed = subprocess.run(["ps", "-ax", "-o", "pid=,ppid="], capture_output=True, check=False).stdout.splitlines()
+    return {int(pid): int(parent) for pid, parent in (line.split() for line in listed)}
 
 
 def _ps(pid: int, column: str) -> bytes:

@@ -135,7 +135,9 @@ def test_a_session_holds_those_of_its_group_that_hide_their_environment(nursery:
 def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS, where `ps -E` puts the environment behind the command."""
     answer = "  71 /bin/sleep 600 A=1 GPUCOURSE_STACK_UID=u1 B=x y\n 72 sh -c GPUCOURSE_STACK_UID=u12 \n   73 (defunct)\n"
-    (tmp_path / "ps").write_text(f"#!/bin/sh\ncase $* in -axEww*) printf '%s' '{answer}';; *) echo 1;; esac\n")
+    (tmp_path / "ps").write_text(
+        f"#!/bin/sh\ncase $* in -axEww*) printf '%s' '{answer}';; *pid=,ppid=*) echo ' 71 1';; *) echo 1;; esac\n"
+    )
     (tmp_path / "ps").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(processes, "_PROC", tmp_path / "no-proc")

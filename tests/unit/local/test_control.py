@@ -1,0 +1,107 @@
+"""What a driver makes of a host's answers, with a host that says what the test tells it to."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpucourse.local import control, driver, keeper
+
+
+@contextmanager
+def host(folder: Path, answers: dict[str, list[str | None]]) -> Iterator[list[str]]:
+    """A socket in the folder that gives the next answer for each verb; None: no answer until the asker gives up."""
+    heard: list[str] = []
+    silent: list[socket.socket] = []
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(control.SOCKET)
+        server.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    line, _ = server.accept()
+                except OSError:
+                    return
+                with line.makefile() as reader:
+                    verb = reader.readline().split(" ")[0]
+                heard.append(verb)
+                answer = answers[verb].pop(0)
+                if answer is None:
+                    silent.append(line)
+                    continue
+                with line:
+                    line.sendall(answer.encode())
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield heard
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(5)
+    for line in silent:
+        line.close()
+    (folder / control.SOCKET).unlink()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("_ADD_S", "_REMOVE_S", "_PING_S"):
+        monkeypatch.setattr(driver, name, 0.2)
+    return tmp_path
+
+
+def test_an_answer_has_a_word_and_a_rest(folder: Path) -> None:
+    with host(folder, {"add": ['node {"port": 1}\n', "ending\n"]}) as heard:
+        assert control.ask("add", "{}", timeout_s=5) == ("node", '{"port": 1}')
+        assert control.ask("add", "{}", timeout_s=5) == ("ending", "")
+    assert heard == ["add", "add"]
+
+
+def test_nobody_there_or_hung_up(folder: Path) -> None:
+    with pytest.raises(control.NobodyAnswers):
+        control.ask("ping", "{}", timeout_s=5)
+    with host(folder, {"ping": ["", "he"]}):
+        for _ in range(2):
+            with pytest.raises(control.NobodyAnswers, match="hung up"):
+                control.ask("ping", "{}", timeout_s=5)
+
+
+def test_refused_and_stuck(folder: Path) -> None:
+    with host(folder, {"add": ["error no room\n", None]}):
+        with pytest.raises(control.Refused, match="no room"):
+            control.ask("add", "{}", timeout_s=5)
+        with pytest.raises(control.HostStuck):
+            control.ask("add", "{}", timeout_s=0.1)
+
+
+def test_a_busy_host_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "end_stuck_host", lambda _folder: pytest.fail("it killed a host that answers"))
+    monkeypatch.setattr(keeper, "remove_by_hand", lambda _folder, _spec: False)
+    with host(folder, {"remove": [None, "kept\n"], "ping": ["here\n"]}) as heard:
+        driver.down(str(folder / "node0.json"), "{}")
+    assert heard == ["remove", "ping", "remove"]
+
+
+def test_a_host_that_answers_nothing_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(keeper, "end_stuck_host", ended.append)
+    with host(folder, {"add": [None, 'node {"port": 7}\n'], "ping": [None]}):
+        driver.up(str(folder / "node0.json"), "{}")
+    assert ended == [str(folder)]
+    assert (folder / "node0.json").read_text() == '{"port": 7}\n'
+
+
+def test_a_refusal_is_told_and_writes_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(driver.SPEC_VARIABLE, "{}")
+    with host(folder, {"add": ["error OSError: no space left\n"]}):
+        assert driver.main(["up", str(folder / "node0.json")]) == 1
+    assert "no space left" in capsys.readouterr().err
+    assert list(folder.iterdir()) == []
