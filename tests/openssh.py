@@ -55,7 +55,7 @@ def openssh_nodes(folder: Path, count: int, key: Path) -> Iterator[list[Server]]
     servers: list[Server] = []
     try:
         for index in range(count):
-            servers.append(_start(sshd, folder, f"node{index}"))  # noqa: PERF401  # one that fails must not hide the others
+            servers.append(_start(sshd, folder, f"node{index}"))  # one that fails must not hide the others
         for server in servers:
             _wait(server)
         yield servers

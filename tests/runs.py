@@ -35,10 +35,9 @@ class Run:
         execute.launch(self.fleet, self.plan, self.events.append)
         return self
 
-    def follow(self, **options: float) -> execute.FollowResult:
-        return execute.follow(
-            self.fleet, self.plan.run_id, self.plan.nodes, self.paths, self.events.append, self.stop, **options
-        )  # type: ignore[arg-type]  # the options are seconds
+    def follow(self, *, grace_s: float = 5.0) -> execute.FollowResult:
+        watch = self.events.append
+        return execute.follow(self.fleet, self.plan.run_id, self.plan.nodes, self.paths, watch, self.stop, grace_s=grace_s)
 
     def collect(self, *globs: str, max_bytes: int = 1 << 30) -> execute.Home:
         return execute.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)

@@ -76,7 +76,7 @@ class Line:
         self._threads: list[threading.Thread] = []
         self._flowing = threading.Event()
         self._flowing.set()
-        self._left: int | None = None
+        self._left: dict[bool, int] = {}
         self.cuts = 0
         self._run(self._accept)
 
@@ -86,9 +86,10 @@ class Line:
         for sock in self._open:
             _break(sock)
 
-    def cut_after(self, count: int) -> None:
-        """Break every connection when the node has sent so many bytes more."""
-        self._left = count
+    def cut_after(self, count: int, *, from_node: bool = True) -> None:
+        """Break every connection when so many bytes more have come from the node (or from here). Once; asked again before it
+        happened, nothing changes."""
+        self._left.setdefault(from_node, count)
 
     @property
     def holds(self) -> bool:
@@ -140,10 +141,10 @@ class Line:
         try:
             while data := source.recv(1 << 16):
                 self._flowing.wait()
-                if from_node and self._left is not None:
-                    self._left -= len(data)
-                    if self._left <= 0:
-                        self._left = None
+                if from_node in self._left:
+                    self._left[from_node] -= len(data)
+                    if self._left[from_node] <= 0:
+                        del self._left[from_node]
                         target.sendall(data[: len(data) // 2])
                         self.cut()
                         return

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, SshLab, eventually, marked, ssh_lab
 
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.event import NodeEvent
@@ -16,8 +18,6 @@ from gpucourse.model.plan import Upload
 from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
-from tests.runs import Run, prepare
-from tests.sshlab import KINDS, SshLab, eventually, marked, ssh_lab
 
 pytestmark = pytest.mark.system
 
@@ -78,20 +78,22 @@ def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
 
 
 def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None:
-    script = "import os; print(*(os.environ[n] for n in ('GPUCOURSE_RUN_DIR','GPUCOURSE_OUT','GPUCOURSE_RUN_ID','PYTHONUNBUFFERED','MINE')), sep='\\n')"
+    names = ["GPUCOURSE_RUN_DIR", "GPUCOURSE_OUT", "GPUCOURSE_RUN_ID", "PYTHONUNBUFFERED", "MINE"]
+    script = f"import os; print(*(os.environ[n] for n in {names}), sep='\\n')"
     run = make(script, env={"MINE": "x=1 ünï\n$HOME"}).launch()
     run.follow()
     folder = run.folder()
     expected = [str(folder), f"{folder}/outputs", run.plan.run_id, "1", "x=1 ünï\n$HOME"]
     assert run.log().decode() == "\n".join(expected) + "\n"
-    described = execute.jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id)
+    described = jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id)
     assert described.ended
 
 
 def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> None:
     script = (
         "import os, signal, sys\n"
-        "ignored = [s for s in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE) if signal.getsignal(s) is signal.SIG_IGN]\n"
+        "told = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)\n"
+        "ignored = [s for s in told if signal.getsignal(s) is signal.SIG_IGN]\n"
         "print([s.name for s in ignored], sys.stdin.read() == '', os.isatty(1), len(os.listdir('/proc/self/fd')) <= 5)\n"
     )
     run = make(script).launch()
@@ -136,7 +138,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
     push(link, parcels(run.plan.uploads))
     jobs.start(link, spec)
     run.fleet.close()  # no client: the node must do it alone
-    eventually(lambda: (run.folder() / "done").exists(), "the node ends the run")
+    eventually((run.folder() / "done").exists, "the node ends the run")
     assert not marked(run.folder())
     result = run.follow()
     (ended,) = result.node_exits
@@ -174,12 +176,13 @@ def test_cancel_lets_a_script_tidy_up_and_tells_it_once(make: Make, lab: SshLab)
 def test_cancel_before_the_start_wins(make: Make) -> None:
     run = make("print('never')")
     assert {o.take().state for o in execute.cancel(run.fleet, run.plan.run_id)} == {"absent"}
-    with pytest.raises(UsageError, match="2 of 2 nodes failed: node0: run .* was cancelled before it began"):
+    with pytest.raises(UsageError, match=r"2 of 2 nodes failed: node0: run .* was cancelled before it began"):
         run.launch()
 
 
 def test_what_the_launcher_leaves_behind_is_ended(make: Make, lab: SshLab) -> None:
-    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(300)'], start_new_session=True)"
+    child = "[sys.executable, '-c', 'import time; time.sleep(300)']"
+    script = f"import subprocess, sys; subprocess.Popen({child}, start_new_session=True)"
     run = make(script, nodes=lab.nodes[:1]).launch()
     (ended,) = run.follow().node_exits
     assert (ended.code, ended.killed) == (0, 1)
@@ -199,7 +202,7 @@ def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> N
 
 def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -> None:
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
-    eventually(lambda: (run.folder() / "logs" / "rank0.log").exists(), "the rank is up")
+    eventually((run.folder() / "logs" / "rank0.log").exists, "the rank is up")
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
     (ended,) = run.follow().node_exits
     assert (ended.reason, ended.code) == ("lost", 137)
@@ -220,7 +223,8 @@ def test_a_stopped_supervisor_does_not_stop_a_cancel(make: Make, lab: SshLab) ->
 def test_two_ranks_on_one_node_as_a_launcher_starts_them(make: Make, lab: SshLab) -> None:
     launcher = (
         "import os, subprocess, sys\n"
-        "children = [subprocess.Popen(sys.argv[1:], env={**os.environ, 'RANK': str(rank)}, start_new_session=True) for rank in (0, 1)]\n"
+        "def start(rank): return subprocess.Popen(sys.argv[1:], env={**os.environ, 'RANK': rank}, start_new_session=True)\n"
+        "children = [start('0'), start('1')]\n"
         "print('launcher speaking')\nsys.exit(max(child.wait() for child in children))\n"
     )
     body = "import os, sys; rank = os.environ['RANK']; print('rank', rank, sys.argv); sys.exit(int(rank) * 5)"

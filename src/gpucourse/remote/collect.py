@@ -28,6 +28,7 @@ from gpucourse.workspace.paths import RunPaths
 _TRIES = 3
 _NOTE_LIMIT = 64 << 20
 _PIECE = 1 << 20
+_BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,10 +159,11 @@ class _Unpacking:
             with writing(target, mode=0o755 if member.mode & 0o100 else 0o644) as file:
                 while data := source.read(_PIECE):
                     file.write(data)
-        except OSError as error:
-            if error.errno not in (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL):
+        except StorageError as error:
+            cause = error.__cause__
+            if not isinstance(cause, OSError) or cause.errno not in _BAD_NAME:
                 raise
-            self._refuse(name, f"this computer cannot store a file of that name: {error.strerror}")
+            self._refuse(name, f"this computer cannot store a file of that name: {cause.strerror}")
             return
         if (changed := str(member.pax_headers.get("GPUCOURSE.mtime_ns", ""))).isdigit():
             os.utime(target, ns=(int(changed), int(changed)))

@@ -72,7 +72,10 @@ def _host(stack: str, node: Node, key: Path, known_hosts_file: Path) -> str:
 
 
 def _file(path: Path) -> str:
-    """A file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a token)."""
+    """A file name as OpenSSH reads it: in quotes, with quotes and backslashes escaped and `%` doubled (it opens a token).
+
+    OpenSSH has no way to write a path that holds `${`: it always looks up a variable there.
+    """
     text = str(path).replace("%", "%%").replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
 

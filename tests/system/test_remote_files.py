@@ -1,0 +1,228 @@
+"""Files to real nodes and back: exact, whole or not at all, and only what changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, Line, SshLab, ssh_lab
+
+from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
+from gpucourse.model.plan import Upload
+from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.push import parcels, push, send_file
+from gpucourse.remote.ssh import SshTransport
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
+    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 1) as lab:
+        yield lab
+
+
+@pytest.fixture
+def fleet(lab: SshLab) -> Iterator[Fleet]:
+    with Fleet(SshTransport(lab.key), lab.nodes) as fleet:
+        yield fleet
+
+
+def ran(lab: SshLab, tmp_path: Path, script: str, *globs: str, uploads: tuple[Upload, ...] = ()) -> Run:
+    run = prepare(lab, tmp_path, script, uploads=uploads).launch()
+    assert [e.code for e in run.follow().node_exits] == [0], run.log()
+    return run
+
+
+def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fleet: Fleet) -> None:
+    source = tmp_path / "tree"
+    chance = random.Random(3)
+    uploads = []
+    for number in range(500):
+        path = source / f"d{number % 7}" / f"f {number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(chance.randbytes(chance.randrange(4000)))
+        uploads.append(Upload(name=f"d{number % 7}/f {number}.txt", source=path))
+    big, middle = tmp_path / "big", tmp_path / "middle"
+    big.write_bytes(chance.randbytes(1 << 20) * 200)
+    middle.write_bytes(chance.randbytes(3 << 20))
+    uploads += [Upload(name="big", source=big), Upload(name="middle", source=middle)]
+    run = ran(lab, tmp_path, "", uploads=tuple(uploads))
+    work = run.folder() / "work"
+    for upload in uploads:
+        assert _digest(work / upload.name) == _digest(upload.source), upload.name
+    assert len([path for path in work.rglob("*") if path.is_file()]) == 503
+    assert push(fleet.link(lab.nodes[0]), parcels(uploads)) == 0, "nothing has changed, so nothing travels"
+    uploads[0].source.write_bytes(b"changed")
+    assert push(fleet.link(lab.nodes[0]), parcels(uploads)) == 7
+    assert not list((lab.homes["node0"] / ".gpucourse" / "store").glob("*.[0-9]*"))
+
+
+def test_names_modes_and_empty_files(lab: SshLab, tmp_path: Path) -> None:
+    names = ["-rf", "with space", "quo\"te'd", "new\nline", "$(id)", "ünï/日本", "deep/er/still", "#%", "trailing ", "*?[x]"]
+    uploads = []
+    for number, name in enumerate(names):
+        path = tmp_path / f"u{number}"
+        path.write_bytes(name.encode() if number else b"")
+        path.chmod(0o755 if number % 2 else 0o640)
+        uploads.append(Upload(name=name, source=path))
+    work = ran(lab, tmp_path, "", uploads=tuple(uploads)).folder() / "work"
+    for number, name in enumerate(names):
+        assert (work / name).read_bytes() == (name.encode() if number else b"")
+        assert os.access(work / name, os.X_OK) == bool(number % 2)
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", "a/..", "nul\0"])
+def test_a_name_that_leads_out_is_refused_here(name: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("x")
+    with pytest.raises(UsageError, match="not a name inside the work folder"):
+        parcels([Upload(name=name, source=tmp_path / "x")])
+
+
+def test_a_name_that_leads_out_is_refused_by_the_node(lab: SshLab, fleet: Fleet, tmp_path: Path) -> None:
+    from gpucourse.remote import jobs
+
+    (tmp_path / "x").write_text("x")
+    (parcel,) = parcels([Upload(name="x", source=tmp_path / "x")])
+    link = fleet.link(lab.nodes[0])
+    push(link, [parcel])
+    spec = {
+        "run_id": "hostile",
+        "files": [{**parcel.entry(), "name": "../../evil"}],
+        "argv": ["true"],
+        "env": {},
+        "timeout_s": 5,
+    }
+    with pytest.raises(UsageError, match="not a name for a file in the work folder"):
+        jobs.start(link, spec)
+    with pytest.raises(UsageError, match="not a run id"):
+        jobs.start(link, {**spec, "run_id": "../x"})
+
+
+def test_missing_source(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match=r"cannot read .*nothing: No such file"):
+        parcels([Upload(name="x", source=tmp_path / "nothing")])
+
+
+def test_a_push_that_is_cut_leaves_no_half_file(lab: SshLab, tmp_path: Path) -> None:
+    big = tmp_path / "big"
+    big.write_bytes(random.Random(5).randbytes(1 << 20) * 30)
+    line = Line(lab.nodes[0])
+    try:
+        with Fleet(SshTransport(lab.key), [line.node]) as fleet:
+            link = fleet.link(line.node)
+            wrapped = parcels([Upload(name="big", source=big)])
+            push(link, [])
+            line.cut_after(9_000_000, from_node=False)
+            with pytest.raises(UnreachableError):
+                push(link, wrapped)
+            assert not (lab.homes["node0"] / ".gpucourse" / "store" / wrapped[0].key).exists()
+            assert push(fleet.link(line.node), wrapped) == big.stat().st_size
+            assert _digest(lab.homes["node0"] / ".gpucourse" / "store" / wrapped[0].key) == _digest(big)
+    finally:
+        line.close()
+
+
+def test_a_file_that_changes_under_way_is_not_taken(lab: SshLab, fleet: Fleet, tmp_path: Path) -> None:
+    path = tmp_path / "growing"
+    path.write_bytes(b"x" * 100)
+    link = fleet.link(lab.nodes[0])
+    with pytest.raises(UsageError, match="changed while it was being sent"):
+        send_file(link, path, "target", size=99)
+    with pytest.raises(UsageError, match="changed while it was being sent"):
+        send_file(link, path, "target", size=101)
+    assert not (lab.homes["node0"] / "target").exists()
+    send_file(link, path, "-odd name/target")
+    assert (lab.homes["node0"] / "-odd name" / "target").read_bytes() == b"x" * 100
+
+
+def test_a_full_disk_on_the_node(lab: SshLab, fleet: Fleet, tmp_path: Path) -> None:
+    link = fleet.link(lab.nodes[0])
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full on this machine")
+    done = link.run("cat > /dev/full", stdin=b"x" * 10)
+    from gpucourse.remote import jobs
+
+    with pytest.raises(StorageError, match="no space left on the node's disk"):
+        jobs.answer(lab.nodes[0], "put", done.code, done.stdout, done.stderr)
+
+
+def test_outputs_come_home_once(lab: SshLab, tmp_path: Path) -> None:
+    script = (
+        "import os\nout = os.environ['GPUCOURSE_OUT']\n"
+        "os.makedirs(out + '/deep/er'); open(out + '/deep/er/m.json', 'w').write('{}')\n"
+        "open(out + '/b', 'wb').write(bytes(range(256)))\n"
+        "open('here.csv', 'w').write('1'); open('b', 'w').write('the one in outputs wins')\n"
+        "os.mkdir('plots'); open('plots/p.png', 'w').write('p'); open('private', 'w').write('x')\n"
+        "os.symlink('/etc/passwd', out + '/link'); os.symlink('/etc', 'etc'); os.mkfifo(out + '/pipe')\n"
+        "open(out + '/huge', 'wb').truncate(5000)\n"
+    )
+    run = ran(lab, tmp_path, script)
+    globs = ("*.csv", "plots", "b", "etc/passwd", "../../../*", "/etc/*", "nothing-*")
+    home = run.collect(*globs, max_bytes=4000)
+    got = {o.path.removeprefix("outputs/node0/"): (o.bytes, o.sha256) for o in home.outputs}
+    assert set(got) == {"deep/er/m.json", "b", "here.csv", "plots/p.png"}
+    assert got["b"] == (256, hashlib.sha256(bytes(range(256))).hexdigest())
+    refused = {r.name: r.reason for r in home.refused}
+    assert set(refused) == {"link", "pipe", "huge", "../../../*", "/etc/*", "etc/passwd"}
+    assert refused["huge"] == "too large: 4.9 KiB, the limit for one file is 3.9 KiB"
+    assert "link" in refused["link"]
+    assert "plain file" in refused["pipe"]
+    assert "leads out" in refused["../../../*"]
+    assert home.environments["node0"]["hostname"]
+    assert home.environments["node0"]["packages"]["torch"]
+    inode = (run.paths.node_outputs("node0") / "b").stat().st_ino
+    again = run.collect(*globs, max_bytes=4000)
+    assert {o.path: o.sha256 for o in again.outputs} == {o.path: o.sha256 for o in home.outputs}
+    assert (run.paths.node_outputs("node0") / "b").stat().st_ino == inode, "what is home already does not travel again"
+    run.fleet.close()
+
+
+def test_an_interrupted_collect_goes_on_where_it_was(lab: SshLab, tmp_path: Path) -> None:
+    script = "import os\nfor n in range(40): open(os.environ['GPUCOURSE_OUT'] + f'/{n}', 'wb').write(bytes([n]) * 200_000)"
+    line = Line(lab.nodes[0])
+    try:
+        run = prepare(lab, tmp_path, script, nodes=[line.node]).launch()
+        run.follow()
+        line.cut_after(3_000_000)
+        home = run.collect()
+        assert line.cuts == 1
+        assert home.unreachable == []
+        assert sorted(int(Path(o.path).name) for o in home.outputs) == list(range(40))
+        for n in range(40):
+            assert (run.paths.node_outputs("node0") / str(n)).read_bytes() == bytes([n]) * 200_000
+        line.refuse()
+        gone = run.collect()
+        assert [missed.node for missed in gone.unreachable] == ["node0"]
+        assert gone.outputs == []
+        run.fleet.close()
+    finally:
+        line.close()
+
+
+def test_collect_of_a_run_that_never_was(lab: SshLab, tmp_path: Path) -> None:
+    run = prepare(lab, tmp_path, "")
+    home = run.collect()
+    assert [missed.node for missed in home.unreachable] == ["node0"]
+    assert "there is no run" in home.unreachable[0].reason
+    run.fleet.close()
+
+
+def test_the_agent_says_what_it_does_not_know(lab: SshLab, fleet: Fleet) -> None:
+    from gpucourse.remote import jobs
+
+    with pytest.raises(GpucourseError, match="no such verb: dance"):
+        jobs.call(fleet.link(lab.nodes[0]), "dance")
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(1 << 20):
+            digest.update(data)
+    return digest.hexdigest()

@@ -1,0 +1,182 @@
+"""What a node sends is taken as a stranger's parcel."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import resource
+import tarfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.remote.collect import unpack
+from gpucourse.workspace.paths import RunPaths
+
+LIMIT = 1000
+
+
+class Parcel:
+    """A tar as an honest agent sends it, with whatever a hostile node adds."""
+
+    def __init__(self, **listing: object) -> None:
+        self._file = io.BytesIO()
+        self._tar = tarfile.TarFile(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)
+        told: dict[str, object] = {"files": 0, "left": [], "same": [], "state": "ended", "env": None}
+        self.add("listing.json", json.dumps({**told, **listing}).encode())
+
+    def add(self, name: str, content: bytes = b"x", **fields: object) -> Parcel:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        for field, value in fields.items():
+            setattr(member, field, value)
+        self._tar.addfile(member, io.BytesIO(content))
+        return self
+
+    def sent(self, *, changed: tuple[str, ...] = ()) -> bytes:
+        self.add("closing.json", json.dumps({"changed": list(changed)}).encode())
+        self._tar.close()
+        return self._file.getvalue()
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    return RunPaths(tmp_path / "run")
+
+
+def everything(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+def test_plain_files_come_home_with_their_hash(paths: RunPaths) -> None:
+    parcel = Parcel(env={"hostname": "n"}).add("files/a/b/data.bin", b"\x00\xff", mode=0o755).add("files/empty", b"")
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    assert [(o.node, o.path, o.bytes, o.sha256) for o in home.outputs] == [
+        ("node0", "outputs/node0/a/b/data.bin", 2, sha256(b"\x00\xff").hexdigest()),
+        ("node0", "outputs/node0/empty", 0, sha256(b"").hexdigest()),
+    ]
+    assert os.access(paths.node_outputs("node0") / "a/b/data.bin", os.X_OK)
+    assert home.environments == {"node0": {"hostname": "n"}}
+    assert home.refused == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "reason"),
+    [
+        ("files/../../x", {}, "leads out"),
+        ("../../x", {}, "leads out"),
+        ("/etc/x", {}, "leads out"),
+        ("files//etc/x", {}, "not one of a file"),
+        ("files/a/../../../x", {}, "leads out"),
+        ("files/", {}, "not one of a file"),
+        ("files/./x", {}, "not one of a file"),
+        ("files/link", {"type": tarfile.SYMTYPE, "linkname": "../../../x", "size": 0}, "it is a link (to ../../../x)"),
+        ("files/hard", {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd", "size": 0}, "it is a link (to /etc/passwd)"),
+        ("files/pipe", {"type": tarfile.FIFOTYPE, "size": 0}, "not a plain file"),
+        ("files/device", {"type": tarfile.CHRTYPE, "size": 0}, "not a plain file"),
+        ("files/folder", {"type": tarfile.DIRTYPE, "size": 0}, "not a plain file"),
+        ("files/odd", {"type": b"Z", "size": 1}, None),
+    ],
+)
+def test_hostile_members_are_refused_by_name(paths: RunPaths, name: str, fields: dict[str, object], reason: str | None) -> None:
+    parcel = Parcel().add(name, b"" if fields.get("size") == 0 else b"x", **fields).add("files/good", b"good")
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    assert "outputs/node0/good" in everything(paths.folder)
+    if reason is not None:
+        assert everything(paths.folder) == {"outputs/node0/good"}
+        (refused,) = home.refused
+        assert reason in refused.reason
+        assert refused.node == "node0"
+    assert everything(paths.folder.parent) <= {"run/outputs/node0/good", "run/outputs/node0/odd"}
+
+
+def test_a_link_that_lies_here_already_is_not_followed(paths: RunPaths, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    paths.node_outputs("node0").mkdir(parents=True)
+    (paths.node_outputs("node0") / "way").symlink_to(outside)
+    (paths.node_outputs("node0") / "target").symlink_to(outside / "victim")
+    parcel = Parcel().add("files/way/x").add("files/target", b"mine")
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    assert [r.reason for r in home.refused] == ["way is not a folder here"]
+    assert list(outside.iterdir()) == []
+    assert (paths.node_outputs("node0") / "target").read_bytes() == b"mine"
+
+
+def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
+    parcel = Parcel().add("files/big", b"x" * 1001).add("files/a", b"1").add("files/a", b"2").add("files/a/b", b"3")
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    assert [(r.name, r.reason) for r in home.refused] == [
+        ("big", "too large: 1001 B, the limit for one file is 1000 B"),
+        ("a", "the node sent two files of that name"),
+        ("a/b", "a is not a folder here"),
+    ]
+    assert (paths.node_outputs("node0") / "a").read_bytes() == b"1"
+
+
+def test_names_that_no_one_can_type(paths: RunPaths) -> None:
+    names = [
+        "files/with space",
+        "files/-dash",
+        "files/new\nline",
+        'files/"quoted"',
+        "files/ünïcødé",
+        "files/\x1b[31m",
+        "files/" + "n" * 255,
+    ]
+    parcel = Parcel()
+    for name in (*names, "files/bad\udcff"):
+        parcel.add(name, b"1")
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    here = {path.name for path in paths.node_outputs("node0").iterdir()}
+    assert here == {name.removeprefix("files/") for name in names[:-1]} | {"bad\\xff"}
+    assert [r.name for r in home.refused] == ["n" * 255]
+    assert "cannot store a file of that name" in home.refused[0].reason
+
+
+def test_what_changed_while_it_was_read_is_not_kept(paths: RunPaths) -> None:
+    parcel = Parcel().add("files/growing", b"half").add("files/done", b"whole")
+    home = unpack("node0", io.BytesIO(parcel.sent(changed=("growing",))), paths, LIMIT)
+    assert everything(paths.folder) == {"outputs/node0/done"}
+    assert [(r.name, r.reason) for r in home.refused] == [("growing", "it changed while it was being read")]
+
+
+def test_what_the_node_did_not_send_is_told(paths: RunPaths) -> None:
+    left = [{"name": "core", "reason": "it is a link, and links are not followed", "bytes": 0}]
+    home = unpack("node0", io.BytesIO(Parcel(left=left).sent()), paths, LIMIT)
+    assert [(r.name, r.reason) for r in home.refused] == [("core", "it is a link, and links are not followed")]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.97])
+def test_a_stream_that_ends_early_leaves_only_whole_files(paths: RunPaths, share: float) -> None:
+    parcel = Parcel()
+    for number in range(9):
+        parcel.add(f"files/{number}", bytes([number]) * 900)
+    sent = parcel.sent().rstrip(b"\0")
+    with pytest.raises(UnreachableError, match="node0"):
+        unpack("node0", io.BytesIO(sent[: int(len(sent) * share)]), paths, LIMIT)
+    for path in paths.node_outputs("node0").glob("*"):
+        assert path.read_bytes() == bytes([int(path.name)]) * 900
+    assert not list(paths.folder.rglob(".*"))
+
+
+@pytest.mark.parametrize("noise", [b"", b"not a tar at all" * 100, bytes(5000)])
+def test_noise_is_not_a_tar(paths: RunPaths, noise: bytes) -> None:
+    with pytest.raises(UnreachableError, match="node0"):
+        unpack("node0", io.BytesIO(noise), paths, LIMIT)
+
+
+def test_a_full_disk_leaves_no_half_file(paths: RunPaths) -> None:
+    parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 90_000)
+    sent = io.BytesIO(parcel.sent())
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(StorageError, match=r"no space left to write .*/b"):
+            unpack("node0", sent, paths, 1 << 20)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert everything(paths.folder) == {"outputs/node0/a"}

@@ -1,0 +1,135 @@
+"""Keys and the files for plain OpenSSH, judged by the real `ssh`."""
+
+from __future__ import annotations
+
+import getpass
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.parts import need
+from tests.sshlab import KINDS, SshLab, ssh_lab
+
+from gpucourse.errors import MissingError
+from gpucourse.model.node import Inventory, Node
+from gpucourse.remote.keys import ensure_client_key, known_hosts, ssh_config
+
+
+def node(number: int) -> Node:
+    return Node(
+        name=f"node{number}",
+        role="head" if number == 0 else "worker",
+        address="127.0.0.1",
+        port=2200 + number,
+        private_address="127.0.0.1",
+        user=getpass.getuser(),
+        gpus=0,
+        instance_type="test",
+        python="python3",
+        mode="local",
+        host_key="ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJEiGD3qDvJWcNAUXrGkMnXrNtvqDCxhHDWcBXCxvdRD",
+    )
+
+
+def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    key = tmp_path / "with space" / "id"
+    public = ensure_client_key(key)
+    assert public.startswith("ssh-ed25519 AAAA")
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.with_name("id.pub").read_text() == public + "\n"
+    before = key.read_bytes()
+    key.chmod(0o644)
+    key.with_name("id.pub").unlink()
+    assert ensure_client_key(key) == public
+    assert key.read_bytes() == before
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert key.with_name("id.pub").read_text() == public + "\n"
+
+
+def test_openssh_reads_the_key(tmp_path: Path) -> None:
+    keygen = need("ssh-keygen")
+    public = ensure_client_key(tmp_path / "id")
+    said = subprocess.run([keygen, "-y", "-f", str(tmp_path / "id")], capture_output=True, text=True, check=True).stdout
+    assert said.split()[:2] == public.split()[:2]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"not a key", b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"]
+)
+def test_a_damaged_key_is_named_and_kept(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "id").write_bytes(content)
+    with pytest.raises(MissingError, match="id cannot be used"):
+        ensure_client_key(tmp_path / "id")
+    assert (tmp_path / "id").read_bytes() == content
+
+
+def test_one_line_a_node() -> None:
+    lines = known_hosts(Inventory(stack="m3", nodes=(node(0), node(1)))).splitlines()
+    assert [line.split()[0] for line in lines] == ["[127.0.0.1]:2200", "[127.0.0.1]:2201"]
+
+
+ODD_FOLDERS = [
+    "plain",
+    "with space",
+    'quo"te',
+    "per%cent %h %%",
+    "ha#sh # x",
+    "single'quote",
+    "back\\slash",
+    "ünï",
+    "~tilde",
+    "$(id)",
+    "a=b, c;d",
+]
+
+
+@pytest.mark.parametrize("odd", ODD_FOLDERS)
+def test_openssh_understands_every_path(tmp_path: Path, odd: str) -> None:
+    ssh = need("ssh")
+    folder = tmp_path / odd
+    folder.mkdir()
+    inventory = Inventory(stack="m3", nodes=(node(0), node(1)))
+    config = folder / "ssh_config"
+    config.write_text(ssh_config(inventory, folder / "id", folder / "known_hosts"))
+    for alias in ("node1", "gpucourse-m3-node1"):
+        said = subprocess.run([ssh, "-F", str(config), "-G", alias], capture_output=True, text=True, check=True).stdout
+        found = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+        assert (found["hostname"], found["port"], found["user"]) == ("127.0.0.1", "2201", getpass.getuser())
+        assert found["identitiesonly"] == "yes"
+        assert found["stricthostkeychecking"] in {"yes", "true"}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
+    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 2) as lab:
+        yield lab
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("odd", ODD_FOLDERS)
+def test_plain_ssh_gets_in_with_nothing_else(lab: SshLab, tmp_path: Path, odd: str) -> None:
+    folder = tmp_path / odd
+    folder.mkdir()
+    inventory = Inventory(stack="m3", nodes=tuple(lab.nodes))
+    key = folder / "id_ed25519"
+    key.touch(mode=0o600)
+    key.write_bytes(lab.key.read_bytes())
+    config, hosts = folder / "ssh_config", folder / "known_hosts"
+    config.write_text(ssh_config(inventory, key, hosts))
+    hosts.write_text(known_hosts(inventory))
+    command = [need("ssh"), "-F", str(config), "-o", "BatchMode=yes", "gpucourse-m3-node1", 'echo "$HOME"']
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.stdout, done.returncode) == (f"{lab.homes['node1']}\n", 0), done.stderr
+
+
+@pytest.mark.system
+def test_plain_ssh_refuses_a_changed_host_key(lab: SshLab, tmp_path: Path) -> None:
+    inventory = Inventory(stack="m3", nodes=tuple(lab.nodes))
+    config, hosts = tmp_path / "ssh_config", tmp_path / "known_hosts"
+    config.write_text(ssh_config(inventory, lab.key, hosts))
+    hosts.write_text(known_hosts(inventory).replace(lab.nodes[1].host_key, node(0).host_key))
+    command = [need("ssh"), "-F", str(config), "-o", "BatchMode=yes", "node1", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 255
+    assert "REMOTE HOST IDENTIFICATION HAS CHANGED" in done.stderr
