@@ -16,12 +16,7 @@ _BUILT_IN = {"terraform_data", "terraform_remote_state"}
 _BLOCK = re.compile(r'^\s*(module|provider|required_providers|backend|cloud)\b\s*("[^"]*"\s*)?\{', re.MULTILINE)
 _TYPED = re.compile(r'^\s*(?:resource|data|ephemeral)\s+"?([A-Za-z0-9_-]+)"?\s', re.MULTILINE)
 _SOURCE = re.compile(r'source\s*=\s*"([A-Za-z0-9_-]+/[A-Za-z0-9_-]+)"')
-_USUAL_MIRRORS = (
-    "/opt/tf-plugins",
-    "/opt/terraform/plugins",
-    "/usr/local/share/terraform/plugins",
-    "/usr/share/terraform/plugins",
-)
+_USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/plugins", "usr/share/terraform/plugins")
 
 
 def needs_init(folder: Path) -> bool:
@@ -45,7 +40,7 @@ def find_mirror(folder: Path, environ: Mapping[str, str], given: Path | None) ->
             )
         return named.absolute()
     wanted = {source for file in folder.rglob("*.tf") for source in _SOURCE.findall(file.read_text(encoding="utf-8"))}
-    usual = (Path(place) for place in _USUAL_MIRRORS)
+    usual = (place for pattern in _USUAL_MIRRORS for place in sorted(Path("/").glob(pattern)))
     return next((place for place in usual if wanted and all(any(place.glob(f"*/{source}")) for source in wanted)), None)
 
 

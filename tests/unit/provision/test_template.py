@@ -128,7 +128,7 @@ def test_where_providers_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = write(tmp_path / "s", main_tf='required_providers { aws = { source = "hashicorp/aws" } }')
     usual, named = tmp_path / "usual", tmp_path / "named"
     named.mkdir()
-    monkeypatch.setattr(providers, "_USUAL_MIRRORS", (str(tmp_path / "none"), str(usual)))
+    monkeypatch.setattr(providers, "_USUAL_MIRRORS", (str(tmp_path / "none")[1:], str(usual)[1:]))
     assert providers.find_mirror(folder, {}, None) is None
     (usual / "registry.example" / "hashicorp" / "random").mkdir(parents=True)
     assert providers.find_mirror(folder, {}, None) is None
