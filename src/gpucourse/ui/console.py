@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -67,6 +65,8 @@ class Face:
         text = to_json({"version": 1} | fields).decode()
         safe = _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
         if self.out.encoding.lower().replace("-", "") != "utf8":
+            import json
+
             safe = json.dumps(json.loads(safe), indent=2) + "\n"
         self._documented = True
         self._write(self.out, safe)
@@ -91,7 +91,7 @@ class Face:
             self._error_document(error)
             return
         if self.verbose:
-            self.err.write(clean("".join(traceback.format_exception(error))))
+            self._write(self.err, _traceback(error))
         width = self.width(self.err) if self.err.terminal else None
         if isinstance(error, ManifestError):  # `file: key: reason`: editors jump to these lines
             lines = [line for complaint in error.complaints for line in clean(complaint).split("\n")]
@@ -129,7 +129,7 @@ class Face:
             "exit_code": int(error.exit_code),
         }
         if self.verbose:
-            told["traceback"] = clean("".join(traceback.format_exception(error)))
+            told["traceback"] = _traceback(error)
         try:
             self.document({"error": told})
         except GpucourseError:  # standard output is a full disk: the person hears it on the other stream
@@ -165,6 +165,12 @@ class Face:
             from pathlib import Path
 
             raise storage_error(error, Path("/dev/stdout")) or error from error
+
+
+def _traceback(error: BaseException) -> str:
+    import traceback
+
+    return clean("".join(traceback.format_exception(error)))
 
 
 def _fields(obj: object) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Glyphs:
+class Glyphs(NamedTuple):
     """Every sign that is not a letter. Each field is one column wide, except `arrow` and `ellipsis` in ASCII."""
 
     good: str = "✓"
@@ -46,7 +45,7 @@ ASCII = Glyphs(
 
 # What this program and its course write beside the signs, for terminals that know ASCII only.
 TO_ASCII = str.maketrans(
-    {old: new for old, new in zip(vars(UNICODE).values(), vars(ASCII).values(), strict=True) if len(old) == 1}
+    {old: new for old, new in zip(UNICODE, ASCII, strict=True) if len(old) == 1}
     | {"’": "'", "‘": "'", "“": '"', "”": '"', "—": "-", "×": "x", "±": "+-", "µ": "u", "\u00a0": " "}
 )
 
@@ -54,7 +53,7 @@ TO_ASCII = str.maketrans(
 def glyphs_for(encoding: str | None) -> Glyphs:
     """The signs that this encoding can write."""
     try:
-        "".join(vars(UNICODE).values()).encode(encoding or "ascii")
+        "".join(UNICODE).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
         return ASCII
     return UNICODE

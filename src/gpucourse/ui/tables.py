@@ -6,15 +6,13 @@ Text in a view may come from anywhere: whoever draws it cleans it. A style is a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal, NamedTuple, Union
 
 Style = Literal["", "good", "bad", "warn", "dim", "strong", "accent"]
 Align = Literal["left", "right"]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A text with a style."""
 
     text: str
@@ -24,8 +22,7 @@ class Cell:
 Content = Union[str, Cell]  # noqa: UP007  evaluated when the program runs, also on Python 3.10
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column of a table. Only columns that `wrap` give way where the terminal is narrow."""
 
     title: str
@@ -34,55 +31,44 @@ class Column:
     wrap: bool = False
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Rows of cells, one for each column."""
 
     columns: tuple[Column, ...]
     rows: tuple[tuple[Content, ...], ...]
     title: str = ""
 
-    def __post_init__(self) -> None:
-        wrong = next((row for row in self.rows if len(row) != len(self.columns)), None)
-        if wrong is not None:
-            raise ValueError(f"a row of {len(wrong)} cells in a table of {len(self.columns)} columns")
 
-
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """Names and values, one a line, the values aligned."""
 
     pairs: tuple[tuple[str, Content], ...]
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Items:
-    """A list. With `numbered` counted from 1, with a mark its own sign (and style), else a bullet."""
+class Items(NamedTuple):
+    """A list, each item after a bullet or, `numbered`, after its number from 1."""
 
     items: tuple[Content, ...]
     title: str = ""
     numbered: bool = False
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Running text."""
 
     text: str
     style: Style = ""
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """Lines to copy: never wrapped, never cut."""
 
     text: str
     title: str = ""
 
 
-@dataclass(frozen=True)
-class Markdown:
+class Markdown(NamedTuple):
     """A lesson. Plain text keeps its source, which reads well by itself."""
 
     text: str
@@ -91,8 +77,7 @@ class Markdown:
 Part = Union[Table, Facts, Items, Paragraph, Code, Markdown]  # noqa: UP007
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A whole screen: a heading, parts with a blank line between them, quiet lines at the end.
 
     `mode` is the mode of the nodes it speaks of: `local` makes the face say once that these are simulated.
@@ -105,9 +90,13 @@ class View:
 
 
 def table(columns: Iterable[Column | str], rows: Iterable[Sequence[Content]], *, title: str = "") -> Table:
-    """A table; a column that is only a title is aligned left."""
+    """A table; a column that is only a title is aligned left. Raises ValueError for a row that does not fit."""
     made = tuple(column if isinstance(column, Column) else Column(column) for column in columns)
-    return Table(made, tuple(tuple(row) for row in rows), title)
+    cells = tuple(tuple(row) for row in rows)
+    wrong = next((row for row in cells if len(row) != len(made)), None)
+    if wrong is not None:
+        raise ValueError(f"a row of {len(wrong)} cells in a table of {len(made)} columns")
+    return Table(made, cells, title)
 
 
 def facts(pairs: Iterable[tuple[str, Content | None]], *, title: str = "") -> Facts:
