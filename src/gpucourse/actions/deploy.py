@@ -58,7 +58,8 @@ def deploy(context: Context, module_id: str, *, nodes: int | None, dry_run: bool
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
         with _recorded(context, deployment):
             lab = open_lab(context, deployment)
-            lab.terraform.prepare(context.watch)  # waits for the Terraform of a killed command: what it just finishes is not sick
+            # Waits for the Terraform of a killed command: a node that it is just finishing is not sick.
+            lab.terraform.prepare(context.watch)
             sick = lab.sick() if before else []
             with stage(context.watch, "plan", "planning"):
                 changes = lab.plan(context.watch, sick)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.homecoming import bring_home
@@ -13,7 +13,7 @@ from gpucourse.actions.lab import SimulatedLab, open_lab
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, LeftoverError, TerraformFailed
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
-from gpucourse.model.event import Note
+from gpucourse.model.event import Event, Note, ResourceEvent, Watcher
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import storing, write_record
@@ -38,8 +38,9 @@ def destroy(context: Context, module_ids: list[str] | None, *, discard: bool) ->
     errors: list[GpucourseError] = []
 
     def one(stack: str) -> None:
+        own = context if len(stacks) == 1 else replace(context, watch=_named(context.watch, stack))
         try:
-            receipt = _destroy_stack(context, stack, discard=discard)
+            receipt = _destroy_stack(own, stack, discard=discard)
         except GpucourseError as error:
             errors.append(error)
         else:
@@ -94,6 +95,15 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
             shutil.rmtree(lab.folder, ignore_errors=True)
         deployments.drop(context.paths, stack)
         return receipt
+
+
+def _named(watch: Watcher, stack: str) -> Watcher:
+    """Stacks that go side by side have resources of the same name: each is told with its stack."""
+
+    def tell(event: Event) -> None:
+        watch(replace(event, address=f"{stack} {event.address}") if isinstance(event, ResourceEvent) else event)
+
+    return tell
 
 
 def _take_down(context: Context, lab: SimulatedLab) -> list[str]:

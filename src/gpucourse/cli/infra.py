@@ -99,6 +99,7 @@ def destroy(
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
     session = current()
     context = session.context
+    session.face.mode(context.settings.target)
     with session.face.watch() as live:
         context.watch = live
         result = act(context, None if module is None else [module], discard=discard)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
 import threading
+from pathlib import Path
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.logs import Tail, log_files, read
@@ -29,11 +30,10 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
         session.face.warn(f"this may not be all of it: {error.what}")
     if rank is not None:
         for path in log_files(context, record, rank).values():
-            for piece in read(path):
-                _raw(piece)
+            _raw(session, path)
         return ExitCode.DONE
     if fold:
-        _fold(context, record)
+        _fold(session, record)
     else:
         _print(session, record)
     return ExitCode.DONE
@@ -42,6 +42,7 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
 def _follow(session: Session, record: RunRecord, rank: int | None) -> int:
     """Everything from the first line on: from disk, whoever writes it there."""
     context = session.context
+    session.face.mode(record.mode)
     ended = threading.Event()
     with session.face.watch() as live:
         context.watch = lambda event: None if isinstance(event, LogBytes | Stage) else live(event)
@@ -67,22 +68,26 @@ def _print(session: Session, record: RunRecord) -> None:
         pipe.close()
 
 
-def _fold(context: Context, record: RunRecord) -> None:
+def _fold(session: Session, record: RunRecord) -> None:
+    """Lines that all ranks share once, under the ranks that said them."""
     from gpucourse.ui.fold import fold
 
-    logs = {rank: read(path) for (_, rank), path in log_files(context, record, None).items() if rank is not None}
-    for line in fold(logs):
-        sys.stdout.write(line + "\n")
+    files = log_files(session.context, record, None)
+    for line in fold({rank: read(path) for (_, rank), path in files.items() if rank is not None}):
+        if session.face.out.closed:
+            return
+        session.face.out.write(line + "\n")
 
 
-def _raw(data: bytes) -> None:
-    """Bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless."""
-    if sys.stdout.isatty():
-        from gpucourse.ui.loglines import visible_block
+def _raw(session: Session, path: Path) -> None:
+    """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
+    if session.face.out.terminal:
+        from gpucourse.ui.loglines import visible
 
-        sys.stdout.write(visible_block(data))
-    else:
-        sys.stdout.flush()
-        view = memoryview(data)
-        while view:
-            view = view[os.write(sys.stdout.fileno(), view) :]
+        with path.open("rb") as file:
+            for line in file:
+                session.face.out.write(visible(line.rstrip(b"\r\n")) + "\n")
+        return
+    sys.stdout.flush()
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)

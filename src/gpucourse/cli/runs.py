@@ -54,6 +54,7 @@ def run(
     )
     session = current()
     context = session.context
+    session.face.mode(context.settings.target)
     with session.face.watch() as live:
         context.watch = live
         result = act(context, order, detach=detach, dry_run=dry_run)
@@ -101,9 +102,11 @@ def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
 
     session = current()
     context = session.context
+    found = records.find(context.paths, run)
+    session.face.mode(found.mode)
     with session.face.watch() as live:
         context.watch = live
-        record = act(context, records.find(context.paths, run))
+        record = act(context, found)
     if json:
         session.face.document({"run": record})
     session.face.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
