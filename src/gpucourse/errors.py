@@ -22,7 +22,6 @@ stable: scripts that read `--json` compare it.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
@@ -70,6 +69,8 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         self.kind, self.name, self.known = kind, name, tuple(known)
+        import difflib
+
         near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.5)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         shown = ", ".join(self.known[:12]) + (", ..." if len(self.known) > 12 else "")

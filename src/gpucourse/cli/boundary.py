@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,6 +87,7 @@ def _signals() -> Iterator[None]:
 def _fault(error: Exception, session: Session) -> GpucourseError:
     """Our own fault: its traceback goes into the workspace's log, or into a temporary file where there is none."""
     import tempfile
+    import traceback
 
     text = "".join(traceback.format_exception(error))
     try:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +57,8 @@ def storing(path: Path) -> Iterator[None]:
 @contextmanager
 def writing(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
     """A binary file that appears under its name only when the block has ended well: aside, fsync, rename."""
+    import tempfile
+
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -87,6 +87,8 @@ def write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
 
 def copy_file(source: Path, target: Path) -> None:
     """Copy one file under its new name at once; a link is followed, so that what lies here stands alone."""
+    import shutil
+
     with source.open("rb") as original, writing(target) as copy:
         shutil.copyfileobj(original, copy, 1 << 20)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,11 +58,13 @@ def open_workspace(root: Path) -> Workspace:
     identity = read_record(paths.identity, Identity)
     if identity is not None:
         return Workspace(paths=paths, id=identity.id, created=False)
+    import secrets
+
     with storing(paths.private):
         paths.private.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not paths.settings.exists():
         write_text(paths.settings, SETTINGS_TEXT)
-    identity = Identity(id=uuid.uuid4().hex[:12])
+    identity = Identity(id=secrets.token_hex(6))
     write_record(paths.identity, identity)
     return Workspace(paths=paths, id=identity.id, created=True)
 

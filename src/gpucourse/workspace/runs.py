@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,8 @@ swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zep
 
 def new_run(paths: WorkspacePaths, exercise: str) -> str:
     """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once."""
+    import secrets
+
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(WORDS)}"
