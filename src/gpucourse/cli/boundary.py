@@ -43,12 +43,14 @@ def run_command(arguments: Sequence[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     import typer
 
-    from gpucourse.cli.app import app
+    from gpucourse.cli.app import tree
 
     # typer carries click under a private name that changed; its public BadParameter is a child of click's usage errors.
     wrong_usage: Any = typer.BadParameter.__bases__[0]
     try:
-        result = typer.main.get_command(app).main(arguments, prog_name="gpucourse", standalone_mode=False)
+        result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
+            arguments, prog_name="gpucourse", standalone_mode=False
+        )
     except wrong_usage as error:
         path = error.ctx.command_path if error.ctx else "gpucourse"
         raise UsageError(error.format_message(), hint=f"{path} --help") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
 
 from gpucourse.errors import GpucourseError
 
@@ -11,13 +10,13 @@ Completer = Callable[[str], list[str]]
 
 
 def _quietly(names: Callable[[], Iterator[str]]) -> Completer:
-    @wraps(names)
     def complete(incomplete: str) -> list[str]:
         try:
             return [name for name in names() if name.startswith(incomplete)]
         except (GpucourseError, OSError):
             return []
 
+    complete.__doc__ = names.__doc__  # not functools.wraps: typer looks at the parameters
     return complete
 
 

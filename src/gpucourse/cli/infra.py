@@ -9,11 +9,11 @@ from typing import Annotated, Literal, Optional
 import typer
 
 from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, GpucourseError, MissingError, UsageError
 
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")]
 
@@ -137,4 +137,4 @@ def _worst(errors: list[GpucourseError]) -> int:
     raise worst
 
 
-COMMANDS = (deploy, status, ssh, destroy, doctor)
+COMMANDS = {"deploy": deploy, "status": status, "ssh": ssh, "destroy": destroy, "doctor": doctor}

@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.infra import JsonFlag
+from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, UsageError
 
@@ -104,4 +104,4 @@ def check(
     return code_of(record, verdict)
 
 
-COMMANDS = (init, list_, show, hint, check)
+COMMANDS = {"init": init, "list": list_, "show": show, "hint": hint, "check": check}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Optional
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.infra import JsonFlag
+from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, UsageError
 
@@ -125,4 +125,4 @@ def _pairs(settings: list[str], exercise: str) -> dict[str, str]:
     return pairs
 
 
-COMMANDS = (run, runs, logs, cancel)
+COMMANDS = {"run": run, "runs": runs, "logs": logs, "cancel": cancel}
