@@ -19,11 +19,13 @@ from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 
 pytestmark = pytest.mark.system
+on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
-    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 1) as lab:
+    kind = getattr(request, "param", "simulated")
+    with ssh_lab(kind, tmp_path_factory.mktemp(kind), 1) as lab:
         yield lab
 
 
@@ -39,6 +41,7 @@ def ran(lab: SshLab, tmp_path: Path, script: str, *globs: str, uploads: tuple[Up
     return run
 
 
+@on_both
 def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fleet: Fleet) -> None:
     source = tmp_path / "tree"
     chance = random.Random(3)
@@ -63,6 +66,7 @@ def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fle
     assert not list((lab.homes["node0"] / ".gpucourse" / "store").glob("*.[0-9]*"))
 
 
+@on_both
 def test_names_modes_and_empty_files(lab: SshLab, tmp_path: Path) -> None:
     names = ["-rf", "with space", "quo\"te'd", "new\nline", "$(id)", "ünï/日本", "deep/er/still", "#%", "trailing ", "*?[x]"]
     uploads = []
@@ -109,6 +113,7 @@ def test_missing_source(tmp_path: Path) -> None:
         parcels([Upload(name="x", source=tmp_path / "nothing")])
 
 
+@on_both
 def test_a_push_that_is_cut_leaves_no_half_file(lab: SshLab, tmp_path: Path) -> None:
     big = tmp_path / "big"
     big.write_bytes(random.Random(5).randbytes(1 << 20) * 30)
@@ -152,6 +157,7 @@ def test_a_full_disk_on_the_node(lab: SshLab, fleet: Fleet, tmp_path: Path) -> N
         jobs.answer(lab.nodes[0], "put", done.code, done.stdout, done.stderr)
 
 
+@on_both
 def test_outputs_come_home_once(lab: SshLab, tmp_path: Path) -> None:
     script = (
         "import os\nout = os.environ['GPUCOURSE_OUT']\n"
@@ -183,6 +189,7 @@ def test_outputs_come_home_once(lab: SshLab, tmp_path: Path) -> None:
     run.fleet.close()
 
 
+@on_both
 def test_an_interrupted_collect_goes_on_where_it_was(lab: SshLab, tmp_path: Path) -> None:
     script = "import os\nfor n in range(40): open(os.environ['GPUCOURSE_OUT'] + f'/{n}', 'wb').write(bytes([n]) * 200_000)"
     line = Line(lab.nodes[0])

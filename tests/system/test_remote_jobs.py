@@ -20,6 +20,7 @@ from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 
 pytestmark = pytest.mark.system
+on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
 
 Make = Callable[..., Run]
 
@@ -35,9 +36,10 @@ time.sleep(300)
 """
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
-    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 2) as lab:
+    kind = getattr(request, "param", "simulated")
+    with ssh_lab(kind, tmp_path_factory.mktemp(kind), 2) as lab:
         yield lab
 
 
@@ -57,6 +59,7 @@ def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
         run.fleet.close()
 
 
+@on_both
 def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
     script = "import os, sys; print('rank', os.environ['RANK'], sys.argv[1:], os.getcwd()); print('oops', file=sys.stderr)"
     run = make(script, "--name", "a b", "$(id)\n'\"").launch()
@@ -89,6 +92,7 @@ def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None
     assert described.ended
 
 
+@on_both
 def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> None:
     script = (
         "import os, signal, sys\n"
@@ -102,6 +106,7 @@ def test_a_script_is_alone_with_its_terminal_signals_and_input(make: Make) -> No
     assert run.log() == b"['SIGPIPE'] True False True\n"
 
 
+@on_both
 def test_one_rank_fails_and_the_other_is_ended_after_the_grace(make: Make) -> None:
     script = "import os, sys, time\nif os.environ['RANK'] == '1': print('boom'); sys.exit(3)\ntime.sleep(300)"
     run = make(script).launch()
@@ -148,6 +153,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
     assert ended.killed >= 3
 
 
+@on_both
 def test_cancel_ends_everything_stubborn_stopped_and_in_sessions_of_its_own(make: Make) -> None:
     run = make(STUBBORN).launch()
     eventually(lambda: all(len(marked(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
@@ -189,6 +195,7 @@ def test_what_the_launcher_leaves_behind_is_ended(make: Make, lab: SshLab) -> No
     assert not marked(run.folder())
 
 
+@on_both
 def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> None:
     script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
     run = make(script, nodes=lab.nodes[:1]).launch()
@@ -200,6 +207,7 @@ def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> N
     assert (run.folder() / "outputs" / "starts").read_text() == "x"
 
 
+@on_both
 def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -> None:
     run = make("import time; print('up'); time.sleep(300)", nodes=lab.nodes[:1]).launch()
     eventually((run.folder() / "logs" / "rank0.log").exists, "the rank is up")

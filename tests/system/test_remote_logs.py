@@ -19,6 +19,7 @@ from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
 
 pytestmark = pytest.mark.system
+on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
 
 FLOOD = """
 import hashlib, os, sys
@@ -41,9 +42,10 @@ for n in range(int(sys.argv[1])):
 """
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshLab]:
-    with ssh_lab(request.param, tmp_path_factory.mktemp(request.param), 2) as lab:
+    kind = getattr(request, "param", "simulated")
+    with ssh_lab(kind, tmp_path_factory.mktemp(kind), 2) as lab:
         yield lab
 
 
@@ -63,6 +65,7 @@ def finish(run: Run) -> None:
     run.fleet.close()
 
 
+@on_both
 def test_two_hundred_megabytes_exact_in_flat_memory(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, FLOOD, "184", nodes=lab.nodes[:1])
     sizes: list[int] = []
@@ -103,6 +106,7 @@ def test_a_slow_watcher_does_not_slow_the_run(lab: SshLab, tmp_path: Path) -> No
     finish(run)
 
 
+@on_both
 def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path: Path) -> None:
     odd = bytes(range(256)) + b"\x1b[2J\x1b]0;title\x07\r50%\r100%\n\xff\xfe\xc3\x28" + random.Random(1).randbytes(50_000)
     script = f"import os, sys; os.write(1, {odd!r}); os.write(2, b'\\x00end without a line')"
@@ -112,6 +116,7 @@ def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path
     finish(run)
 
 
+@on_both
 def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "9000", nodes=[line.node]).launch()
     rest = random.Random(7)

@@ -7,6 +7,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 from gpucourse.errors import UnreachableError
@@ -61,10 +62,22 @@ def in_home(command: str) -> str:
 
 
 class Exchange:
-    """A command that was just started on `channel`. `answers` asks the peer for a sign of life."""
+    """A command that was just started on `channel`.
 
-    def __init__(self, name: str, channel: Channel, stdin: Stdin, silence_s: float, answers: Callable[[], bool]) -> None:
-        self._name, self._channel, self._silence_s, self._answers = name, channel, silence_s, answers
+    `answers` asks the peer for a sign of life; `lost` are the errors that the channel raises when its connection is gone.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        channel: Channel,
+        stdin: Stdin,
+        silence_s: float,
+        *,
+        answers: Callable[[], bool],
+        lost: tuple[type[Exception], ...],
+    ) -> None:
+        self._name, self._channel, self._silence_s, self._answers, self._lost = name, channel, silence_s, answers, lost
         self._moved = time.monotonic()
         self._feed_error: Exception | None = None
         self._stderr: list[bytes] = []
@@ -73,7 +86,7 @@ class Exchange:
         if stdin:
             self._thread(self._feed, stdin)
         else:
-            channel.shutdown_write()
+            self._end_input()
 
     def stdout(self) -> Iterator[bytes]:
         """Standard output in pieces, until its end."""
@@ -83,6 +96,8 @@ class Exchange:
             except TimeoutError:
                 self._check_silence()
                 continue
+            except self._lost as error:
+                raise self._cut() from error
             if not data:
                 return
             self._moved = time.monotonic()
@@ -100,12 +115,15 @@ class Exchange:
         while self._drain.is_alive():
             self._drain.join(0.05)
             self._check_silence()
-        if not self._channel.eof_received and not self._answers():
+        # Without an end-of-file the channel may have been closed by the node, or by a cut: then a code that came before
+        # says nothing about the output.
+        whole = self._channel.eof_received or self._answers()
+        if self._feed_error is not None:
+            raise self._feed_error
+        if not whole:
             raise self._cut()
         while not self._channel.status_event.wait(0.05):
             self._check_silence()
-        if self._feed_error is not None:
-            raise self._feed_error
         if self._channel.exit_status < 0:
             raise self._cut()
         return self._channel.exit_status
@@ -116,7 +134,8 @@ class Exchange:
 
     def close(self) -> None:
         """Leave the channel, whatever state it is in."""
-        self._channel.close()
+        with suppress(*self._lost):
+            self._channel.close()
 
     def _feed(self, stdin: Stdin) -> None:
         pieces = (stdin,) if isinstance(stdin, bytes) else stdin
@@ -124,13 +143,15 @@ class Exchange:
             for piece in pieces:
                 if not self._send(piece):
                     return
-            self._channel.shutdown_write()
-        except OSError as error:
-            self._feed_error = None if self._channel.status_event.is_set() else error
-            self._channel.close()
-        except Exception as error:  # noqa: BLE001  # the source of the bytes failed: told to the thread that waits for the code
+        except Exception as error:  # noqa: BLE001  # the source of the bytes failed: raised where the code is waited for
             self._feed_error = error
-            self._channel.close()
+            self.close()
+            return
+        self._end_input()
+
+    def _end_input(self) -> None:
+        with suppress(*self._lost):  # whoever waits for the output meets it too
+            self._channel.shutdown_write()
 
     def _send(self, piece: bytes) -> bool:
         """Send all of it; False when the command has closed its input."""
@@ -142,7 +163,7 @@ class Exchange:
                 if self._channel.status_event.is_set():
                     return False
                 continue
-            except OSError:
+            except self._lost:
                 return False
             if sent == 0:
                 return False
@@ -157,7 +178,7 @@ class Exchange:
                 data = self._channel.recv_stderr(_PIECE)
             except TimeoutError:
                 continue
-            except OSError:
+            except self._lost:
                 return
             if not data:
                 return

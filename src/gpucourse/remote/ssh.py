@@ -116,11 +116,10 @@ class SshLink:
         if not self._places.acquire(timeout=max(silence_s, 0.001)):
             raise UnreachableError(f"{self.node.name}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s")
         try:
-            exchange = Exchange(self.node.name, self._open(command, silence_s), stdin, silence_s, self._answers)
+            channel = self._open(command, silence_s)
+            exchange = Exchange(self.node.name, channel, stdin, silence_s, answers=self._answers, lost=_LOST)
             try:
                 yield exchange
-            except _LOST as error:
-                raise _lost(self.node, error) from error
             finally:
                 exchange.close()
         finally:
