@@ -139,12 +139,13 @@ def test_scp(lab: SimulatedNodes, protocol: str, tmp_path: Path) -> None:
     source.mkdir(parents=True)
     (source / 'it\'s "odd".bin').write_bytes(os.urandom(2_000_000))
     (source / "run.sh").write_text("#!/bin/sh\n")
+    odd = name_that_is_not_utf8(source)
     (source / "run.sh").chmod(0o755)
     shutil.rmtree(lab.home("node0") / "a folder", ignore_errors=True)
     assert run([*words, str(tmp_path / "a folder"), remote]) == (0, b"")
     quoted = f"{remote}'a folder'" if protocol == "-O" else f"{remote}a folder"
     assert run([*words, quoted, str(tmp_path / "back")]) == (0, b"")
-    for name in ('it\'s "odd".bin', "run.sh"):
+    for name in ('it\'s "odd".bin', "run.sh", *odd):
         assert (tmp_path / "back" / "inner" / name).read_bytes() == (source / name).read_bytes()
     assert (tmp_path / "back" / "inner" / "run.sh").stat().st_mode & 0o777 == 0o755
     code, said = run([*words, f"{remote}absent", str(tmp_path)])
@@ -174,7 +175,7 @@ def test_rsync(lab: SimulatedNodes, tmp_path: Path) -> None:
     source.mkdir()
     for number in range(200):
         (source / f"{number}.bin").write_bytes(os.urandom(1 + 37 * number))
-    (source / os.fsdecode(b"not\xffutf8")).write_bytes(b"odd")
+    name_that_is_not_utf8(source)
     shell = " ".join([need("ssh"), *lab.options("node0")])
     words = [need("rsync"), "-a", "--delete", "--stats", "-e", shell]
     assert run([*words, f"{source}/", f"{lab.address('node0')}:there/"])[0] == 0
@@ -200,6 +201,16 @@ def test_a_forwarded_port(lab: SimulatedNodes) -> None:
     finally:
         tunnel.terminate()
         tunnel.wait(10)
+
+
+def name_that_is_not_utf8(folder: Path) -> list[str]:
+    """A file with such a name, where the file system has them."""
+    name = os.fsdecode(b"not\xffutf8")
+    try:
+        (folder / name).write_bytes(b"odd")
+    except OSError:
+        return []
+    return [name]
 
 
 def first_line(port: int) -> bytes:

@@ -42,7 +42,7 @@ class Host:
         self._lock = lock
         self._awaited = False
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._at_work = 0
+        self._changes = 0
         self._over = asyncio.Event()
         self._control: asyncio.Server | None = None
 
@@ -83,7 +83,6 @@ class Host:
             layout.write_json(file, node.describe())
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._at_work += 1
         try:
             line = (await reader.readline()).decode()
             if not line.endswith("\n"):
@@ -98,18 +97,27 @@ class Host:
         except ConnectionError:
             logger.info("who asked has gone")
         finally:
-            self._at_work -= 1
             writer.close()
 
     async def _answer(self, verb: str, document: str) -> str:
         if verb == "ping":
             return "here"
-        spec = Spec.read(json.loads(document))
-        if verb == "add":
-            return await self._add(spec)
-        if verb == "remove":
-            return await self._remove(spec)
+        asked = json.loads(document)
+        self._changes += 1
+        try:
+            if verb == "add":
+                return await self._add(Spec.read(asked))
+            if verb == "remove":
+                await self._remove(str(asked["uid"]), str(asked["name"]))
+                return "kept" if self.nodes or self._changes > 1 else self._end_with_the_last()
+        finally:
+            self._changes -= 1
         raise ValueError(f"there is nothing called {verb!r} to do")
+
+    def _end_with_the_last(self) -> str:
+        self._awaited = True
+        self.stop()
+        return "last"
 
     async def _add(self, spec: Spec) -> str:
         if spec.uid != self.uid:
@@ -125,20 +133,19 @@ class Host:
             self._sign()
             return f"node {json.dumps(node.describe())}"
 
-    async def _remove(self, spec: Spec) -> str:
-        if spec.uid != self.uid:
-            await asyncio.to_thread(processes.end, processes.marker(processes.NODE, spec.mark))
-            return "kept"
-        async with self._turns[spec.name]:
-            node = self.nodes.pop(spec.name, None) or HostedNode(self.folder, spec)
-            left = await node.remove()
+    async def _remove(self, uid: str, name: str) -> None:
+        mark = processes.marker(processes.NODE, f"{uid}/{name}")
+        if uid != self.uid:
+            await asyncio.to_thread(processes.end, mark)  # of an earlier stack; the files are this one's
+            return
+        async with self._turns[name]:
+            if (node := self.nodes.pop(name, None)) is not None:
+                node.close()
+                node.drop()
+            _ended, left = await asyncio.to_thread(processes.end, mark)
+            await asyncio.to_thread(layout.remove_node_files, self.folder, name)
         if left:
-            raise RuntimeError(f"processes {', '.join(map(str, left))} of {spec.name} do not end")
-        if self.nodes or self._at_work > 1:
-            return "kept"
-        self._awaited = True
-        self.stop()
-        return "last"
+            raise RuntimeError(f"processes {', '.join(map(str, left))} of {name} do not end")
 
     async def _watch(self) -> None:
         """End when the folder is deleted or emptied from outside, or when nobody ever asks for a node."""
@@ -146,7 +153,7 @@ class Host:
         busy = loop.time()
         while True:
             await asyncio.sleep(_LOOK_S)
-            if self.nodes or self._at_work:
+            if self.nodes or self._changes:
                 busy = loop.time()
             gone = not hostlock.same_file(self._lock, self.folder / layout.LOCK) or not (self.folder / layout.SOCKET).exists()
             if gone or loop.time() - busy > _IDLE_S:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gpucourse.local import environment, health, layout, processes, server
+from gpucourse.local import environment, health, layout, server
 from gpucourse.local.session import Channel, login_shell, serve
 
 
@@ -25,11 +24,6 @@ class Spec:
     python: str
     public_key: str
 
-    @property
-    def mark(self) -> str:
-        """What its processes carry as `GPUCOURSE_NODE_UID`."""
-        return f"{self.uid}/{self.name}"
-
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Spec:
         """The spec in a document. Raises ValueError where it is none."""
@@ -40,7 +34,7 @@ class Spec:
 
 
 class HostedNode:
-    """A node that answers, from `open` to `remove`."""
+    """A node that answers, from `open` to `close`."""
 
     def __init__(self, folder: Path, spec: Spec) -> None:
         self.spec = spec
@@ -91,16 +85,10 @@ class HostedNode:
         if self._listener is not None:
             self._listener.close()
 
-    async def remove(self) -> list[int]:
-        """Close the door, end every process of the node, detached ones too, and remove its files. Gives back the ids of
-        processes that do not end."""
-        self.close()
+    def drop(self) -> None:
+        """End every connection."""
         if self._listener is not None:
             self._listener.drop()
-        mark = processes.marker(processes.NODE, self.spec.mark)
-        _ended, left = await asyncio.to_thread(processes.end, mark)
-        await asyncio.to_thread(layout.remove_node_files, self._folder, self.spec.name)
-        return left
 
     def _door(self) -> server.Door:
         return server.Door(

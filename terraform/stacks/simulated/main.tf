@@ -15,9 +15,10 @@ locals {
 resource "terraform_data" "slot" {
   count = var.node_count
 
+  # Terraform writes its whole state after every resource, so a slot keeps no more than taking down needs.
   input = {
     file   = "${var.nodes_folder}/${local.names[count.index]}.json"
-    spec   = local.specs[count.index]
+    spec   = jsonencode({ name = local.names[count.index], uid = var.uid })
     python = var.python
     driver = var.driver
   }
@@ -34,12 +35,12 @@ resource "terraform_data" "slot" {
 resource "terraform_data" "node" {
   count = var.node_count
 
-  input            = terraform_data.slot[count.index].output
-  triggers_replace = [terraform_data.slot[count.index].id, local.specs[count.index], var.nodes_folder]
+  input            = terraform_data.slot[count.index].output.file
+  triggers_replace = sha256("${terraform_data.slot[count.index].id} ${var.nodes_folder} ${local.specs[count.index]}")
 
   provisioner "local-exec" {
     interpreter = [var.python, "-I", "-S", var.driver, "up"] # no shell: a cancel reaches the driver itself
-    command     = self.input.file
-    environment = { GPUCOURSE_NODE_SPEC = self.input.spec }
+    command     = self.input
+    environment = { GPUCOURSE_NODE_SPEC = local.specs[count.index] }
   }
 }

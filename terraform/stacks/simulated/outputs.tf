@@ -1,7 +1,7 @@
 locals {
   # The id is not known before the node stands, so the file is read after it was written. A file that is missing gives null:
   # destroy must not stumble over it.
-  descriptions = [for node in terraform_data.node : try(jsondecode(file(node.id == "" ? "" : node.output.file)), null)]
+  descriptions = [for node in terraform_data.node : try(jsondecode(file(node.id == "" ? "" : node.output)), null)]
 }
 
 output "nodes" {

@@ -31,12 +31,12 @@ run "one_head_then_workers" {
   }
 
   assert {
-    condition     = [for slot in terraform_data.slot : jsondecode(slot.input.spec).role] == concat(["head"], [for _ in range(63) : "worker"])
+    condition     = [for spec in local.specs : jsondecode(spec).role] == concat(["head"], [for _ in range(63) : "worker"])
     error_message = "The first node is the head, every other one a worker."
   }
 
   assert {
-    condition     = [for slot in terraform_data.slot : jsondecode(slot.input.spec).name] == [for index in range(64) : "node${index}"]
+    condition     = [for spec in local.specs : jsondecode(spec).name] == [for index in range(64) : "node${index}"]
     error_message = "Nodes are called node0, node1, ..."
   }
 }
@@ -59,7 +59,7 @@ run "every_process_is_marked" {
   command = plan
 
   assert {
-    condition     = alltrue([for slot in terraform_data.slot : jsondecode(slot.input.spec).uid == "m03-0123abcd"])
+    condition     = alltrue([for spec in concat(local.specs, terraform_data.slot[*].input.spec) : jsondecode(spec).uid == "m03-0123abcd"])
     error_message = "Without the mark a left-over process could not be found."
   }
 }
@@ -68,7 +68,7 @@ run "only_the_given_key_and_user" {
   command = plan
 
   assert {
-    condition     = alltrue([for slot in terraform_data.slot : jsondecode(slot.input.spec).user == "learner" && startswith(jsondecode(slot.input.spec).public_key, "ssh-ed25519 AAAA")])
+    condition     = alltrue([for spec in local.specs : jsondecode(spec).user == "learner" && startswith(jsondecode(spec).public_key, "ssh-ed25519 AAAA")])
     error_message = "A node lets in one user with one key."
   }
 }
