@@ -9,18 +9,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.lab import SimulatedLab, open_lab
-from gpucourse.actions.reach import reach
+from gpucourse.actions.lab import open_lab
+from gpucourse.actions.ready import climb
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, StorageError, UsageError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import NodeEvent, Note
+from gpucourse.model.event import Note
 from gpucourse.model.manifest import Module
-from gpucourse.model.node import Inventory
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
-from gpucourse.workspace.files import write_text
 from gpucourse.workspace.lock import locked
 
 
@@ -68,7 +66,7 @@ def deploy(context: Context, module_id: str, *, nodes: int | None, dry_run: bool
             deployment.terraform = lab.terraform.binary.describe()
             deployments.save(context.paths, deployment)
             with stage(context.watch, "ready", "waiting until every node is ready"):
-                _climb(context, lab, deployment.inventory)
+                climb(context, lab.paths, deployment.inventory)
         return Deployed(
             deployment=deployment,
             changes=changes,
@@ -132,28 +130,3 @@ def _recorded(context: Context, deployment: Deployment) -> Iterator[None]:
             ) from error
         raise
     deployments.save(context.paths, deployment, "ready")
-
-
-def _climb(context: Context, lab: SimulatedLab, inventory: Inventory) -> None:
-    """The readiness ladder: SSH to every node, then what the exercises need there."""
-    from gpucourse.remote.execute import probe
-    from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.keys import known_hosts, ssh_config
-    from gpucourse.remote.ssh import SshTransport
-
-    write_text(lab.paths.known_hosts, known_hosts(inventory), mode=0o600)
-    write_text(lab.paths.ssh_config, ssh_config(inventory, context.paths.client_key, lab.paths.known_hosts), mode=0o600)
-    with Fleet(SshTransport(context.paths.client_key), inventory.nodes) as fleet:
-        reach(context, fleet)
-        findings = probe(fleet, modules=("torch",))
-    for name, found in findings.nodes.items():
-        context.watch(NodeEvent(node=name, step="python", ok=True, seconds=found.seconds, detail=found.python_version))
-    bare = [name for name, found in findings.nodes.items() if "torch" in found.missing]
-    if bare:
-        context.watch(
-            Note(
-                text=f"torch is not installed on {', '.join(bare)}: exercises that need it will not run. "
-                f"Mend it with: {inventory.head.python} -m pip install 'gpucourse[local]'",
-                level="warning",
-            )
-        )
