@@ -6,12 +6,17 @@
     │   └── ManifestError                    a file that a person wrote does not hold what it must
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, the folder cannot be written
-    │   └── NewerFormat                      a file written by a newer gpucourse: refused and kept
+    │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
+    │   ├── CredentialsError                 the cloud does not know who asks, or no longer
+    │   └── PermissionRefused                the cloud knows who asks, and says no
     ├── ExerciseFailed                   4   the exercise ran and failed
     ├── CheckFailed                      5   a check did not pass
     ├── InfrastructureError              6   Terraform or a stack failed
     │   ├── TerraformFailed
-    │   └── StackBusy                        another command holds this stack
+    │   ├── StackBusy                        another command holds this stack
+    │   └── CloudError                       the cloud answered with an error
+    │       ├── CloudUnreachable             it did not answer
+    │       └── CloudThrottled               it asks to be asked less often
     ├── UnreachableError                 7   a node cannot be reached
     ├── LeftoverError                    8   something may still run, or still be billed
     └── Interrupted                    130   the person pressed Ctrl-C
@@ -106,6 +111,22 @@ class NewerFormat(MissingError):
     code = "newer_format"
 
 
+class CredentialsError(MissingError):
+    """There are no credentials for the cloud, or they are wrong or have expired."""
+
+    code = "credentials"
+
+
+class PermissionRefused(MissingError):
+    """The identity is known and may not do this. `action` is the missing permission, such as `ec2:RunInstances`."""
+
+    code = "permission"
+
+    def __init__(self, what: str, *, hint: str = "", log: Path | None = None, action: str = "") -> None:
+        super().__init__(what, hint=hint, log=log)
+        self.action = action
+
+
 class ExerciseFailed(GpucourseError):
     """The exercise ran on its nodes and did not succeed."""
 
@@ -146,6 +167,28 @@ class StackBusy(InfrastructureError):
     """Another gpucourse command holds the stack's lock."""
 
     code = "stack_busy"
+
+
+class CloudError(InfrastructureError):
+    """The cloud answered a call with an error. `cloud_code` and `message` are its own words, `kind` is what they mean."""
+
+    code = "cloud"
+
+    def __init__(self, what: str, *, hint: str = "", cloud_code: str = "", message: str = "", kind: str = "unknown") -> None:
+        super().__init__(what, hint=hint)
+        self.cloud_code, self.message, self.kind = cloud_code, message, kind
+
+
+class CloudUnreachable(CloudError):
+    """The cloud's endpoint did not answer: no network, a wrong region, a time-out."""
+
+    code = "cloud_unreachable"
+
+
+class CloudThrottled(CloudError):
+    """The cloud still asks to be asked less often after several tries with growing pauses."""
+
+    code = "cloud_throttled"
 
 
 class UnreachableError(GpucourseError):

@@ -1,0 +1,199 @@
+"""What each error code of AWS means and what helps: the table. The first row that fits an error speaks for it.
+
+A code is a shell pattern (`InvalidAMIID.*`); `needle`, where there is one, is a word of the message in lower case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucourse.model.cloud import FailureKind
+
+LEAKS = "see what is there, and remove what you no longer need: gpucourse leaks, then gpucourse leaks --clean"
+QUOTA = (
+    "ask for more: gpucourse doctor --target aws --request-quota (people decide, hours to days). Until then: fewer nodes, "
+    "the other market (with or without --spot), another --region, or --target local"
+)
+LATER = "wait a few minutes, then type the command again"
+POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"
+SIGN_IN = "sign in again (aws sso login, or aws login, or aws configure), check it with: aws sts get-caller-identity"
+SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
+SPOT_ROLE = "once, by someone who may: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: the codes it speaks for, what they mean, what to tell, what to type."""
+
+    codes: tuple[str, ...]
+    kind: FailureKind
+    tell: str
+    cure: str
+    needle: str = ""
+
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        ("InvalidParameterCombination",),
+        "account",
+        "this account is on AWS's Free plan, which starts no GPU instance",
+        "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account",
+        needle="free tier",
+    ),
+    Row(("VcpuLimitExceeded",), "quota", "the quota of on-demand vCPUs for this kind of instance is too small here", QUOTA),
+    Row(
+        ("MaxSpotInstanceCountExceeded",),
+        "quota",
+        "the quota of spot vCPUs for this kind of instance is too small here",
+        f"if you just ended spot instances, {LATER} (AWS frees the quota late); else {QUOTA}",
+    ),
+    Row(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
+    Row(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
+    Row(
+        ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity*", "UnfulfillableCapacity"),
+        "capacity",
+        "AWS has no free machine of this type in this zone right now",
+        "another zone, a sibling type (--gpu), another --region or the other market; or wait a few minutes",
+    ),
+    Row(
+        ("SpotInstanceTermination", "SpotInstanceShutdown"),
+        "capacity",
+        "AWS took the spot instance back",
+        "deploy again, or without --spot",
+    ),
+    Row(
+        ("Unsupported",),
+        "zone",
+        "this zone does not offer what was asked for",
+        "another zone; where none offers it: another type (--gpu) or another --region",
+    ),
+    Row(
+        ("InsufficientFreeAddressesInSubnet",),
+        "zone",
+        "the subnet in this zone has no free address left",
+        f"another zone; {LEAKS}",
+    ),
+    Row(
+        ("SpotMaxPriceTooLow",),
+        "price",
+        "the highest spot price that was set lies below the market's",
+        "set no highest price (the on-demand price is the limit then), or deploy without --spot",
+    ),
+    Row(
+        ("InvalidAMIID.*",),
+        "image",
+        "the machine image does not exist in this region (any more)",
+        "type the command again, so that it is looked up afresh in this region",
+    ),
+    Row(
+        ("OptInRequired",),
+        "account",
+        "the account may not use this service or region yet (sign-up unfinished, card not verified, or region not enabled)",
+        "finish the sign-up and check the card: https://portal.aws.amazon.com/billing/signup; a region is enabled at "
+        "https://console.aws.amazon.com/billing/home#/account",
+    ),
+    Row(
+        ("PendingVerification",),
+        "account",
+        "AWS is still verifying this account",
+        f"wait (minutes to hours), then type the command again; after a day {SUPPORT}",
+    ),
+    Row(("Blocked",), "account", "AWS has blocked this account", SUPPORT),
+    Row(
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted",),
+        "permission",
+        "the account's first spot instance needs AWS's own role for spot, and this identity may not create it",
+        SPOT_ROLE,
+    ),
+    Row(
+        ("UnauthorizedOperation", "AccessDenied*", "DependencyAccessDenied*", "AuthorizationError", "NotAuthorized"),
+        "permission",
+        "this identity is not allowed to do that",
+        POLICY,
+    ),
+    Row(
+        ("ExpiredToken*", "RequestExpired", "TokenRefreshRequired"), "credentials", "the AWS credentials have expired", SIGN_IN
+    ),
+    Row(
+        ("SignatureDoesNotMatch", "InvalidSignature*", "RequestTimeTooSkewed"),
+        "credentials",
+        "AWS does not accept the signature: the secret key is wrong, or this machine's clock is",
+        f"check the clock (date -u); {SIGN_IN}",
+    ),
+    Row(
+        ("AuthFailure",),
+        "credentials",
+        "AWS does not accept these credentials in this region: they are wrong, or the region is not enabled",
+        f"{SIGN_IN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
+    ),
+    Row(
+        (
+            "InvalidClientTokenId",
+            "UnrecognizedClientException",
+            "InvalidAccessKeyId",
+            "MissingAuthenticationToken*",
+            "IncompleteSignature*",
+            "NotSignedUp",
+        ),
+        "credentials",
+        "AWS does not know these credentials",
+        SIGN_IN,
+    ),
+    Row(("NoCredentials",), "credentials", "there are no AWS credentials", SIGN_IN),
+    Row(
+        ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
+        "throttle",
+        "AWS asks to be asked less often",
+        LATER,
+    ),
+    Row(
+        ("InvalidBlockDeviceMapping",),
+        "parameter",
+        "the root disk is smaller than the machine image",
+        "give the nodes a larger root disk",
+        needle="smaller than snapshot",
+    ),
+    Row(("InvalidKeyPair.Duplicate",), "leftovers", "an SSH key pair of that name is already there", LEAKS),
+    Row(("VpcLimitExceeded",), "leftovers", "the region already holds as many VPCs as the account may have", LEAKS),
+    Row(("AddressLimitExceeded",), "leftovers", "the account already holds as many elastic addresses as it may have", LEAKS),
+    Row(
+        ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
+        "leftovers",
+        "something of that name is already there, or the account may not have more of it",
+        LEAKS,
+    ),
+    Row(
+        ("DependencyViolation", "*.InUse", "*InUse", "IncorrectInstanceState", "IncorrectState"),
+        "in_use",
+        "something else still depends on it",
+        LATER,
+    ),
+    Row(
+        ("*NotFound*", "*.Unknown", "NoSuch*", "*DoesNotExist", "InvalidAssociationID.*", "Gateway.NotAttached"),
+        "gone",
+        "it does not exist (any more)",
+        "type the command again",
+    ),
+    Row(
+        ("InternalError", "InternalFailure", "InternalServer*", "ServiceUnavailable*", "Unavailable", "RequestTimeout*"),
+        "service",
+        "AWS itself failed",
+        f"{LATER}; https://health.aws.amazon.com shows known outages",
+    ),
+    Row(
+        (
+            "InvalidParameter*",
+            "Invalid*",
+            "Malformed*",
+            "MissingParameter",
+            "UnknownParameter",
+            "ValidationE*",
+            "VPCIdNotSpecified",
+        ),
+        "parameter",
+        "AWS does not take one of the values",
+        "read its own words above; where the value is not yours, it is a fault of gpucourse",
+    ),
+)
+
+UNKNOWN = Row(("*",), "unknown", "AWS refused", "read its own words above, then type the command again")

@@ -1,0 +1,73 @@
+"""From an error of AWS to what the learner should hear and do, whether boto3 met it or Terraform printed it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from gpucourse.aws.failure_table import ROWS, UNKNOWN, Row
+from gpucourse.model.cloud import Failure
+
+_BOX = re.compile(r"[│╷╵\s]+")
+_FORMS = (  # the shapes in which an error code stands in a text, the most telling first
+    re.compile(r"api error (?P<code>[A-Za-z][\w.]*): (?P<message>.*?)(?= operation error |$)"),
+    re.compile(
+        r"An error occurred \((?P<code>[A-Za-z][\w.]*)\) when calling the \w+ operation(?: \([^)]*\))?: (?P<message>.*)"
+    ),
+    re.compile(r"\b(?P<code>(?:Server|Client)\.[A-Z]\w+): (?P<message>.*)"),
+    re.compile(r"\b(?P<code>[A-Z][A-Za-z]+(?:\.[A-Za-z.]+)?): (?P<message>[^:]*.*?) status code: \d{3}"),
+)
+_NO_CREDENTIALS = ("No valid credential sources found", "no EC2 IMDS role found", "failed to refresh cached credentials")
+_ZONE = re.compile(r"\b[a-z]{2}(?:-[a-z]+)+-\d[a-z]\b")
+_SUGGESTION = re.compile(r"You can currently get .{0,80}?capacity by .*", re.DOTALL)
+_ACTION = re.compile(r"(?:not authorized to perform|not authorized to call|permission to perform):? '?([a-z0-9-]+:[A-Za-z*]+)")
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
+
+
+def classify(code: str, message: str = "") -> Failure:
+    """What an error code of AWS means. A code that no row knows is `unknown`, which stops everything, with AWS's words."""
+    bare = re.sub(r"^(Server|Client)\.", "", code)
+    row = next((row for row in ROWS if _fits(row, bare, message)), UNKNOWN)
+    cure = row.cure
+    if row.kind == "parameter" and (size := re.search(r"expect size ?>= ?(\d+) ?GB", message)):
+        cure = f"{row.cure}: {size.group(1)} GiB at least"
+    asked = _SUGGESTION.search(message)
+    action = _ACTION.search(message)
+    return Failure(
+        kind=row.kind,
+        code=bare,
+        message=_ENCODED.sub("", " ".join(message.split())),
+        tell=row.tell,
+        cure=cure,
+        suggested=tuple(dict.fromkeys(_ZONE.findall(asked.group()))) if asked else (),
+        action=action.group(1) if action else "",
+    )
+
+
+def from_text(text: str) -> Failure | None:
+    """The failure that a diagnostic of Terraform (or any text) tells of; None where it names no error of AWS."""
+    flat = _BOX.sub(" ", text).strip()
+    for form in _FORMS:
+        if match := form.search(flat):
+            return classify(match["code"], match["message"])
+    if any(words in flat for words in _NO_CREDENTIALS):
+        return classify("NoCredentials", flat)
+    return None
+
+
+def deciding(failures: Iterable[Failure]) -> Failure | None:
+    """Of several failures of one try, the one that decides what to do: a final one before one that allows another try."""
+    known = list(failures)
+    return next((failure for failure in known if not failure.elsewhere), known[0] if known else None)
+
+
+def sentence(failure: Failure) -> str:
+    """One line for the person: what is the matter, then AWS's own words."""
+    action = f" ({failure.action})" if failure.action else ""
+    said = f": {failure.message}" if failure.message else ""
+    return f"{failure.tell}{action} [{failure.code}{said}]"
+
+
+def _fits(row: Row, code: str, message: str) -> bool:
+    return any(fnmatchcase(code, pattern) for pattern in row.codes) and row.needle in message.lower()

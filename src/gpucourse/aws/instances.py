@@ -1,0 +1,111 @@
+"""The instances of a stack or a course, found by their tags: how they are, when and why they ended; stopping, starting."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from gpucourse.aws import tags
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, InfrastructureError
+from gpucourse.model.cloud import CloudInstance, Market
+
+ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+POLL_S = 5.0
+
+
+def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
+    """Every instance with our tags in this region, by node name; for about an hour also those that have ended."""
+    wanted = tags.filters(tags.ours(stack=stack, course=course))
+    found = [
+        _described(instance, account.region)
+        for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=wanted)
+        for instance in reservation["Instances"]
+    ]
+    return sorted(found, key=lambda instance: (instance.stack, instance.node, instance.launched))
+
+
+def stop(account: Account, ids: Sequence[str]) -> None:
+    """Ask these instances to stop. Their disks stay (and cost); their public addresses and fast local disks do not."""
+    if ids:
+        account.call("ec2", "stop_instances", InstanceIds=list(ids))
+
+
+def start(account: Account, ids: Sequence[str]) -> None:
+    """Ask these stopped instances to start. Raises CloudError of kind capacity where AWS has no room for them now."""
+    if ids:
+        account.call("ec2", "start_instances", InstanceIds=list(ids))
+
+
+def wait(
+    account: Account,
+    ids: Sequence[str],
+    state: str,
+    *,
+    timeout_s: float = 300.0,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[CloudInstance]:
+    """Wait until all of these are in `state`; how they are then. Raises InfrastructureError where one ends or time is up."""
+    deadline = clock() + timeout_s
+    while True:
+        found = _by_id(account, ids)
+        if all(instance.state == state for instance in found) and len(found) == len(set(ids)):
+            return found
+        dead = [instance for instance in found if not instance.alive and state not in {"shutting-down", "terminated"}]
+        if dead:
+            said = "; ".join(f"{instance.id} ({instance.reason or 'no reason given'})" for instance in dead)
+            raise InfrastructureError(f"these instances ended instead of becoming {state}: {said}", hint="gpucourse status")
+        if clock() >= deadline:
+            said = ", ".join(f"{instance.id} is {instance.state}" for instance in found) or "AWS does not list them"
+            raise InfrastructureError(f"not {state} after {timeout_s:.0f} s: {said}", hint="look again: gpucourse status")
+        sleep(POLL_S)
+
+
+def retag_expires(account: Account, ids: Iterable[str], expires: datetime) -> None:
+    """Write another end of life on these resources: the tag that `status`, the sweep and people read."""
+    stamp = expires.astimezone(timezone.utc).isoformat(timespec="seconds")
+    found = sorted(set(ids))
+    if found:
+        account.call("ec2", "create_tags", Resources=found, Tags=[{"Key": "Expires", "Value": stamp}])
+
+
+def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
+    try:
+        pages = list(account.pages("ec2", "describe_instances", "Reservations", InstanceIds=list(ids)))
+    except CloudError as error:
+        if error.kind == "gone":  # a new instance is not listed at once, an old one no longer
+            return []
+        raise
+    return [_described(instance, account.region) for reservation in pages for instance in reservation["Instances"]]
+
+
+def _described(item: dict[str, Any], region: str) -> CloudInstance:
+    known = tags.of(item)
+    market: Market = "spot" if item.get("InstanceLifecycle") == "spot" else "on-demand"
+    said = str(item.get("StateTransitionReason", ""))
+    why = str((item.get("StateReason") or {}).get("Message", ""))
+    state = str(item["State"]["Name"])
+    ended = ENDED_AT.search(said)
+    return CloudInstance(
+        id=item["InstanceId"],
+        node=known.get("Node", ""),
+        instance_type=item["InstanceType"],
+        region=region,
+        zone=(item.get("Placement") or {}).get("AvailabilityZone", ""),
+        market=market,
+        state=state,
+        launched=item["LaunchTime"],
+        address=item.get("PublicIpAddress") or "",
+        private_address=item.get("PrivateIpAddress") or "",
+        ended=datetime.fromisoformat(ended.group(1) + "+00:00") if ended and state != "running" else None,
+        reason=(why or said) if state not in {"pending", "running"} else "",
+        stack=known.get("Stack", ""),
+        module=known.get("Module", ""),
+        expires=known.get("Expires", ""),
+        disks=tuple(disk["Ebs"]["VolumeId"] for disk in item.get("BlockDeviceMappings") or () if "Ebs" in disk),
+        tags=known,
+    )

@@ -1,0 +1,136 @@
+"""Which instance types there are, and which zones of a region offer them.
+
+What a type has (vCPUs, GPUs, memory, quota) comes from the shipped table; where it can be had is asked of AWS each time,
+since prices and lists still name types that no zone offers any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import cache
+
+from gpucourse.aws.session import Account
+from gpucourse.aws.tables import table
+from gpucourse.errors import UnknownName, UsageError
+from gpucourse.model.cloud import Attempt, Failure, InstanceType, Offers, Zone
+
+DEFAULT_REGION = "us-east-2"
+REGIONS = ("us-east-2", "us-east-1", "us-west-2")
+FAMILIES = {"t4": "g4dn", "a10g": "g5", "l4": "g6", "l40s": "g6e", "h100": "p5"}
+RETIRED_GPUS = {"v100": "AWS retired its V100 instances (p3) in 2026: compare with the published numbers instead"}
+_H100_SIZE = "4xlarge"  # the only one with a single H100
+
+
+@cache
+def instance_types() -> dict[str, InstanceType]:
+    """Every type of the shipped table, by name; the retired ones too, marked as such."""
+    return {
+        name: InstanceType(
+            name=name,
+            vcpus=row["vcpus"],
+            ram_gib=Decimal(row["ram_gib"]),
+            gpus=row["gpus"],
+            gpu=row["gpu"],
+            vram_mib=row["vram_mib"],
+            disk_gb=row["disk_gb"],
+            network_gbps=Decimal(row["network_gbps"]),
+            burst_gbps=Decimal(row["burst_gbps"]),
+            efa=row["efa"],
+            cluster_group=row["cluster_group"],
+            quota=row["quota"],
+            retired=row["retired"],
+            note=row["note"],
+        )
+        for name, row in table("instance_types")["types"].items()
+    }
+
+
+def instance_type(name: str) -> InstanceType:
+    """The type of that name. Raises UnknownName, and UsageError for a type that AWS has retired."""
+    found = instance_types().get(name)
+    if found is None:
+        raise UnknownName("instance type", name, [kind.name for kind in instance_types().values() if not kind.retired])
+    if found.retired:
+        raise UsageError(f"AWS has retired {name} ({found.gpu})", hint=RETIRED_GPUS.get(found.gpu.lower(), "choose another"))
+    return found
+
+
+def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
+    """The type with that GPU (`t4`, `l4`, `a10g`, `l40s`, `h100`) in that size. Raises UnknownName, UsageError."""
+    word = gpu.lower()
+    if word in RETIRED_GPUS:
+        raise UsageError(f"there is no {gpu} to rent: {RETIRED_GPUS[word]}", hint=f"choose one of {', '.join(FAMILIES)}")
+    if word not in FAMILIES:
+        raise UnknownName("GPU", gpu, FAMILIES)
+    return instance_type(f"{FAMILIES[word]}.{_H100_SIZE if word == 'h100' else size}")
+
+
+def siblings(name: str) -> tuple[str, ...]:
+    """Types of the other families with one GPU and the same size (T4, L4, A10G, L40S), in the order of their GPUs' cost."""
+    family, _, size = name.partition(".")
+    order = ("g4dn", "g6", "g5", "g6e")
+    if family not in order:
+        return ()
+    known = instance_types()
+    return tuple(f"{other}.{size}" for other in order if other != family and f"{other}.{size}" in known)
+
+
+def zones(account: Account) -> tuple[Zone, ...]:
+    """The region's own availability zones that are open to everyone: no local zones, none that needs an opt-in."""
+    filters = [
+        {"Name": "opt-in-status", "Values": ["opt-in-not-required"]},
+        {"Name": "zone-type", "Values": ["availability-zone"]},
+        {"Name": "state", "Values": ["available"]},
+    ]
+    found = account.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
+    return tuple(sorted((Zone(name=zone["ZoneName"], id=zone["ZoneId"]) for zone in found), key=lambda zone: zone.name))
+
+
+def offers(account: Account, types: Iterable[str]) -> Offers:
+    """Which zones offer which of these types, as AWS says now."""
+    wanted = sorted(set(types))
+    known = zones(account)
+    names = {zone.name for zone in known}
+    by_type: dict[str, set[str]] = {name: set() for name in wanted}
+    for offer in account.pages(
+        "ec2",
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": wanted}],
+    ):
+        if offer["Location"] in names and offer["InstanceType"] in by_type:
+            by_type[offer["InstanceType"]].add(offer["Location"])
+    return Offers(region=account.region, by_type={name: frozenset(where) for name, where in by_type.items()}, zones=known)
+
+
+def first_attempt(found: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Attempt | None:
+    """Where to try first: the first zone that offers this type and all of `with_types`; None where there is none."""
+    return next((Attempt(zone=zone, instance_type=wanted) for zone in _fitting(found, wanted, with_types)), None)
+
+
+def next_attempt(
+    found: Offers, tried: list[tuple[Attempt, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
+) -> Attempt | None:
+    """Where to try after these tries failed: a zone that AWS named, the next zone, then the next type of `allowed`.
+
+    None where the last failure is not one that another place mends, or where everything was tried. `allowed` is in the
+    learner's order, the wanted type first; `with_types` are types that must be in the same zone (a Slurm head).
+    """
+    if not tried or not tried[-1][1].elsewhere:
+        return None
+    done = {attempt for attempt, _failure in tried}
+    with_types = tuple(with_types)
+    for kind in allowed:
+        places = _fitting(found, kind, with_types)
+        named = [zone for _attempt, failure in tried[-1:] for zone in failure.suggested if zone in places]
+        for zone in dict.fromkeys([*named, *places]):
+            attempt = Attempt(zone=zone, instance_type=kind)
+            if attempt not in done:
+                return attempt
+    return None
+
+
+def _fitting(found: Offers, kind: str, with_types: Iterable[str]) -> tuple[str, ...]:
+    return found.common(frozenset({kind, *with_types}))

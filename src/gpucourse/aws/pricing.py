@@ -1,0 +1,174 @@
+"""What a lab costs. The shipped table is the offline answer; the Price List and the spot history refresh it.
+
+Every amount carries where it was read and on which day. Monthly prices become hourly ones by AWS's own 730 hours a month.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.session import Account
+from gpucourse.aws.tables import table
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.model.cloud import CostLine, Estimate, LabNeed, Market, Rate
+
+PRICE_LIST = "AWS Price List"
+SPOT_HISTORY = "EC2 spot price history"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriceBook:
+    """Prices of one region. `fresh` holds what was asked of AWS: by (type, market, zone), the zone empty where any."""
+
+    region: str
+    fresh: tuple[tuple[tuple[str, Market, str], Rate], ...] = ()
+    complaints: tuple[str, ...] = ()
+
+    def instance(self, name: str, market: Market = "on-demand", zone: str = "") -> Rate:
+        """One hour of an instance. For spot without a known zone: the dearest zone. Raises MissingError without a price."""
+        instance_type(name)
+        known = [rate for (kind, bought, where), rate in self.fresh if (kind, bought) == (name, market) and where in {"", zone}]
+        if not known and not zone:
+            known = [rate for (kind, bought, _zone), rate in self.fresh if (kind, bought) == (name, market)]
+        if known:
+            return max(known, key=lambda rate: rate.usd_per_hour)
+        return self._shipped_spot(name) if market == "spot" else self._shipped_on_demand(name)
+
+    def disk(self) -> Rate:
+        """One hour of one GB of gp3."""
+        return self._monthly("disk")
+
+    def storage(self) -> Rate:
+        """One hour of one GB of EFS Standard."""
+        return self._monthly("storage")
+
+    def address(self) -> Rate:
+        """One hour of one public IPv4 address, used or not."""
+        row = table("prices")["address"]
+        return Rate(usd_per_hour=Decimal(row["usd_per_hour"]), source=row["source"], date=row["date"])
+
+    def _monthly(self, name: str) -> Rate:
+        row = table("prices")[name]
+        hours = Decimal(table("prices")["hours_per_month"])
+        return Rate(
+            usd_per_hour=Decimal(row["usd_per_gb_month"]) / hours, source=row["source"], date=row["date"], note=self._borrowed()
+        )
+
+    def _borrowed(self) -> str:
+        row = table("prices")["on_demand"]
+        home = row["region"]
+        return "" if self.region in {home, *row["same_in"]} else f"the price of {home}; {self.region} may differ"
+
+    def _shipped_on_demand(self, name: str) -> Rate:
+        row = table("prices")["on_demand"]
+        if name not in row["usd_per_hour"]:
+            raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
+        price = Decimal(row["usd_per_hour"][name])
+        return Rate(usd_per_hour=price, source=row["source"], date=row["date"], note=self._borrowed())
+
+    def _shipped_spot(self, name: str) -> Rate:
+        row = table("prices")["spot"]
+        low_high = row["regions"].get(self.region, {}).get(name)
+        if low_high is None:
+            on_demand = self._shipped_on_demand(name)
+            return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
+        low, high = low_high
+        note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
+        return Rate(usd_per_hour=Decimal(high), source=row["source"], date=row["date"], note=note)
+
+
+def refreshed(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
+    """The book with today's prices of these types, on demand and spot, as far as AWS gives them.
+
+    What it does not give keeps the shipped price, and `complaints` says why.
+    """
+    fresh = dict(book.fresh)
+    complaints: list[str] = []
+    wanted = sorted(set(types))
+    for ask in (_price_list, _spot_history):
+        try:
+            fresh.update(ask(account, wanted, now))
+        except GpucourseError as error:
+            complaints.append(error.what)
+    return replace(book, fresh=tuple(fresh.items()), complaints=tuple(complaints))
+
+
+def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> Estimate:
+    """What this lab costs an hour: instances, their root disks, their public addresses, shared storage."""
+    lines = [
+        CostLine(
+            what=f"{machines.count} x {machines.instance_type} ({machines.market(market)})",
+            kind="instance",
+            units=Decimal(machines.count),
+            rate=book.instance(machines.instance_type, machines.market(market), zone),
+        )
+        for machines in need.machines
+    ]
+    count = sum(machines.count for machines in need.machines)
+    disks = sum(machines.count * machines.disk_gib for machines in need.machines)
+    lines.append(CostLine(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk()))
+    lines.append(CostLine(what=f"{count} public addresses (IPv4)", kind="address", units=Decimal(count), rate=book.address()))
+    if need.storage_gib:
+        what = f"{need.storage_gib} GB shared storage (EFS)"
+        lines.append(CostLine(what=what, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
+    return Estimate(lines=tuple(lines))
+
+
+def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
+    found: dict[tuple[str, Market, str], Rate] = {}
+    for name in types:
+        filters = {
+            "instanceType": name,
+            "regionCode": account.region,
+            "operatingSystem": "Linux",
+            "tenancy": "Shared",
+            "preInstalledSw": "NA",
+            "capacitystatus": "Used",
+            "marketoption": "OnDemand",
+        }
+        items = account.pages(
+            "pricing",
+            "get_products",
+            "PriceList",
+            ServiceCode="AmazonEC2",
+            Filters=[{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in filters.items()],
+        )
+        prices = [price for item in items for price in _hourly(json.loads(item))]
+        if prices:
+            rate = Rate(usd_per_hour=max(prices), source=PRICE_LIST, date=now.date().isoformat())
+            found[name, "on-demand", ""] = rate
+    return found
+
+
+def _hourly(item: dict[str, Any]) -> list[Decimal]:
+    return [
+        price
+        for term in item.get("terms", {}).get("OnDemand", {}).values()
+        for dimension in term.get("priceDimensions", {}).values()
+        if (price := Decimal(dimension.get("pricePerUnit", {}).get("USD", "0"))) > 0 and dimension.get("unit", "Hrs") == "Hrs"
+    ]
+
+
+def _spot_history(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
+    newest: dict[tuple[str, str], tuple[datetime, Decimal]] = {}
+    for row in account.pages(
+        "ec2",
+        "describe_spot_price_history",
+        "SpotPriceHistory",
+        InstanceTypes=types,
+        ProductDescriptions=["Linux/UNIX"],
+        StartTime=now,
+    ):
+        key = row["InstanceType"], row["AvailabilityZone"]
+        if key not in newest or newest[key][0] < row["Timestamp"]:
+            newest[key] = row["Timestamp"], Decimal(row["SpotPrice"])
+    return {
+        (name, "spot", zone): Rate(usd_per_hour=price, source=SPOT_HISTORY, date=now.date().isoformat())
+        for (name, zone), (_when, price) in newest.items()
+    }

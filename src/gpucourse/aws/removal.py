@@ -1,0 +1,211 @@
+"""Removing what a sweep found, in an order that works, with patience for what AWS lets go of late.
+
+Each thing is described again by its tags right before it is removed: what no longer carries them is not touched.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpucourse.aws import sweep, tags
+from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, KINDS, MOUNT_TARGET, ORDER, SCHEDULES, SECURITY_GROUP, Step
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, CloudThrottled, GpucourseError
+from gpucourse.model.cloud import Found
+from gpucourse.model.event import ResourceEvent, Watcher
+
+PATIENCE_S = 300.0
+PAUSE_S = 5.0
+_BY_NAME = {kind.name: kind for kind in KINDS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """One removal in one region: who to ask, until when to be patient, whom to tell."""
+
+    account: Account
+    watcher: Watcher
+    deadline: float
+    sleep: Callable[[float], None]
+    clock: Callable[[], float]
+
+
+def remove(
+    account: Account,
+    found: list[Found],
+    watcher: Watcher,
+    *,
+    patience_s: float = PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Found]:
+    """Remove these things, all regions at once; what could not be removed, each with the reason in `note`.
+
+    What is already gone counts as removed. Nothing without our Project, Course and Stack tags is touched. What answers
+    that others depend on it is tried again until `patience_s` seconds have passed.
+    """
+    deadline = clock() + patience_s
+    regions = sorted({one.region for one in found})
+
+    def one_region(region: str) -> list[Found]:
+        work = _Work(account=account.in_region(region), watcher=watcher, deadline=deadline, sleep=sleep, clock=clock)
+        return _remove_in(work, [one for one in found if one.region == region])
+
+    if not regions:
+        return []
+    with ThreadPoolExecutor(len(regions)) as pool:
+        return [one for left in pool.map(one_region, regions) for one in left]
+
+
+def _remove_in(work: _Work, found: list[Found]) -> list[Found]:
+    left: list[Found] = []
+    for kind in ORDER:
+        mine = [one for one in found if one.kind == kind]
+        if kind == SECURITY_GROUP.name:
+            for one in mine:
+                _loosen(work, one)
+        if kind == SCHEDULES and any(one.kind == INSTANCE.name for one in left):
+            left += [replace(one, note="kept, since it still has to end the instances above") for one in mine]
+            continue
+        for one in mine:
+            if (note := _remove_one(work, one)) is not None:
+                left.append(replace(one, note=note))
+        if kind in {INSTANCE.name, MOUNT_TARGET}:
+            left += _still_going(work, [one for one in mine if one.id not in {gone.id for gone in left}])
+    return left
+
+
+def _remove_one(work: _Work, one: Found) -> str | None:
+    """Why it could not be removed, or None where it is gone."""
+    if not one.seen:
+        return one.note
+    if one.tags.get("Project") != tags.PROJECT:
+        return "it does not carry the course's tag, so it was left alone"
+    began = work.clock()
+    address = f"{one.region} {one.kind} {one.id}"
+
+    def tell(state: Any, detail: str = "") -> None:
+        seconds = work.clock() - began
+        work.watcher(ResourceEvent(address=address, action="delete", state=state, seconds=seconds, detail=detail))
+
+    tell("started")
+    while True:
+        try:
+            for step in _steps(work.account, one):
+                work.account.call(step.service, step.operation, **step.parameters)
+        except GpucourseError as error:
+            kind = error.kind if isinstance(error, CloudError) else ""
+            if kind == "gone":
+                break
+            again = isinstance(error, CloudThrottled) or kind in {"in_use", "service"}
+            if again and work.clock() < work.deadline:
+                tell("progress", error.what)
+                work.sleep(PAUSE_S)
+                continue
+            held = _held_by(work.account, one) if kind == "in_use" else ""
+            tell("failed", error.what)
+            return f"{error.what}{held}"
+        break
+    tell("done")
+    return None
+
+
+def _steps(account: Account, one: Found) -> Iterator[Step]:
+    """The calls that remove it, made from how AWS describes it now; none where it is gone or no longer ours."""
+    wanted: dict[str, str] = {key: one.tags[key] for key in ("Project", "Course", "Stack") if key in one.tags}
+    if one.kind == MOUNT_TARGET:
+        if any(target["MountTargetId"] == one.id for target in _targets(account, one.parent, wanted)):
+            yield Step("efs", "delete_mount_target", {"MountTargetId": one.id})
+    elif one.kind == FILE_SYSTEM:
+        if any(system["FileSystemId"] == one.id for system in sweep.file_systems(account, wanted)):
+            yield Step("efs", "delete_file_system", {"FileSystemId": one.id})
+    elif one.kind == SCHEDULES:
+        if any(name == one.id for name, _tags in sweep.schedule_groups(account, wanted)):
+            yield Step("scheduler", "delete_schedule_group", {"Name": one.id})
+    elif one.kind in _BY_NAME:
+        kind = _BY_NAME[one.kind]
+        for item in sweep.items(account, kind, wanted):
+            if item[kind.id] == one.id:
+                yield from kind.remove(item)
+    else:
+        raise CloudError(f"{one.id} is of a kind that the course does not make", hint=one.remove)
+
+
+def _targets(account: Account, system: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    ours = any(known["FileSystemId"] == system for known in sweep.file_systems(account, wanted))
+    return sweep.mount_targets(account, system) if ours else []
+
+
+def _still_going(work: _Work, leaving: list[Found]) -> list[Found]:
+    """Wait until these have left altogether, since the network cannot go before them; those that did not in time."""
+    while leaving:
+        try:
+            leaving = [one for one in leaving if _present(work.account, one)]
+        except GpucourseError as error:
+            if work.clock() >= work.deadline:
+                return [replace(one, note=error.what) for one in leaving]
+        if leaving and work.clock() >= work.deadline:
+            return [replace(one, note="it was told to go and is still there") for one in leaving]
+        if leaving:
+            work.sleep(PAUSE_S)
+    return []
+
+
+def _present(account: Account, one: Found) -> bool:
+    try:
+        return any(True for _step in _steps(account, one))
+    except CloudError as error:
+        if error.kind == "gone":
+            return False
+        raise
+
+
+def _loosen(work: _Work, group: Found) -> None:
+    """Take back the rules of our group that name groups: two groups that name each other could never be deleted."""
+    try:
+        if not any(True for _step in _steps(work.account, group)):
+            return
+        for rule in work.account.pages(
+            "ec2",
+            "describe_security_group_rules",
+            "SecurityGroupRules",
+            Filters=[{"Name": "group-id", "Values": [group.id]}],
+        ):
+            if rule.get("ReferencedGroupInfo"):
+                way = "egress" if rule["IsEgress"] else "ingress"
+                work.account.call(
+                    "ec2",
+                    f"revoke_security_group_{way}",
+                    GroupId=group.id,
+                    SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]],
+                )
+    except GpucourseError:
+        return  # the deletion itself says what is wrong
+
+
+def _held_by(account: Account, one: Found) -> str:
+    """Which network interfaces, ours or not, still stand in the network that does not go; in words, or nothing."""
+    field = {"security group": "group-id", "subnet": "subnet-id", "VPC": "vpc-id"}.get(one.kind)
+    if field is None:
+        return ""
+    try:
+        holders = list(
+            account.pages(
+                "ec2",
+                "describe_network_interfaces",
+                "NetworkInterfaces",
+                Filters=[{"Name": field, "Values": [one.id]}],
+            )
+        )
+    except GpucourseError:
+        return ""
+    return f"; held by {', '.join(map(_holder, holders))}" if holders else ""
+
+
+def _holder(item: Mapping[str, Any]) -> str:
+    who = (item.get("Attachment") or {}).get("InstanceId") or item.get("Description") or "no owner"
+    return f"{item['NetworkInterfaceId']} ({who})"

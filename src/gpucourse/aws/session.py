@@ -1,0 +1,187 @@
+"""Calls to AWS: clients made when needed, short time-outs, bounded retries, and every error told in our own classes.
+
+The only file that imports boto3 and botocore, and only inside functions: they take a third of a second to load.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.aws import failures
+from gpucourse.errors import (
+    CloudError,
+    CloudThrottled,
+    CloudUnreachable,
+    CredentialsError,
+    GpucourseError,
+    PermissionRefused,
+)
+from gpucourse.model.cloud import Failure
+
+if TYPE_CHECKING:
+    import boto3
+
+CONNECT_S, READ_S, ATTEMPTS, CONNECTIONS = 5, 20, 4, 16
+HOMES = {
+    "pricing": "us-east-1",
+    "freetier": "us-east-1",
+    "ce": "us-east-1",
+    "iam": "us-east-1",
+}  # asked there, whatever the region
+IAM_NAMES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "resourcegroupstaggingapi": "tag"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Who asks: the account's number and the identity's name in it."""
+
+    account: str
+    arn: str
+
+    @property
+    def root(self) -> bool:
+        """Whether it is the account's root user, who needs no permission and should not do daily work."""
+        return self.arn.endswith(":root")
+
+
+class Account:
+    """One AWS account seen from one region. Calls raise CredentialsError, PermissionRefused, CloudUnreachable,
+    CloudThrottled or CloudError. May be shared between threads."""
+
+    def __init__(self, region: str, environ: Mapping[str, str]) -> None:
+        self.region = region
+        self._environ = environ
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.RLock()
+        self._session: boto3.Session | None = None
+
+    def in_region(self, region: str) -> Account:
+        """The same account seen from another region."""
+        return self if region == self.region else type(self)(region, self._environ)
+
+    def client(self, service: str) -> Any:
+        """The boto3 client of a service, made once."""
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._make(service)
+            return self._clients[service]
+
+    def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        """One call, its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
+        with _Told(service, operation, self.region):
+            answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
+            return answer
+
+    def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        """Every item of the list `key`, over all pages of the answer."""
+        with _Told(service, operation, self.region):
+            client = self.client(service)
+            if not client.can_paginate(operation):
+                yield from getattr(client, operation)(**parameters).get(key, [])
+                return
+            for page in client.get_paginator(operation).paginate(**parameters):
+                yield from page.get(key, [])
+
+    def identity(self) -> Identity:
+        """Who asks. The cheapest way to know whether there are credentials at all."""
+        found = self.call("sts", "get_caller_identity")
+        return Identity(account=str(found["Account"]), arn=str(found["Arn"]))
+
+    def _make(self, service: str) -> Any:
+        from botocore.config import Config
+
+        key = f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}"
+        make: Callable[..., Any] = self._started().client  # the stubs know one overload a service, and no plain str
+        return make(
+            service,
+            region_name=HOMES.get(service, self.region),
+            endpoint_url=self._environ.get(key) or self._environ.get("AWS_ENDPOINT_URL") or None,
+            config=Config(
+                connect_timeout=CONNECT_S,
+                read_timeout=READ_S,
+                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+                max_pool_connections=CONNECTIONS,
+            ),
+        )
+
+    def _started(self) -> boto3.Session:
+        """The session, with what `environ` says and nothing of this process's own environment."""
+        if self._session is None:
+            import boto3
+            import botocore.session
+
+            core = botocore.session.Session(profile=self._profile())
+            for variable, name in (("AWS_CONFIG_FILE", "config_file"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials_file")):
+                if self._environ.get(variable):
+                    core.set_config_variable(name, self._environ[variable])
+            if self._environ.get("AWS_ACCESS_KEY_ID"):
+                core.set_credentials(
+                    self._environ["AWS_ACCESS_KEY_ID"],
+                    self._environ.get("AWS_SECRET_ACCESS_KEY", ""),
+                    self._environ.get("AWS_SESSION_TOKEN") or None,
+                )
+            elif self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+                core.get_component("credential_provider").remove("iam-role")
+            self._session = boto3.Session(botocore_session=core)
+        return self._session
+
+    def _profile(self) -> str | None:
+        if self._environ.get("AWS_ACCESS_KEY_ID"):
+            return None
+        return self._environ.get("AWS_PROFILE") or self._environ.get("AWS_DEFAULT_PROFILE") or None
+
+
+class _Told:
+    """Turns what botocore raises inside the block into our own errors. A class, so that it serves inside a generator."""
+
+    def __init__(self, service: str, operation: str, region: str) -> None:
+        self.action = f"{IAM_NAMES.get(service, service)}:{operation.title().replace('_', '')}"
+        self.where = f"{self.action} in {region}"
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if error is None or not type(error).__module__.startswith(("botocore", "boto3")):
+            return
+        if (ours := _translated(error, self.where, self.action)) is not None:
+            raise ours from error
+
+
+def _translated(error: BaseException, where: str, action: str) -> GpucourseError | None:
+    from botocore import exceptions as known
+
+    if isinstance(error, known.ClientError):
+        said = error.response.get("Error", {})
+        return _answered(failures.classify(str(said.get("Code", "")), str(said.get("Message", ""))), where, action)
+    if isinstance(error, known.ParamValidationError):  # we asked wrongly: a fault of this program
+        return None
+    credentials = (
+        known.NoCredentialsError,
+        known.PartialCredentialsError,
+        known.CredentialRetrievalError,
+        known.ProfileNotFound,
+        known.ConfigParseError,
+        known.SSOError,
+        known.TokenRetrievalError,
+        known.NoAuthTokenError,
+    )
+    if isinstance(error, credentials):
+        failure = failures.classify("NoCredentials", str(error))
+        return CredentialsError(f"{failure.tell} that can be used: {error}", hint=failure.cure)
+    if isinstance(error, (known.HTTPClientError, known.ConnectionError)):
+        hint = "check the network, the region's name and AWS_ENDPOINT_URL, then type the command again"
+        return CloudUnreachable(f"AWS does not answer ({where}): {error}", hint=hint, kind="service")
+    return CloudError(f"AWS could not be asked ({where}): {error}", hint="check the region's name and ~/.aws/config")
+
+
+def _answered(failure: Failure, where: str, action: str) -> GpucourseError:
+    what = f"{where}: {failures.sentence(failure)}"
+    if failure.kind == "permission":
+        return PermissionRefused(what, hint=failure.cure, action=failure.action or action)
+    if failure.kind == "credentials":
+        return CredentialsError(what, hint=failure.cure)
+    kind = CloudThrottled if failure.kind == "throttle" else CloudError
+    return kind(what, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)

@@ -1,0 +1,175 @@
+"""What the account still holds of ours, found by describing everything with our tags, without asking Terraform.
+
+The tagging API only cross-checks: it lists the dead for a while and does not know key pairs or placement groups.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from gpucourse.aws import tags
+from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, KINDS, MOUNT_TARGET, ORDER, OTHER, SCHEDULES, Kind, Step
+from gpucourse.aws.session import Account
+from gpucourse.errors import GpucourseError, PermissionRefused
+from gpucourse.model.cloud import Found
+
+AT_ONCE = 8
+_TAGGED_KINDS = (  # what the tagging API may list and the describe calls know better
+    *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
+    *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),
+    *("ec2:placement-group", "ec2:spot-instances-request"),
+    *("elasticfilesystem:file-system", "scheduler:schedule-group"),
+)
+
+
+def find(account: Account, *, stack: str | None = None, course: str | None = None, regions: Iterable[str] = ()) -> list[Found]:
+    """Everything with our tags in these regions (the account's own by default), in the order of removal.
+
+    Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False.
+    Raises what a call raises, but PermissionRefused.
+    """
+    wanted = tags.ours(stack=stack, course=course)
+    places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
+    looks: list[tuple[Account, Callable[[Account, Mapping[str, str]], list[Found]]]] = []
+    for place in places:
+        looks += [(place, _looker(kind)) for kind in KINDS]
+        looks += [(place, _file_systems), (place, _schedules), (place, _others)]
+    with ThreadPoolExecutor(min(AT_ONCE, len(looks))) as pool:
+        found = [one for several in pool.map(lambda look: look[1](look[0], wanted), looks) for one in several]
+    return sorted(found, key=lambda one: (one.region, ORDER.index(one.kind), one.name, one.id))
+
+
+def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """What AWS describes of one kind with these tags."""
+    filters = tags.filters(wanted) + [{"Name": name, "Values": list(values)} for name, values in kind.states.items()]
+    if kind is INSTANCE:
+        for reservation in account.pages("ec2", kind.operation, "Reservations", Filters=filters):
+            yield from reservation["Instances"]
+        return
+    yield from account.pages("ec2", kind.operation, kind.key, Filters=filters)
+
+
+def file_systems(account: Account, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The shared storage with these tags; EFS cannot filter, so it is done here."""
+    for system in account.pages("efs", "describe_file_systems", "FileSystems"):
+        if tags.fits(tags.of(system), wanted) and system.get("LifeCycleState") != "deleted":
+            yield system
+
+
+def mount_targets(account: Account, system: str) -> list[dict[str, Any]]:
+    """The mount targets of one file system; they carry no tags, so they are ours when it is."""
+    return list(account.pages("efs", "describe_mount_targets", "MountTargets", FileSystemId=system))
+
+
+def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The groups of the backstop's schedules with these tags: name and tags."""
+    for group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
+        if group.get("State") == "DELETING":
+            continue
+        known = tags.of(account.call("scheduler", "list_tags_for_resource", ResourceArn=group["Arn"]))
+        if tags.fits(known, wanted):
+            yield group["Name"], known
+
+
+def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[Found]]:
+    def look(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+        try:
+            return [_found(kind, item, account.region) for item in items(account, kind, wanted)]
+        except PermissionRefused as error:
+            return [_unseen(kind.name, "ec2", kind.operation, wanted, account.region, error)]
+
+    return look
+
+
+def _found(kind: Kind, item: dict[str, Any], region: str) -> Found:
+    known = tags.of(item)
+    state = item.get("State") or item.get("Status") or ""
+    return Found(
+        kind=kind.name,
+        id=item[kind.id],
+        region=region,
+        remove=" && ".join(step.command(region) for step in kind.remove(item)),
+        name=known.get("Name") or str(item.get(kind.label, "")),
+        state=str(state.get("Name", "") if isinstance(state, dict) else state),
+        tags=known,
+    )
+
+
+def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+    found: list[Found] = []
+    region = account.region
+    try:
+        for system in file_systems(account, wanted):
+            known, system_id = tags.of(system), system["FileSystemId"]
+            common = Found(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=known)
+            for target in mount_targets(account, system_id):
+                remove = Step("efs", "delete_mount_target", {"MountTargetId": target["MountTargetId"]}).command(region)
+                found.append(
+                    replace(
+                        common,
+                        kind=MOUNT_TARGET,
+                        id=target["MountTargetId"],
+                        parent=system_id,
+                        remove=remove,
+                        state=target.get("LifeCycleState", ""),
+                    )
+                )
+            remove = Step("efs", "delete_file_system", {"FileSystemId": system_id}).command(region)
+            found.append(replace(common, name=system.get("Name", ""), state=system.get("LifeCycleState", ""), remove=remove))
+    except PermissionRefused as error:
+        found.append(_unseen(FILE_SYSTEM, "efs", "describe_file_systems", {}, region, error))
+    return found
+
+
+def _schedules(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+    """The backstop's schedules. Where they may not be listed they are left out: they cost nothing and only terminate."""
+    try:
+        return [
+            Found(
+                kind=SCHEDULES,
+                id=name,
+                region=account.region,
+                remove=Step("scheduler", "delete_schedule_group", {"Name": name}).command(account.region),
+                name=name,
+                tags=known,
+            )
+            for name, known in schedule_groups(account, wanted)
+        ]
+    except PermissionRefused:
+        return []
+
+
+def _others(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+    """Things with our tags of kinds that no stack of the course makes. Only a cross-check, so an error ends it quietly."""
+    filters = [{"Key": key, "Values": [value]} for key, value in wanted.items()]
+    found: list[Found] = []
+    try:
+        for item in account.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters):
+            arn = str(item["ResourceARN"])
+            service, rest = arn.split(":")[2], arn.split(":", 5)[5]
+            if f"{service}:{rest.split('/')[0]}" in _TAGGED_KINDS:
+                continue
+            look = (
+                f"aws resourcegroupstaggingapi get-resources --region {account.region} --resource-arn-list {shlex.quote(arn)}"
+            )
+            found.append(Found(kind=OTHER, id=arn, region=account.region, remove=look, name=service, tags=tags.of(item)))
+    except GpucourseError:
+        return []
+    return found
+
+
+def _unseen(kind: str, service: str, operation: str, wanted: Mapping[str, str], region: str, error: PermissionRefused) -> Found:
+    filters = [f"Name=tag:{key},Values={shlex.quote(value)}" for key, value in wanted.items()]
+    words = ["aws", service, operation.replace("_", "-"), "--region", region, *(["--filters", *filters] if filters else [])]
+    return Found(
+        kind=kind,
+        id="unknown",
+        region=region,
+        remove=" ".join(words),
+        seen=False,
+        note=f"not allowed to look: {error.action}",
+    )

@@ -1,0 +1,34 @@
+"""The tags that make something ours. Nothing is found, changed or removed by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+PROJECT = "gpucourse"
+
+
+def ours(*, stack: str | None = None, course: str | None = None) -> dict[str, str]:
+    """The tags that a thing must carry to belong to this stack, or to this course (a workspace's id), or to the project."""
+    wanted = {"Project": PROJECT}
+    if stack:
+        wanted["Stack"] = stack
+    if course:
+        wanted["Course"] = course
+    return wanted
+
+
+def filters(wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The same as filters of EC2's describe calls."""
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in wanted.items()]
+
+
+def of(item: Mapping[str, Any]) -> dict[str, str]:
+    """The tags of something that AWS described. A network interface calls them TagSet."""
+    listed: Iterable[Mapping[str, str]] = item.get("Tags") or item.get("TagSet") or ()
+    return {tag["Key"]: tag["Value"] for tag in listed}
+
+
+def fits(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether all wanted tags are there with their values."""
+    return all(tags.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,293 @@
+"""The words of the cloud target: what a lab needs, what it costs, what stands there, what went wrong. Money is Decimal USD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from gpucourse.model.deployment import Leftover
+
+Market = Literal["on-demand", "spot"]
+State = Literal["ok", "missing", "warning", "unknown"]
+Charged = Literal["instance", "disk", "address", "storage"]
+FailureKind = Literal[
+    "account",  # the account as such may not: its plan, its verification, a block
+    "quota",  # a limit that AWS raises on request
+    "capacity",  # AWS has no machine of that type free there right now
+    "zone",  # that zone never has that type, or has no room for one more
+    "price",  # the highest spot price that was set lies below the market's
+    "permission",  # AWS knows who asks, and says no
+    "credentials",  # AWS does not know who asks, or no longer
+    "throttle",  # too many calls in a short time
+    "image",  # the machine image does not exist here
+    "parameter",  # a value that AWS does not take
+    "leftovers",  # something of an earlier lab is in the way
+    "in_use",  # something else still depends on it
+    "gone",  # it does not exist (any more)
+    "service",  # AWS itself failed
+    "unknown",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked at before any money flows. `unknown`: it could not be looked at, which is not `ok`.
+
+    `mend` is the command or the page that helps where it is not well.
+    """
+
+    what: str
+    state: State
+    detail: str
+    mend: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure:
+    """What an error of AWS means for the learner. `code` and `message` are AWS's own words.
+
+    `tell` says what is the matter, `cure` what to type or to open. `suggested` holds the zones that AWS itself names as
+    better, `action` the permission that was missing, where the message says so.
+    """
+
+    kind: FailureKind
+    code: str
+    message: str
+    tell: str
+    cure: str
+    suggested: tuple[str, ...] = ()
+    action: str = ""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another zone, or after the last zone another type, may help. Every other failure is final at once."""
+        return self.kind in {"capacity", "zone"}
+
+    @property
+    def again(self) -> bool:
+        """Whether the very same call may succeed a little later."""
+        return self.kind in {"throttle", "service", "in_use"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class InstanceType:
+    """One type of instance, as the shipped table has it. Network in Gbit/s; `quota` maps a market to its quota code."""
+
+    name: str
+    vcpus: int
+    ram_gib: Decimal
+    gpus: int
+    gpu: str
+    vram_mib: int
+    disk_gb: int
+    network_gbps: Decimal
+    burst_gbps: Decimal
+    efa: int
+    cluster_group: bool
+    quota: dict[Market, str]
+    retired: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machines:
+    """So many instances of one type in a lab. `spot` says whether they follow the market of the lab (a head does not)."""
+
+    instance_type: str
+    count: int = 1
+    disk_gib: int = 100
+    spot: bool = True
+
+    def market(self, wanted: Market) -> Market:
+        """The market that these are bought on when the lab asks for `wanted`."""
+        return wanted if self.spot else "on-demand"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabNeed:
+    """What one module's lab takes: its machines, shared storage in GiB, and how long the module usually lasts, in hours."""
+
+    module: str
+    title: str
+    machines: tuple[Machines, ...]
+    storage_gib: int = 0
+    hours: Decimal = Decimal(2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rate:
+    """A price in USD for one hour of one unit, with where it was read and on which day (ISO 8601). `note` limits it."""
+
+    usd_per_hour: Decimal
+    source: str
+    date: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostLine:
+    """One line of an estimate: so many units at a rate."""
+
+    what: str
+    kind: Charged
+    units: Decimal
+    rate: Rate
+
+    @property
+    def per_hour(self) -> Decimal:
+        """USD an hour for all units."""
+        return self.units * self.rate.usd_per_hour
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a lab costs while it stands."""
+
+    lines: tuple[CostLine, ...]
+
+    @property
+    def per_hour(self) -> Decimal:
+        """USD an hour for everything together."""
+        return sum((line.per_hour for line in self.lines), Decimal(0))
+
+    def over(self, hours: Decimal | int) -> Decimal:
+        """USD for that many hours."""
+        return self.per_hour * hours
+
+    @property
+    def oldest(self) -> str:
+        """The day of the oldest price in it."""
+        return min((line.rate.date for line in self.lines), default="")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where the prices were read, each once, with its day."""
+        return tuple(dict.fromkeys(f"{line.rate.source}, {line.rate.date}" for line in self.lines))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quota:
+    """One vCPU quota of a region against what the course needs of it. None is what could not be looked up."""
+
+    code: str
+    name: str
+    market: Market
+    region: str
+    needed: int
+    limit: int | None
+    used: int | None
+    modules: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def free(self) -> int | None:
+        """vCPUs that may still be started."""
+        return None if self.limit is None or self.used is None else max(0, self.limit - self.used)
+
+    @property
+    def enough(self) -> bool | None:
+        """Whether the need fits; None where that is not known. A limit below the need settles it without the rest."""
+        if self.limit is not None and self.limit < self.needed:
+            return False
+        return None if self.free is None else self.free >= self.needed
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaRequest:
+    """A request for a higher quota, as AWS has it. `status` is AWS's word; CASE_CLOSED does not mean granted."""
+
+    code: str
+    region: str
+    wanted: int
+    status: str
+    id: str = ""
+    case: str = ""
+    opened_before: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zone:
+    """An availability zone: its name in this account, and its id, which is the same in every account."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offers:
+    """Which zones of a region offer which of the wanted types. Local zones are not in it."""
+
+    region: str
+    by_type: dict[str, frozenset[str]]
+    zones: tuple[Zone, ...]
+
+    def common(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
+        """The zones that offer all of these types (of all wanted ones by default), by name."""
+        wanted = types if types is not None else frozenset(self.by_type)
+        return tuple(
+            zone.name for zone in self.zones if all(zone.name in self.by_type.get(kind, frozenset()) for kind in wanted)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One try at building a lab: which type, in which zone."""
+
+    zone: str
+    instance_type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloudInstance:
+    """One instance as AWS has it now. `ended` is when it stopped or ended, where AWS still knows; `reason` is why."""
+
+    id: str
+    node: str
+    instance_type: str
+    region: str
+    zone: str
+    market: Market
+    state: str
+    launched: datetime
+    address: str = ""
+    private_address: str = ""
+    ended: datetime | None = None
+    reason: str = ""
+    stack: str = ""
+    module: str = ""
+    expires: str = ""
+    disks: tuple[str, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still exists, running or not."""
+        return self.state not in {"shutting-down", "terminated"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Something that the account holds with the course's tags. `remove` is the exact command that removes it by hand.
+
+    `seen` is False where AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what
+    stood in the way of removing it.
+    """
+
+    kind: str
+    id: str
+    region: str
+    remove: str
+    name: str = ""
+    state: str = ""
+    tags: dict[str, str] = field(default_factory=dict)
+    parent: str = ""
+    seen: bool = True
+    note: str = ""
+
+    @property
+    def leftover(self) -> Leftover:
+        """The same in the words of a receipt."""
+        where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
+        return Leftover(kind=self.kind, id=where, remove=self.remove)
