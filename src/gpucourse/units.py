@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 _DURATION = re.compile(r"^(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?$")
 _BYTES = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)$")
@@ -62,6 +62,11 @@ def format_seconds(seconds: float) -> str:
 def now_utc() -> str:
     """The time as records keep it: ISO 8601, UTC, whole seconds."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def later(moment: str, seconds: float) -> str:
+    """The recorded time that many seconds after another one."""
+    return (datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat(timespec="seconds")
 
 
 def seconds_since(moment: str) -> float:

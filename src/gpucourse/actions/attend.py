@@ -18,7 +18,7 @@ from gpucourse.model.deployment import Deployment
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.units import now_utc
+from gpucourse.units import later, now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_record
 
@@ -39,9 +39,9 @@ class Attended:
     verdict: ExerciseVerdict | None
 
 
-def lock_of(context: Context, record: RunRecord) -> Path:
+def lock_of(context: Context, run_id: str) -> Path:
     """The lock that whoever attends the run holds."""
-    return context.paths.lock(f"run-{record.id}")
+    return context.paths.lock(f"run-{run_id}")
 
 
 def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
@@ -88,7 +88,12 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     note_exits(record, result)
     record.state = "collecting"
     runs.save(context.paths, record)
-    verdict = finish(context, fleet, record)
+    try:
+        verdict = finish(context, fleet, record)
+    except KeyboardInterrupt as error:
+        raise Interrupted(
+            f"run {record.id} has ended, and not all of it is home yet", hint=f"gpucourse logs {record.id} brings the rest home"
+        ) from error
     return Attended(record=record, verdict=verdict)
 
 
@@ -98,6 +103,9 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     record.rank_exits = list(result.rank_exits)
     record.first_failure = result.first_failure
     record.ended = now_utc()
+    if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
+        # The run ended when its last node did, however much later somebody looked.
+        record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
 
 
 def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, why: str) -> None:

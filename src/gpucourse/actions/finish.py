@@ -15,7 +15,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import copy_file, read_json, write_record
+from gpucourse.workspace.files import copy_file, read_json, read_record, write_record
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
-    _deliver(context, exercise, record, files)
+    deliver(context, exercise, record)
     seal(files, record.mode)
     return verdict
 
@@ -61,9 +61,37 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 
 def seal(files: RunPaths, mode: str) -> None:
     """Write the SHA-256 of every file of the run, so that a change made later shows."""
-    found = sorted(path for path in files.folder.rglob("*") if path.is_file() and path not in {files.hashes, files.screen})
+    found = sorted(path for path in files.folder.rglob("*") if path.is_file() and path != files.hashes)
     digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in found if not path.name.startswith(".")}
     write_record(files.hashes, {"version": 1, "mode": mode, "sha256": digests})
+
+
+def seal_screen(files: RunPaths) -> None:
+    """Add the captured screen, which is drawn last, to the hashes."""
+    sealed = read_json(files.hashes)
+    if isinstance(sealed, dict) and files.screen.is_file():
+        sealed["sha256"][files.screen.name] = _sha256(files.screen)
+        write_record(files.hashes, sealed)
+
+
+def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
+    """Copy what the exercise asks for into `deliverables/`, if this run is good and the one that is there is not newer.
+
+    What an earlier run left there and this one has not goes away; what the learner put there stays.
+    """
+    files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
+    there = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
+    if record.state != "succeeded" or record.verdict in {None, "failed", "error"} or (there and there.run > record.id):
+        return
+    sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
+    named = {source.relative_to(files.folder).as_posix(): source for source in sources if source.is_file()}
+    delivered = read_json(context.paths.delivered) or {}
+    for old in set(delivered.get(exercise.id, ())) - set(named):
+        (target / old).unlink(missing_ok=True)
+    for name, source in named.items():
+        copy_file(source, target / name)
+    copy_file(files.verdict, context.paths.verdict(exercise.id))
+    write_record(context.paths.delivered, {**delivered, exercise.id: sorted(named)})
 
 
 def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths) -> None:
@@ -110,19 +138,6 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
             draw(plot, metrics, subtitle=f"{exercise.id} · {where} · {record.id}", folder=files.folder)
         except MissingError as error:
             context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
-
-
-def _deliver(context: Context, exercise: Exercise, record: RunRecord, files: RunPaths) -> None:
-    """Copy what the exercise asks for into `deliverables/`, if this run is good and no newer good one is there."""
-    if record.state != "succeeded" or record.verdict in {"failed", "error"}:
-        return
-    target = context.paths.deliverables(exercise.id)
-    for deliverable in exercise.deliverables:
-        for source in sorted(files.folder.glob(deliverable.source)):
-            if source.is_file() and not source.is_symlink():
-                copy_file(source, target / source.relative_to(files.folder))
-    if files.verdict.is_file():
-        copy_file(files.verdict, context.paths.verdict(exercise.id))
 
 
 def _sha256(path: Path) -> str:

@@ -34,7 +34,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
     home = Home()
     away = [record for record in runs.every(context.paths) if record.stack == deployment.stack and not record.collected]
     for record in away:
-        with locked(attend.lock_of(context, record), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+        with locked(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
                 _give_up(context, record, home, "discarded with --discard")
             else:

@@ -39,4 +39,7 @@ def check(context: Context, exercise_id: str) -> tuple[RunRecord, ExerciseVerdic
     verdict = finish.judge(context, exercise, record)
     if verdict is None:
         raise MissingError(f"run {record.id} left no evidence to check", hint=f"gpucourse run {exercise.id}")
+    record.verdict = verdict.verdict
+    runs.save(context.paths, record)
+    finish.deliver(context, exercise, record)
     return record, verdict

@@ -59,22 +59,21 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
             plan = plan_on(context, fleet, wanted, REHEARSAL)
         if dry_run:
             return Ran(plan=plan)
-        record, plan = _record(context, module, deployment, plan, order)
-        record.phases_s = phases
-        with locked(attend.lock_of(context, record), f"run {exercise.id}"):
+        run_id = runs.new_run(context.paths, exercise.id)
+        # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
+        with locked(attend.lock_of(context, run_id), f"run {exercise.id}"):
+            plan = replace(plan, run_id=run_id)
+            record = _record(context, module, deployment, plan, order)
+            record.phases_s = phases
             _launch(context, fleet, record, plan)
             if detach:
                 return Ran(plan=plan, record=record)
             return Ran(plan=plan, record=record, attended=attend.through(context, fleet, record))
 
 
-def _record(
-    context: Context, module: Module, deployment: Deployment, rehearsed: LaunchPlan, order: Order
-) -> tuple[RunRecord, LaunchPlan]:
-    run_id = runs.new_run(context.paths, rehearsed.exercise)
-    plan = replace(rehearsed, run_id=run_id)
+def _record(context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, order: Order) -> RunRecord:
     record = RunRecord(
-        id=run_id,
+        id=plan.run_id,
         exercise=plan.exercise,
         module=module.id,
         stack=deployment.stack,
@@ -90,7 +89,7 @@ def _record(
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
     runs.save(context.paths, record)
-    return record, plan
+    return record
 
 
 def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan) -> None:

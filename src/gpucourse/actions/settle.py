@@ -35,7 +35,7 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
     """
     if record.collected:
         return record
-    with try_locked(attend.lock_of(context, record), f"settle {record.id}") as mine:
+    with try_locked(attend.lock_of(context, record.id), f"settle {record.id}") as mine:
         if not mine:  # somebody attends it
             return runs.reread(context.paths, record)
         record = runs.reread(context.paths, record)
@@ -45,7 +45,7 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
 def follow_on(context: Context, record: RunRecord) -> attend.Attended:
     """Follow a run to its end, whoever attends it."""
     while True:
-        with try_locked(attend.lock_of(context, record), f"logs {record.id}") as mine:
+        with try_locked(attend.lock_of(context, record.id), f"logs {record.id}") as mine:
             record = runs.reread(context.paths, record)
             if record.collected:
                 return attend.Attended(record=record, verdict=attend.stored_verdict(context, record))

@@ -40,6 +40,7 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
 
 def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int:
     """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
+    from gpucourse.actions.finish import seal_screen
     from gpucourse.ui.screen import capture
     from gpucourse.ui.views.run import result
 
@@ -55,7 +56,9 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
         session.face.document({"run": record, "verdict": verdict, "folder": files.folder})
     session.face.show(view)
     command = shlex.join(["gpucourse", "run", record.exercise, "--nodes", str(len(record.nodes))])
+    # The screen is what the learner saw, so it is captured after everything was shown.
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
+    seal_screen(files)
     return code_of(record, verdict)
 
 

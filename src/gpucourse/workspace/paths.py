@@ -69,6 +69,11 @@ class WorkspacePaths:
         return self.private / "originals.json"
 
     @property
+    def delivered(self) -> Path:
+        """Which files of `deliverables/` this program put there."""
+        return self.private / "delivered.json"
+
+    @property
     def hints(self) -> Path:
         """How many hints of each exercise the learner has asked for."""
         return self.private / "hints.json"
