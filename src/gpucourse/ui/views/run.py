@@ -243,6 +243,8 @@ def _took(record: RunRecord) -> str:
     seconds = [end.seconds for end in record.node_exits if end.seconds is not None]
     if seconds:
         return format_seconds(max(seconds))
+    if "run" in record.phases_s:
+        return format_seconds(record.phases_s["run"])
     if record.started and record.ended:
         return format_seconds(seconds_since(record.started) - seconds_since(record.ended))
     return ""
