@@ -191,16 +191,40 @@ def test_a_failed_node_comes_up_with_the_next_apply(stack: Terraformed) -> None:
     assert stack.sick() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize("moment", ["host.lock", "host.json", "node0.json"])
-def test_terraform_ended_in_the_middle_of_apply(stack: Terraformed, moment: str, number: int) -> None:
+def end_in_the_middle(stack: Terraformed, moment: str, number: int) -> None:
     process = stack.start("apply", "-auto-approve", "-input=false")
     eventually("it has begun", lambda: (stack.nodes.folder / moment).exists() or process.poll() is not None)
     process.send_signal(number)
     process.wait(60)
     eventually("the drivers that it left have ended", lambda: drivers(stack) == [])
+
+
+MOMENTS = ["host.lock", "host.json", "node0.json"]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_interrupted_apply_is_destroyed(stack: Terraformed, moment: str) -> None:
+    end_in_the_middle(stack, moment, signal.SIGINT)
     stack.destroy()
     eventually("nothing is left", lambda: stack.nodes.leftovers() == [])
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_apply_is_swept(stack: Terraformed, moment: str) -> None:
+    """Terraform does not write its state aside: killed at that moment it leaves an empty file, and forgets what stands."""
+    end_in_the_middle(stack, moment, signal.SIGKILL)
+    (stack.folder / "terraform.tfstate").write_bytes(b"")
+    stack.destroy()
+    health.end_everything(stack.nodes.folder, stack.nodes.uid)
+    assert stack.nodes.leftovers() == []
+
+
+def test_a_lost_state_is_made_anew_on_the_same_nodes(stack: Terraformed) -> None:
+    before = list(stack.apply())
+    (stack.folder / "terraform.tfstate").write_bytes(b"")
+    assert stack.apply() == before
+    stack.destroy()
+    stack.assert_nothing_is_left()
 
 
 def test_drivers_killed_in_the_middle(stack: Terraformed) -> None:
