@@ -150,7 +150,7 @@ KINDS = (
     GATEWAY,
     NETWORK,
 )
-MOUNT_TARGET, FILE_SYSTEM, SCHEDULES, OTHER = "mount target", "file system", "schedule group", "other"
+MOUNT_TARGET, FILE_SYSTEM, SCHEDULES, ROLE, OTHER = "mount target", "file system", "schedule group", "role", "other"
 
 ORDER = (
     SPOT_REQUEST.name,
@@ -168,5 +168,14 @@ ORDER = (
     GATEWAY.name,
     NETWORK.name,
     SCHEDULES,
+    ROLE,
     OTHER,
 )
+
+
+def role_steps(role: str, policy: str) -> list[Step]:
+    """The calls that remove a role with its one policy."""
+    return [
+        Step("iam", "delete_role_policy", {"RoleName": role, "PolicyName": policy}),
+        Step("iam", "delete_role", {"RoleName": role}),
+    ]

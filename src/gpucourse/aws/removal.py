@@ -11,8 +11,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpucourse.aws import sweep, tags
-from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, KINDS, MOUNT_TARGET, ORDER, SCHEDULES, SECURITY_GROUP, Step
+from gpucourse.aws import schedule, sweep, tags
+from gpucourse.aws.kinds import (
+    FILE_SYSTEM,
+    INSTANCE,
+    KINDS,
+    MOUNT_TARGET,
+    ORDER,
+    ROLE,
+    SCHEDULES,
+    SECURITY_GROUP,
+    Step,
+    role_steps,
+)
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, GpucourseError
 from gpucourse.model.cloud import Found
@@ -68,7 +79,7 @@ def _remove_in(work: _Work, found: list[Found]) -> list[Found]:
         if kind == SECURITY_GROUP.name:
             for one in mine:
                 _loosen(work, one)
-        if kind == SCHEDULES and any(one.kind == INSTANCE.name for one in left):
+        if kind in {SCHEDULES, ROLE} and any(one.kind == INSTANCE.name for one in left):
             left += [replace(one, note="kept, since it still has to end the instances above") for one in mine]
             continue
         for one in mine:
@@ -126,6 +137,9 @@ def _steps(account: Account, one: Found) -> Iterator[Step]:
     elif one.kind == SCHEDULES:
         if any(name == one.id for name, _tags in sweep.schedule_groups(account, wanted)):
             yield Step("scheduler", "delete_schedule_group", {"Name": one.id})
+    elif one.kind == ROLE:
+        if any(name == one.id for name, _tags in sweep.roles(account, wanted)):
+            yield from role_steps(one.id, schedule.POLICY_NAME)
     elif one.kind in _BY_NAME:
         kind = _BY_NAME[one.kind]
         for item in sweep.items(account, kind, wanted):

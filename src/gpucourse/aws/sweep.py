@@ -11,8 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from gpucourse.aws import tags
-from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, KINDS, MOUNT_TARGET, ORDER, OTHER, SCHEDULES, Kind, Step
+from gpucourse.aws import schedule, tags
+from gpucourse.aws.kinds import (
+    FILE_SYSTEM,
+    INSTANCE,
+    KINDS,
+    MOUNT_TARGET,
+    ORDER,
+    OTHER,
+    ROLE,
+    SCHEDULES,
+    Kind,
+    Step,
+    role_steps,
+)
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError, PermissionRefused
 from gpucourse.model.cloud import Found
@@ -22,7 +34,7 @@ _TAGGED_KINDS = (  # what the tagging API may list and the describe calls know b
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
     *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),
     *("ec2:placement-group", "ec2:spot-instances-request"),
-    *("elasticfilesystem:file-system", "scheduler:schedule-group"),
+    *("elasticfilesystem:file-system", "scheduler:schedule-group", "iam:role"),
 )
 
 
@@ -38,6 +50,7 @@ def find(account: Account, *, stack: str | None = None, course: str | None = Non
     for place in places:
         looks += [(place, _looker(kind)) for kind in KINDS]
         looks += [(place, _file_systems), (place, _schedules), (place, _others)]
+    looks.append((places[0], _roles))  # IAM knows no regions
     with ThreadPoolExecutor(min(AT_ONCE, len(looks))) as pool:
         found = [one for several in pool.map(lambda look: look[1](look[0], wanted), looks) for one in several]
     return sorted(found, key=lambda one: (one.region, ORDER.index(one.kind), one.name, one.id))
@@ -73,6 +86,14 @@ def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tup
         known = tags.of(account.call("scheduler", "list_tags_for_resource", ResourceArn=group["Arn"]))
         if tags.fits(known, wanted):
             yield group["Name"], known
+
+
+def roles(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The backstop's roles with these tags that were made for a stack: name and tags."""
+    for role in account.pages("iam", "list_roles", "Roles", PathPrefix=schedule.PATH):
+        known = tags.of(account.call("iam", "list_role_tags", RoleName=role["RoleName"]))
+        if tags.fits(known, wanted):
+            yield role["RoleName"], known
 
 
 def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[Found]]:
@@ -138,6 +159,24 @@ def _schedules(account: Account, wanted: Mapping[str, str]) -> list[Found]:
                 tags=known,
             )
             for name, known in schedule_groups(account, wanted)
+        ]
+    except PermissionRefused:
+        return []
+
+
+def _roles(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+    """Like the schedules that use them: free, and left out where they may not be listed."""
+    try:
+        return [
+            Found(
+                kind=ROLE,
+                id=name,
+                region=account.region,
+                remove=" && ".join(step.command(account.region) for step in role_steps(name, schedule.POLICY_NAME)),
+                name=name,
+                tags=known,
+            )
+            for name, known in roles(account, wanted)
         ]
     except PermissionRefused:
         return []

@@ -1,0 +1,60 @@
+"""The address that this computer has on the internet: the only one that may reach the nodes' SSH port."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+
+from gpucourse.errors import MissingError, UsageError
+
+CHECKIP = "https://checkip.amazonaws.com"
+VARIABLE = "GPUCOURSE_CHECKIP_URL"
+TIMEOUT_S = 5.0
+_SAY_IT = "say it yourself: --ssh-cidr ADDRESS/32 (your IPv4 address as web sites see it)"
+_LONGEST = 256
+_EXAMPLES = tuple(  # set aside for documentation (RFC 5737): nobody has one, so nothing is opened to anybody
+    ipaddress.IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
+)
+
+
+def fetch(url: str) -> str:
+    """The text at `url`, its first bytes at most. Raises OSError."""
+    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310  (https, or what the person set)
+        text: bytes = answer.read(_LONGEST)
+    return text.decode("ascii", errors="replace").strip()
+
+
+def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -> str:
+    """This computer's public IPv4 address as a /32. Raises MissingError where it cannot be learnt or is not IPv4.
+
+    The page that is asked can be changed by the environment variable GPUCOURSE_CHECKIP_URL.
+    """
+    url = environ.get(VARIABLE) or CHECKIP
+    try:
+        said = ask(url)
+    except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
+        raise MissingError(f"cannot learn this computer's address from {url}: {error}", hint=_SAY_IT) from error
+    try:
+        address = ipaddress.ip_address(said)
+    except ValueError as error:
+        raise MissingError(f"{url} did not answer with an address but with {said[:60]!r}", hint=_SAY_IT) from error
+    if address.version == 6:
+        raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_SAY_IT)
+    return checked_cidr(f"{address}/32")
+
+
+def checked_cidr(text: str) -> str:
+    """`text` as the range that may reach SSH: one public IPv4 address. Raises UsageError for anything wider or private."""
+    try:
+        network = ipaddress.ip_network(text.strip())
+    except ValueError as error:
+        raise UsageError(f"'{text}' is not an address: {error}", hint=_SAY_IT) from error
+    if network.version == 6 or network.num_addresses != 1:
+        raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_SAY_IT)
+    address = network.network_address
+    if not address.is_global and not any(address in example for example in _EXAMPLES):
+        raise UsageError(f"{text} is no address of the public internet, so AWS never sees it", hint=_SAY_IT)
+    return str(network)

@@ -1,0 +1,70 @@
+"""Who may reach the nodes' SSH port: one address. It is changed in place, so that Terraform's rule stays the same rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucourse.aws import tags
+from gpucourse.aws.caller import checked_cidr
+from gpucourse.aws.session import Account
+from gpucourse.errors import MissingError
+
+SSH = 22
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """One SSH rule that now lets another address in."""
+
+    group: str
+    rule: str
+    before: str
+    now: str
+
+
+def allowed(account: Account, *, stack: str) -> list[str]:
+    """The addresses that may reach SSH of this stack, as /32."""
+    return sorted({rule["CidrIpv4"] for _group, rule in _ssh_rules(account, stack)})
+
+
+def allow(account: Account, cidr: str, *, stack: str) -> list[Opened]:
+    """Let `cidr` (one address) reach SSH of this stack instead of the address so far; the rules that changed.
+
+    Raises UsageError for anything but one public address, MissingError where the stack has no SSH rule here.
+    """
+    wanted = checked_cidr(cidr)
+    rules = _ssh_rules(account, stack)
+    if not rules:
+        raise MissingError(
+            f"there is no SSH rule of this stack in {account.region}", hint="build it again: gpucourse deploy, with the module"
+        )
+    changed: list[Opened] = []
+    for group, rule in rules:
+        if rule["CidrIpv4"] == wanted:
+            continue
+        new = {"IpProtocol": "tcp", "FromPort": SSH, "ToPort": SSH, "CidrIpv4": wanted}
+        if rule.get("Description"):
+            new["Description"] = rule["Description"]
+        account.call(
+            "ec2",
+            "modify_security_group_rules",
+            GroupId=group,
+            SecurityGroupRules=[{"SecurityGroupRuleId": rule["SecurityGroupRuleId"], "SecurityGroupRule": new}],
+        )
+        changed.append(Opened(group=group, rule=rule["SecurityGroupRuleId"], before=rule["CidrIpv4"], now=wanted))
+    return changed
+
+
+def _ssh_rules(account: Account, stack: str) -> list[tuple[str, dict[str, str]]]:
+    groups = account.pages("ec2", "describe_security_groups", "SecurityGroups", Filters=tags.filters(tags.ours(stack=stack)))
+    return [
+        (group["GroupId"], rule)
+        for group in groups
+        for rule in account.pages(
+            "ec2",
+            "describe_security_group_rules",
+            "SecurityGroupRules",
+            Filters=[{"Name": "group-id", "Values": [group["GroupId"]]}],
+        )
+        if not rule["IsEgress"] and rule.get("CidrIpv4") and rule.get("FromPort") == SSH and rule.get("IpProtocol") == "tcp"
+    ]

@@ -1,0 +1,165 @@
+"""vCPU quotas of a region: what the course needs of each, what the limit is, what already runs. Nothing is guessed.
+
+A quota counts vCPUs, not instances or GPUs; on-demand and spot have quotas of their own. What AWS does not let us read is
+unknown, never enough. The needs of all modules are the largest need of one: a learner takes one module at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, GpucourseError
+from gpucourse.model.cloud import LabNeed, Market, Quota, QuotaRequest
+
+T = TypeVar("T")
+
+SERVICE = "ec2"
+NAMES = {
+    "L-DB2E81BA": "Running On-Demand G and VT instances",
+    "L-3819A6DF": "All G and VT Spot Instance Requests",
+    "L-417A185B": "Running On-Demand P instances",
+    "L-7212CCBC": "All P4, P3 and P2 Spot Instance Requests",
+    "L-C4BD4855": "All P5 Spot Instance Requests",
+    "L-1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+    "L-34B43A08": "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+}
+_OPEN = {"PENDING", "CASE_OPENED"}
+
+
+def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], dict[str, int]]:
+    """vCPUs that each module takes of each quota it needs, by (quota code, market)."""
+    found: dict[tuple[str, Market], dict[str, int]] = {}
+    for lab in labs:
+        for machines in lab.machines:
+            kind, bought = instance_type(machines.instance_type), machines.market(market)
+            taken = found.setdefault((kind.quota[bought], bought), {})
+            taken[lab.module] = taken.get(lab.module, 0) + kind.vcpus * machines.count
+    return found
+
+
+def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
+    """Every quota that these labs need, one lab at a time, against its limit and what runs already."""
+    wanted = needs(labs, market)
+    running, trouble = _or_reason(partial(in_use, account))
+    quotas: list[Quota] = []
+    for (code, bought), taken in sorted(wanted.items()):
+        allowed, refused = _or_reason(partial(limit, account, code))
+        quotas.append(
+            Quota(
+                code=code,
+                name=NAMES[code],
+                market=bought,
+                region=account.region,
+                needed=max(taken.values()),
+                limit=allowed,
+                used=None if running is None else running.get(code, 0),
+                modules=tuple(taken),
+                reason=refused or trouble,
+            )
+        )
+    return quotas
+
+
+def limit(account: Account, code: str) -> int:
+    """The account's limit of that quota here, in vCPUs; AWS's default where none was ever applied."""
+    try:
+        answer = account.call("service-quotas", "get_service_quota", ServiceCode=SERVICE, QuotaCode=code)
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        answer = account.call("service-quotas", "get_aws_default_service_quota", ServiceCode=SERVICE, QuotaCode=code)
+    return int(answer["Quota"]["Value"])
+
+
+def in_use(account: Account) -> dict[str, int]:
+    """vCPUs that all instances of the account (not only ours) take here, by quota code."""
+    used: dict[str, int] = {}
+    states = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=states):
+        for instance in reservation["Instances"]:
+            code = _code(instance["InstanceType"], spot=instance.get("InstanceLifecycle") == "spot")
+            if code is not None:
+                used[code] = used.get(code, 0) + _vcpus(instance)
+    return used
+
+
+def request_increase(account: Account, quota: Quota) -> QuotaRequest:
+    """Ask AWS to raise this quota to what the course needs; the open request where one is open already.
+
+    People decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
+    """
+    try:
+        answer = account.call(
+            "service-quotas",
+            "request_service_quota_increase",
+            ServiceCode=SERVICE,
+            QuotaCode=quota.code,
+            DesiredValue=float(quota.needed),
+        )
+    except CloudError as error:
+        if error.cloud_code != "ResourceAlreadyExistsException":
+            raise
+        already = open_request(account, quota.code)
+        if already is None:
+            raise
+        return already
+    return _request(answer["RequestedQuota"], account.region)
+
+
+def open_request(account: Account, code: str) -> QuotaRequest | None:
+    """The request for this quota that AWS has not decided yet, or None."""
+    for request in account.pages(
+        "service-quotas",
+        "list_requested_service_quota_change_history_by_quota",
+        "RequestedQuotas",
+        ServiceCode=SERVICE,
+        QuotaCode=code,
+    ):
+        if request.get("Status") in _OPEN:
+            return _request(request, account.region, opened_before=True)
+    return None
+
+
+def console_page(quota: Quota) -> str:
+    """The page of the AWS console where this quota is seen and raised, in the right region."""
+    return f"https://{quota.region}.console.aws.amazon.com/servicequotas/home/services/{SERVICE}/quotas/{quota.code}"
+
+
+def _request(found: dict[str, Any], region: str, *, opened_before: bool = False) -> QuotaRequest:
+    return QuotaRequest(
+        code=found["QuotaCode"],
+        region=region,
+        wanted=int(found["DesiredValue"]),
+        status=found["Status"],
+        id=found.get("Id", ""),
+        case=found.get("CaseId", ""),
+        opened_before=opened_before,
+    )
+
+
+def _code(name: str, *, spot: bool) -> str | None:
+    """The quota that an instance of this type counts against; by its family, so that types not in our table count too."""
+    family = name.split(".", maxsplit=1)[0]
+    if family.startswith(("g", "vt")):
+        return "L-3819A6DF" if spot else "L-DB2E81BA"
+    if family.startswith("p") and family[1:2].isdecimal():
+        return ("L-C4BD4855" if family.startswith("p5") else "L-7212CCBC") if spot else "L-417A185B"
+    if family[0] in "acdhimrtz" and not family.startswith(("inf", "trn", "dl", "hpc")):
+        return "L-34B43A08" if spot else "L-1216C47A"
+    return None
+
+
+def _vcpus(instance: dict[str, Any]) -> int:
+    cpu = instance["CpuOptions"]
+    return int(cpu["CoreCount"]) * int(cpu["ThreadsPerCore"])
+
+
+def _or_reason(ask: Callable[[], T]) -> tuple[T | None, str]:
+    try:
+        return ask(), ""
+    except GpucourseError as error:
+        return None, error.what

@@ -1,0 +1,246 @@
+"""The backstop outside the nodes: AWS itself ends each instance ten minutes after its end of life, whatever the node does.
+
+One EventBridge schedule an instance, since one unknown id makes a termination of several fail as a whole. The schedules of
+a stack lie in a group that carries its tags. Where permissions refuse it, that is told as a finding: the killers on the
+nodes themselves work without any.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from gpucourse.aws import tags
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, GpucourseError
+from gpucourse.model.cloud import Finding
+
+AFTER = timedelta(minutes=10)
+WHAT = "backstop outside the nodes"
+ROLE, PATH, POLICY_NAME = "gpucourse-backstop", "/gpucourse/", "terminate-own"
+TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
+TRUST = {
+    "Version": "2012-10-17",
+    "Statement": [{"Effect": "Allow", "Principal": {"Service": "scheduler.amazonaws.com"}, "Action": "sts:AssumeRole"}],
+}
+MAY = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": "ec2:TerminateInstances",
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:ResourceTag/Project": tags.PROJECT}},
+        }
+    ],
+}
+_TRIES, _PAUSE_S = 8, 2.0  # a role that was just made is not known everywhere at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Backstop:
+    """What the schedules of one stack have in common."""
+
+    account: Account
+    group: str
+    role: str
+    sleep: Callable[[float], None]
+
+
+def group_name(stack: str) -> str:
+    """The name of the group that holds a stack's schedules."""
+    return f"{tags.PROJECT}-{stack}"
+
+
+def setup_commands() -> tuple[str, ...]:
+    """What someone with administrator's rights types once, so that the backstop works for identities without them."""
+    return (
+        f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{json.dumps(TRUST)}'",
+        f"aws iam put-role-policy --role-name {ROLE} --policy-name {POLICY_NAME} --policy-document '{json.dumps(MAY)}'",
+    )
+
+
+def arm(
+    account: Account,
+    instances: Iterable[str],
+    expires: datetime,
+    *,
+    wanted: dict[str, str],
+    sleep: Callable[[float], None] = time.sleep,
+) -> Finding:
+    """Let AWS end these instances at `expires` plus ten minutes; a schedule that exists is moved there.
+
+    `wanted` are the stack's tags, with Project, Course and Stack. Never raises for what AWS answers: the finding says
+    whether the backstop stands.
+    """
+    ids = sorted(set(instances))
+    stack = wanted["Stack"]
+
+    def do() -> str:
+        role = _role(account, stack, wanted)
+        _make_group(account, group_name(stack), wanted)
+        backstop = _Backstop(account=account, group=group_name(stack), role=role, sleep=sleep)
+        for instance in ids:
+            _put(backstop, instance, expires)
+        return f"AWS ends {len(ids)} instance{'' if len(ids) == 1 else 's'} at {_when(expires)}Z"
+
+    return _tried(do)
+
+
+def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[float], None] = time.sleep) -> Finding:
+    """Move every schedule of the stack to `expires` plus ten minutes. Says so where there is none to move."""
+
+    def do() -> str:
+        names = _schedules(account, group_name(stack))
+        for name in names:
+            known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
+            backstop = _Backstop(account=account, group=group_name(stack), role=known["Target"]["RoleArn"], sleep=sleep)
+            _put(backstop, name, expires)
+        if not names:
+            raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes holds all the same")
+        return f"AWS ends {len(names)} instance{'' if len(names) == 1 else 's'} at {_when(expires)}Z"
+
+    return _tried(do)
+
+
+def disarm(account: Account, *, stack: str) -> Finding:
+    """Take the stack's schedules away, with their group, and the role that was made for it."""
+
+    def do() -> str:
+        _unless_gone(account, "scheduler", "delete_schedule_group", Name=group_name(stack))
+        if _arn(account, role_name(stack)):
+            _unless_gone(account, "iam", "delete_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME)
+            _unless_gone(account, "iam", "delete_role", RoleName=role_name(stack))
+        return "taken away"
+
+    return _tried(do)
+
+
+def armed(account: Account, *, stack: str) -> dict[str, datetime]:
+    """When AWS will end which instance of the stack, in UTC. Empty where there is no backstop. Raises what a call raises."""
+    found: dict[str, datetime] = {}
+    for name in _schedules(account, group_name(stack)):
+        known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
+        stamp = known["ScheduleExpression"].removeprefix("at(").removesuffix(")")
+        found[name] = datetime.fromisoformat(stamp).replace(tzinfo=timezone.utc)
+    return found
+
+
+def readiness(account: Account) -> Finding:
+    """Whether the backstop will work for this identity, as far as can be seen without making anything."""
+    mend = "by someone with administrator's rights, once: " + " && ".join(setup_commands())
+    try:
+        for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
+            break
+        found = _arn(account, ROLE)
+    except GpucourseError as error:
+        return Finding(what=WHAT, state="unknown", detail=error.what, mend=mend)
+    if not found:
+        detail = f"there is no role {ROLE}; deploy makes one for the lab where this identity may, else goes without"
+        return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
+    return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {found}")
+
+
+def role_name(stack: str) -> str:
+    """The role that is made for one stack where nobody made the shared one."""
+    return f"{ROLE}-{stack}"[:64]
+
+
+def _tried(do: Callable[[], str]) -> Finding:
+    try:
+        return Finding(what=WHAT, state="ok", detail=do())
+    except GpucourseError as error:
+        detail = f"not in place, so only the nodes' own deadline and idle watch end them: {error.what}"
+        mend = "by someone with administrator's rights, once: " + " && ".join(setup_commands())
+        return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
+
+
+def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
+    """The shared role where someone made it, else the stack's own, made now."""
+    known = _arn(account, ROLE) or _arn(account, role_name(stack))
+    if known:
+        return known
+    made = account.call(
+        "iam",
+        "create_role",
+        RoleName=role_name(stack),
+        Path=PATH,
+        AssumeRolePolicyDocument=json.dumps(TRUST),
+        Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
+        Tags=_listed(wanted),
+    )
+    account.call("iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(MAY))
+    return str(made["Role"]["Arn"])
+
+
+def _arn(account: Account, role: str) -> str:
+    """The ARN of that role, empty where there is none."""
+    try:
+        return str(account.call("iam", "get_role", RoleName=role)["Role"]["Arn"])
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        return ""
+
+
+def _unless_gone(account: Account, service: str, operation: str, **parameters: str) -> None:
+    try:
+        account.call(service, operation, **parameters)
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+
+
+def _make_group(account: Account, name: str, wanted: dict[str, str]) -> None:
+    try:
+        account.call("scheduler", "create_schedule_group", Name=name, Tags=_listed(wanted))
+    except CloudError as error:
+        if error.cloud_code != "ConflictException":
+            raise
+
+
+def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
+    """Create the schedule of one instance, or move it; patient with a role that is only just known."""
+    what: dict[str, Any] = {
+        "Name": instance,
+        "GroupName": backstop.group,
+        "ScheduleExpression": f"at({_when(expires)})",
+        "ScheduleExpressionTimezone": "UTC",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "ActionAfterCompletion": "DELETE",
+        "Target": {"Arn": TARGET, "RoleArn": backstop.role, "Input": json.dumps({"InstanceIds": [instance]})},
+    }
+    operation = "create_schedule"
+    for left in range(_TRIES, -1, -1):
+        try:
+            backstop.account.call("scheduler", operation, **what)
+        except CloudError as error:
+            if error.cloud_code == "ConflictException" and operation == "create_schedule":
+                operation = "update_schedule"
+            elif not (error.kind == "parameter" and "assume" in error.message) or left == 0:
+                raise
+            else:
+                backstop.sleep(_PAUSE_S)
+        else:
+            return
+
+
+def _schedules(account: Account, group: str) -> list[str]:
+    try:
+        return [found["Name"] for found in account.pages("scheduler", "list_schedules", "Schedules", GroupName=group)]
+    except CloudError as error:
+        if error.kind == "gone":
+            return []
+        raise
+
+
+def _listed(wanted: dict[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in wanted.items()]
+
+
+def _when(expires: datetime) -> str:
+    return (expires.astimezone(timezone.utc) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")
