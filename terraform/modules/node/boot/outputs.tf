@@ -1,0 +1,14 @@
+output "user_data" {
+  description = "The script as the node runs it."
+  value       = local.user_data
+}
+
+output "compressed" {
+  description = "The same, gzipped and in base64, as it travels; cloud-init unpacks it."
+  value       = base64gzip(local.user_data)
+}
+
+output "bytes" {
+  description = "How much of the 16384 bytes that EC2 takes are used."
+  value       = floor(length(base64gzip(local.user_data)) * 3 / 4)
+}

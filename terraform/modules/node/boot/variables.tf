@@ -1,0 +1,25 @@
+variable "node" {
+  description = "What the node is told about itself; it stands in /etc/gpucourse/node.env."
+  type = object({
+    name           = string
+    role           = string
+    stack          = string
+    gpus           = number
+    python         = string
+    expires        = string
+    ttl_hours      = number
+    idle_minutes   = number
+    shared_address = string
+  })
+
+  validation {
+    condition     = alltrue([for value in values(var.node) : can(regex("^[A-Za-z0-9._:/+-]*$", value))])
+    error_message = "What a node is told holds letters, digits and . _ : / + - only: it ends up in a shell."
+  }
+}
+
+variable "setup" {
+  description = "The stack's own part of the set-up: bash, run as root inside setup.sh. Empty for none."
+  type        = string
+  default     = ""
+}

@@ -1,0 +1,13 @@
+#!/bin/bash
+# Powers this node off, which ends it and its bill: EC2 terminates an instance that shuts itself down. Takes the reason.
+set -uo pipefail
+root=${GPUCOURSE_ROOT:-}
+reason=${1:?the reason is missing}
+
+printf '%s %s\n' "$(date -u +%FT%TZ)" "$reason" >>"$root/var/lib/gpucourse/ended"
+timeout 10 logger --tag gpucourse "this node ends: $reason"
+echo "gpucourse: this node ends: $reason" >"$root/dev/console"
+timeout 10 wall "gpucourse ends this node: $reason"
+# A hard NFS mount whose server is gone would hold the shutdown up.
+if mountpoint --quiet "$root${SHARED_FOLDER:-/shared}"; then timeout 30 umount --lazy "$root${SHARED_FOLDER:-/shared}"; fi
+systemctl poweroff || systemctl poweroff --force || systemctl poweroff --force --force

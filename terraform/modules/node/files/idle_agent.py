@@ -1,0 +1,206 @@
+"""Ends this node when nobody has used it for a while. A timer runs it each minute; what it saw stands in idle.json.
+
+A node is in use while it is being set up, while a hold stands, while a job of the course or of the scheduler is there, while
+an SSH session is open, or while a GPU works at 5% or more. Once none of that holds for IDLE_SECONDS in one go, the node is
+powered off, which terminates the instance.
+
+    /var/lib/gpucourse/ready, failed    set-up is over, one way or the other
+    /var/lib/gpucourse/hold             seconds since 1970 until which the agent must not act
+    /var/lib/gpucourse/idle.json        the agent's last view, and its memory
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+
+BUSY_GPU_PERCENT = 5.0
+JOB_MARK = b"GPUCOURSE_RUN_DIR="
+SSH_PORT = 22
+_ESTABLISHED = "01"  # in /proc/net/tcp
+_LAST_TIME = 1e11  # the year 5138: what is later was not meant as seconds
+_GAP_S = 300.0  # not looked for longer than this: stopped, suspended or stuck, so nothing is known of the time between
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What there is to see at one moment. `gpu_percent` is that of the busiest GPU; None where none was asked or answered.
+
+    `boot` tells one boot from the next; `hold_until` is in seconds since 1970; `jobs` says what runs, for people.
+    """
+
+    now: float
+    boot: str
+    set_up: bool
+    jobs: tuple[str, ...] = ()
+    ssh_sessions: int = 0
+    gpu_percent: float | None = None
+    hold_until: float = 0.0
+
+
+@dataclass(frozen=True)
+class View:
+    """What the agent concludes, and remembers for the next time.
+
+    `busy`: why the node is in use; empty while it is idle. `idle_since`: None while in use. `end`: power off now.
+    """
+
+    now: float
+    boot: str
+    busy: tuple[str, ...] = ()
+    idle_since: float | None = None
+    ends_at: float | None = None
+    end: bool = False
+    version: int = field(default=1, kw_only=True)
+
+
+def decide(seen: Sight, before: View | None, limit_s: float) -> View:
+    """Whether the node is idle, since when, and whether it has been for `limit_s`."""
+    busy = reasons(seen)
+    if busy:
+        return View(seen.now, seen.boot, busy)
+    since = seen.now
+    if before and before.idle_since is not None and before.boot == seen.boot and 0 <= seen.now - before.now <= _GAP_S:
+        since = before.idle_since
+    return View(seen.now, seen.boot, (), since, since + limit_s, end=seen.now - since >= limit_s)
+
+
+def reasons(seen: Sight) -> tuple[str, ...]:
+    """Why the node counts as in use, for people; empty when it does not."""
+    found = []
+    if not seen.set_up:
+        found.append("the set-up is not over")
+    if seen.now < seen.hold_until:
+        found.append(f"held until {_clock(seen.hold_until)}")
+    found += seen.jobs
+    if seen.ssh_sessions:
+        found.append(f"SSH sessions: {seen.ssh_sessions}")
+    # A driver that does not answer keeps no node alive: no job and no session is there either, and the hours would be billed.
+    if seen.gpu_percent is not None and seen.gpu_percent >= BUSY_GPU_PERCENT:
+        found.append(f"GPU at {seen.gpu_percent:.0f}%")
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """This node, under `root` (empty on a node; a folder where it is tried)."""
+
+    root: str = ""
+    gpus: int = 0
+
+    def look(self) -> Sight:
+        """Everything that counts. The GPU is asked only where nothing else says that the node is in use: asking costs time
+        on the GPU, and a job there may be a measurement."""
+        seen = Sight(
+            now=time.time(),
+            boot=self._read("/proc/sys/kernel/random/boot_id").strip(),
+            set_up=any(os.path.exists(f"{self.root}/var/lib/gpucourse/{name}") for name in ("ready", "failed")),
+            jobs=self.course_jobs() + scheduler_jobs(),
+            ssh_sessions=self.ssh_sessions(),
+            hold_until=self.hold_until(),
+        )
+        return Sight(**{**asdict(seen), "gpu_percent": gpu_percent()}) if self.gpus and not reasons(seen) else seen
+
+    def course_jobs(self) -> tuple[str, ...]:
+        """The runs of the course on this node: their processes carry a mark in the environment."""
+        found = set()
+        for pid in filter(str.isdigit, os.listdir(f"{self.root}/proc")):
+            try:
+                with open(f"{self.root}/proc/{pid}/environ", "rb") as file:
+                    marks = [entry for entry in file.read().split(b"\0") if entry.startswith(JOB_MARK)]
+            except OSError:
+                continue  # it ended meanwhile
+            found |= {os.path.basename(mark[len(JOB_MARK) :].decode("utf-8", "replace")) for mark in marks}
+        return tuple(f"run {name}" for name in sorted(found))
+
+    def ssh_sessions(self) -> int:
+        """Open connections to the SSH server, of people, programs and other nodes."""
+        count = 0
+        for table in ("tcp", "tcp6"):
+            for row in self._read(f"/proc/net/{table}").splitlines()[1:]:
+                cells = row.split()
+                count += len(cells) > 3 and cells[3] == _ESTABLISHED and int(cells[1].rpartition(":")[2], 16) == SSH_PORT
+        return count
+
+    def hold_until(self) -> float:
+        """Until when the agent must not act; 0 without a hold, or with one that is no time."""
+        try:
+            until = float(self._read("/var/lib/gpucourse/hold").strip() or 0)
+        except ValueError:
+            return 0.0
+        return until if 0 <= until < _LAST_TIME else 0.0
+
+    def last_view(self) -> View | None:
+        """What the agent remembers; None at first, or where that is damaged."""
+        try:
+            known = json.loads(self._read("/var/lib/gpucourse/idle.json"))
+            since = known["idle_since"]
+            return View(float(known["now"]), str(known["boot"]), idle_since=None if since is None else float(since))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def remember(self, view: View) -> None:
+        """Store the view, whole or not at all."""
+        target = f"{self.root}/var/lib/gpucourse/idle.json"
+        with open(f"{target}.new", "w", encoding="utf-8") as file:
+            json.dump(asdict(view), file)
+        os.replace(f"{target}.new", target)
+
+    def _read(self, path: str) -> str:
+        try:
+            with open(self.root + path, encoding="utf-8", errors="replace") as file:
+                return file.read()
+        except OSError:
+            return ""
+
+
+def gpu_percent() -> float | None:
+    """How busy the busiest GPU is; None where the driver does not say. A GPU that is shared in parts (MIG) says nothing of
+    itself: it counts as fully busy while any program is on it."""
+    shares = said("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits").split("\n")
+    numbers = [float(share) for share in shares if share.strip().isdigit()]
+    if any("N/A" in share for share in shares):
+        numbers.append(100.0 if said("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader").strip() else 0.0)
+    return max(numbers, default=None)
+
+
+def scheduler_jobs() -> tuple[str, ...]:
+    """Jobs that the cluster's scheduler runs or keeps waiting, on whatever node."""
+    count = len(said("squeue", "--noheader").split("\n")) - 1
+    return (f"jobs in the scheduler: {count}",) if count > 0 else ()
+
+
+def said(*command: str) -> str:
+    """What a program prints; empty where it is not there, fails or hangs."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace")
+
+
+def main() -> int:
+    """Look once; power off when it is time."""
+    machine = Machine(root=os.environ.get("GPUCOURSE_ROOT", ""), gpus=int(os.environ.get("GPUS", "0")))
+    limit_s = float(os.environ.get("IDLE_SECONDS", "1800"))
+    view = decide(machine.look(), machine.last_view(), limit_s)
+    try:
+        machine.remember(view)
+    except OSError as error:
+        print(f"cannot remember what was seen: {error}", file=sys.stderr)
+    if view.end:
+        reason = f"idle for {limit_s / 60:.0f} minutes: no job, no SSH session, no work on the GPU"
+        return subprocess.run([f"{machine.root}/opt/gpucourse/end-node.sh", reason], check=False).returncode
+    return 0
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

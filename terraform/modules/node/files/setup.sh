@@ -1,0 +1,115 @@
+#!/bin/bash
+# The set-up of a node at its first boot, as root. Its last act is to write /var/lib/gpucourse/ready; whatever fails before leaves
+# /var/lib/gpucourse/failed with the step, the command and the end of the log. The killers are armed before anything can fail.
+set -Eeuo pipefail
+root=${GPUCOURSE_ROOT:-}
+state=$root/var/lib/gpucourse
+log=$root/var/log/gpucourse-setup.log
+mkdir -p "$state" "$root/var/log"
+exec >>"$log" 2>&1
+set -a
+# shellcheck source=/dev/null
+. "$root/etc/gpucourse/node.env"
+set +a
+
+current="begin"
+step() { # name: what is being done from here on
+  current=$1
+  echo "$1" >"$state/step"
+  echo "== $(date -u +%FT%TZ) $1"
+}
+
+failed() { # status line command
+  trap - ERR EXIT
+  {
+    echo "step '$current' failed at line $2 with status $1: $3"
+    echo
+    tail -n 40 "$log"
+  } >"$state/failed.new"
+  mv "$state/failed.new" "$state/failed"
+  host_keys
+  exit 1
+}
+trap 'failed "$?" "$LINENO" "$BASH_COMMAND"' ERR
+trap 'set -- "$?"; [[ -e $state/ready ]] || failed "$1" "$LINENO" "the set-up ended early"' EXIT
+
+retry() { # seconds command...: again and again until it succeeds or the time is over
+  local give_up=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    ((SECONDS < give_up)) || { echo "gave up: $*" >&2; return 1; }
+    sleep 2
+  done
+}
+
+apt_install() { # packages...
+  retry 300 apt-get -o DPkg::Lock::Timeout=120 update -qq
+  retry 300 apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"
+}
+
+# The console carries the host keys from outside SSH, so that they can be pinned before the first login. cloud-init prints them as
+# well, but only after this script.
+host_keys() {
+  {
+    echo "-----BEGIN SSH HOST KEY KEYS-----"
+    cat "$root"/etc/ssh/ssh_host_*_key.pub
+    echo "-----END SSH HOST KEY KEYS-----"
+  } >"$root/dev/console"
+}
+
+arm_killers() {
+  local now deadline
+  now=$(date +%s)
+  deadline=$(date -u -d "$EXPIRES" +%s)
+  # A node that joins late ends with its stack; one that joins a stack whose time is over gets a time of its own.
+  ((deadline >= now + 600)) || deadline=$((now + TTL_SECONDS))
+  [[ -s $state/deadline ]] || echo "$deadline" >"$state/deadline"
+  systemctl daemon-reload
+  systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer
+}
+
+be_quiet() { # an upgrade in mid-lab replaces the driver under a running job, and takes the processor from a measurement
+  local units=(apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service)
+  systemctl mask --now "${units[@]}" || echo "note: not all of ${units[*]} are here"
+  systemctl try-reload-or-restart ssh
+}
+
+mount_shared() {
+  [[ -x /sbin/mount.nfs4 ]] || command -v mount.nfs4 || apt_install nfs-common
+  local options="nfsvers=4.1,rsize=1048576,wsize=1048576,hard,timeo=600,retrans=2,noresvport"
+  local folder=$root$SHARED_FOLDER
+  mkdir -p "$folder"
+  echo "$SHARED_ADDRESS:/ $SHARED_FOLDER nfs4 $options,_netdev,nofail 0 0" >>"$root/etc/fstab"
+  retry 180 mount -t nfs4 -o "$options" "$SHARED_ADDRESS:/" "$folder"
+  chown ubuntu:ubuntu "$folder"
+}
+
+count_gpus() { # what the driver sees, against what the instance has
+  local seen
+  seen=$(nvidia-smi --list-gpus | wc -l)
+  echo "the driver sees $seen GPUs of $GPUS"
+  ((seen == GPUS))
+}
+
+step "killers"
+arm_killers
+step "host keys"
+host_keys
+step "quiet"
+be_quiet
+if [[ -n $SHARED_ADDRESS ]]; then
+  step "shared storage"
+  mount_shared
+fi
+step "stack"
+# shellcheck source=/dev/null
+. "$root/opt/gpucourse/stack-setup.sh"
+if ((GPUS > 0)); then
+  step "driver"
+  retry 180 count_gpus
+  nvidia-smi --persistence-mode=1
+fi
+step "python"
+"$PYTHON" "$root/opt/gpucourse/ready.py" "$state/ready"
+step "done"
+host_keys

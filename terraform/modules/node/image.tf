@@ -1,0 +1,49 @@
+locals {
+  # Public SSM parameters, best first. AWS stops building a line some months after it began, and adds new ones, so any of these may
+  # be absent one day; the first that is there is taken.
+  image_parameters = {
+    pytorch = [
+      "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.12-ubuntu-24.04/latest/ami-id",
+      "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.11-ubuntu-24.04/latest/ami-id",
+      "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.10-ubuntu-24.04/latest/ami-id",
+      "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.13-ubuntu-26.04/latest/ami-id",
+    ]
+    ubuntu = [
+      "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
+      "/aws/service/canonical/ubuntu/server/22.04/stable/current/amd64/hvm/ebs-gp2/ami-id",
+    ]
+  }
+
+  candidates = local.image_parameters[var.image]
+  python     = { pytorch = "/opt/pytorch/bin/python", ubuntu = "/usr/bin/python3" }[var.image]
+
+  # The provider takes every parameter for a secret; an image's id is none.
+  found = merge([for folder in data.aws_ssm_parameters_by_path.images : zipmap(folder.names, nonsensitive(sensitive(folder.values)))]...)
+  ami   = try([for name in local.candidates : local.found[name] if contains(keys(local.found), name)][0], null)
+
+  snapshot_gb = max(0, [
+    for device in data.aws_ami.image.block_device_mappings : tonumber(device.ebs.volume_size) if device.device_name == data.aws_ami.image.root_device_name
+  ]...)
+}
+
+# Asked by folder: a parameter that is absent is then missing from the answer, where asking for it by name is an error.
+data "aws_ssm_parameters_by_path" "images" {
+  for_each = toset([for name in local.candidates : dirname(name)])
+
+  path            = each.value
+  with_decryption = false
+}
+
+data "aws_ami" "image" {
+  filter {
+    name   = "image-id"
+    values = [coalesce(local.ami, "none")]
+  }
+
+  lifecycle {
+    precondition {
+      condition     = local.ami != null
+      error_message = "This region offers none of the images that the course knows: ${join(", ", local.candidates)}."
+    }
+  }
+}

@@ -1,0 +1,108 @@
+locals {
+  stack  = var.tags["Stack"]
+  market = var.spot ? "spot" : "on-demand"
+  names  = [for index in range(var.first, var.first + var.node_count) : "node${index}"]
+
+  # The market is in the key: taking instance_market_options away from an instance shows as no change, so that a spot node would
+  # stay one. Under another key it is another node.
+  keys  = { for name in local.names : name => "${name}-${local.market}" }
+  nodes = { for name in local.names : local.keys[name] => { name = name, role = name == "node0" ? "head" : "worker" } }
+}
+
+module "boot" {
+  source   = "./boot"
+  for_each = local.nodes
+
+  node = {
+    name           = each.value.name
+    role           = each.value.role
+    stack          = local.stack
+    gpus           = coalesce(local.gpus, 0)
+    python         = local.python
+    expires        = var.tags["Expires"]
+    ttl_hours      = var.ttl_hours
+    idle_minutes   = var.idle_minutes
+    shared_address = var.shared_address
+  }
+  setup = var.setup
+}
+
+# Changed in place, an instance is stopped first, which a one-time spot instance cannot be, and its local disk is lost anyway.
+resource "terraform_data" "instance_type" {
+  input = var.instance_type
+}
+
+resource "aws_instance" "node" {
+  for_each = local.nodes
+
+  ami                    = local.ami
+  instance_type          = var.instance_type
+  subnet_id              = var.subnet_id
+  vpc_security_group_ids = [var.security_group_id]
+  key_name               = var.key_name
+  placement_group        = var.placement_group
+
+  # Powering off is how a node ends itself and its bill.
+  instance_initiated_shutdown_behavior = "terminate"
+
+  user_data_base64            = module.boot[each.key].compressed
+  user_data_replace_on_change = true # its script runs once: a node with another script is another node
+
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = 1
+  }
+
+  root_block_device {
+    volume_type           = "gp3"
+    volume_size           = max(var.root_gb, local.snapshot_gb)
+    encrypted             = true
+    delete_on_termination = true
+  }
+
+  # T3 may use more processor than it is paid for, and is billed for it afterwards, unless told otherwise.
+  dynamic "credit_specification" {
+    for_each = startswith(var.instance_type, "t3.") ? ["standard"] : []
+    content {
+      cpu_credits = credit_specification.value
+    }
+  }
+
+  # One-time: a persistent request outlives `destroy` and starts instances that nobody watches.
+  dynamic "instance_market_options" {
+    for_each = var.spot ? ["spot"] : []
+    content {
+      market_type = instance_market_options.value
+      spot_options {
+        spot_instance_type             = "one-time"
+        instance_interruption_behavior = "terminate"
+      }
+    }
+  }
+
+  tags        = { Name = "${local.stack}-${each.value.name}", Node = each.value.name }
+  volume_tags = merge(var.tags, { Name = "${local.stack}-${each.value.name}", Node = each.value.name })
+
+  timeouts {
+    create = "10m"
+    delete = "10m"
+  }
+
+  lifecycle {
+    # Neither a new release of the image nor another time to live may rebuild a lab that somebody works in. A node made later
+    # gets what is current then.
+    ignore_changes       = [ami, user_data_base64]
+    replace_triggered_by = [terraform_data.instance_type]
+
+    precondition {
+      condition     = local.gpus != null
+      error_message = "${var.instance_type} is not an instance type of this course. It knows: ${join(", ", keys(local.gpu_counts))}."
+    }
+
+    precondition {
+      condition     = module.boot[each.key].bytes <= 16384
+      error_message = "The node's first script takes ${module.boot[each.key].bytes} bytes; EC2 takes 16384 at most."
+    }
+  }
+}

@@ -1,0 +1,31 @@
+output "ids" {
+  description = "The instances, by node."
+  value       = { for name in local.names : name => aws_instance.node[local.keys[name]].id }
+}
+
+output "nodes" {
+  description = "The nodes in the one shape that every target of the course hands over, in the order of their numbers."
+  value = [for name in local.names : {
+    name            = name
+    role            = local.nodes[local.keys[name]].role
+    address         = aws_instance.node[local.keys[name]].public_ip
+    port            = 22
+    private_address = aws_instance.node[local.keys[name]].private_ip
+    user            = "ubuntu"
+    gpus            = local.gpus
+    instance_type   = var.instance_type
+    python          = local.python
+    mode            = "aws"
+    host_key        = "" # pinned from the console's output, which Terraform does not see
+  }]
+}
+
+output "market" {
+  description = "How the nodes made here are bought: spot or on-demand."
+  value       = local.market
+}
+
+output "scripts" {
+  description = "What each node does at its first boot, by node."
+  value       = { for name in local.names : name => module.boot[local.keys[name]].user_data }
+}

@@ -1,0 +1,10 @@
+# The address, not the name: the name resolves only about 90 seconds after the mount target stands.
+output "address" {
+  description = "IPv4 address that the nodes mount from. Whoever uses it is gone before the mount target goes."
+  value       = aws_efs_mount_target.shared.ip_address
+}
+
+output "file_system_id" {
+  description = "The file system."
+  value       = aws_efs_file_system.shared.id
+}

@@ -1,0 +1,48 @@
+provider "aws" {
+  region      = var.region
+  max_retries = 6 # the provider's own 25 would hide for half an hour that AWS has no room
+
+  default_tags {
+    tags = var.tags
+  }
+}
+
+module "network" {
+  source = "../../modules/network"
+
+  stack      = var.tags["Stack"]
+  region     = var.region
+  zone       = var.zone
+  ssh_cidr   = var.ssh_cidr
+  public_key = var.public_key
+}
+
+module "storage" {
+  source = "../../modules/storage"
+
+  stack             = var.tags["Stack"]
+  subnet_id         = module.network.subnet_id
+  security_group_id = module.network.security_group_id
+}
+
+resource "aws_placement_group" "close" {
+  count = var.placement_group ? 1 : 0
+
+  name     = "gpucourse-${var.tags["Stack"]}"
+  strategy = "cluster"
+}
+
+module "nodes" {
+  source = "../../modules/node"
+
+  tags              = var.tags
+  node_count        = var.node_count
+  instance_type     = var.instance_type
+  spot              = var.spot
+  subnet_id         = module.network.subnet_id
+  security_group_id = module.network.security_group_id
+  key_name          = module.network.key_name
+  ttl_hours         = var.ttl_hours
+  placement_group   = one(aws_placement_group.close[*].name)
+  shared_address    = module.storage.address
+}
