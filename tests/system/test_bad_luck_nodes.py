@@ -115,6 +115,21 @@ def test_deploy_killed(learner: Learner, moment: str) -> None:
     assert learner.processes() == []
 
 
+def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learner: Learner) -> None:
+    deploying = learner.begins("deploy", "3", "--nodes", "32")
+    until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
+    deploying.send_signal(signal.SIGINT)
+    _, said = deploying.communicate(timeout=60)
+    assert deploying.returncode in {0, 130}, said.decode()  # 0: all nodes stood before the signal arrived
+    if deploying.returncode == 130:
+        assert b"gpucourse deploy 3 goes on, gpucourse destroy 3 takes it down" in said
+        assert learner.documents("status")["stacks"][0]["deployment"]["phase"] == "failed"
+        learner.types("deploy", "3", "--nodes", "2")
+        learner.types("ssh", "3", "--node", "1", "--", "true")
+    learner.types("destroy", "--all")
+    assert learner.processes() == []
+
+
 def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -88,6 +89,17 @@ def test_deploying_again_changes_nothing_and_says_so(lab: Learner) -> None:
     again = lab.documents("deploy", "3")
     assert again["changes"] == []
     assert again["deployment"]["inventory"] == before
+
+
+def test_folded_logs_say_once_what_all_ranks_say(lab: Learner, tmp_path: Path) -> None:
+    lab.types("run", "3.1", "--script", scripts.write(tmp_path, "fine"), "--launcher", "python")
+    folded = lab.types("logs", "--fold").out
+    assert "hello from 0" in folded
+    assert "hello from 1" in folded
+    (tmp_path / "same.py").write_text("print('we all say this')\n")
+    lab.types("run", "3.1", "--script", str(tmp_path / "same.py"), "--launcher", "python")
+    assert "[r0-1] we all say this" in lab.types("logs", "--fold").out
+    shutil.rmtree(lab.workspace / "runs")
 
 
 def test_a_dry_run_builds_nothing(learner: Learner) -> None:

@@ -59,6 +59,8 @@ def status(
         found = act(session.context)
         if json:
             session.face.document({"stacks": [_stack_document(one) for one in found]})
+        if watch and session.face.moving(session.face.out):
+            session.face.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
         session.face.show(view(found))
         if not watch:
             return ExitCode.DONE
