@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from gpucourse.provision.stack import TerraformStack
 
 
-PARALLELISM = 64  # simulated nodes cost a socket each; on 10 at a time, 64 of them take twice as long
-
-
 def node_names(count: int) -> list[str]:
     """The names that a stack gives its nodes."""
     return [f"node{index}" for index in range(count)]
@@ -106,7 +103,6 @@ def open_lab(context: Context, deployment: Deployment) -> SimulatedLab:
         template=context.folders.terraform / "stacks" / deployment.template,
         variables=variables,
         binary=find_terraform(context.environ, cache=context.paths.terraform_version),
-        parallelism=PARALLELISM,
         environ=context.environ,
         stop=context.stop,
     )
