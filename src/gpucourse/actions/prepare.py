@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -90,7 +91,9 @@ def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, run_id: st
             f"every port from {first} to {last} is taken on {fleet.nodes[0].name}: the ranks have nowhere to meet",
             hint=f"set another range: rendezvous_ports in {context.paths.settings}",
         )
-    return planning.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=findings.port)
+    # Not the first one: two runs that start at the same moment would choose the same.
+    port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
+    return planning.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=port)
 
 
 def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Module) -> tuple[Node, ...]:
