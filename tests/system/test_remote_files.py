@@ -153,8 +153,10 @@ def test_a_full_disk_on_the_node(lab: SshLab, fleet: Fleet, tmp_path: Path) -> N
     done = link.run("cat > /dev/full", stdin=b"x" * 10)
     from gpucourse.remote import jobs
 
-    with pytest.raises(StorageError, match="no space left on the node's disk"):
-        jobs.answer(lab.nodes[0], "put", done.code, done.stdout, done.stderr)
+    assert done.code == 1
+    failure = jobs.failure(lab.nodes[0], "push", done.code, done.stderr)
+    assert isinstance(failure, StorageError)
+    assert failure.what == "node0: no space left on the node's disk"
 
 
 @on_both

@@ -195,6 +195,27 @@ def test_what_the_launcher_leaves_behind_is_ended(make: Make, lab: SshLab) -> No
     assert not marked(run.folder())
 
 
+def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab: SshLab) -> None:
+    seconds = f"300.{os.getpid()}{lab.nodes[0].port}"
+    script = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen(['env', '-i', 'setsid', 'sleep', '{seconds}'], start_new_session=True)\n"
+        "print('up')\ntime.sleep(60 if 'stay' in sys.argv else 0.2)\n"
+    )
+
+    def hidden() -> bool:
+        return any(seconds.encode() in _command(entry).split(b"\0")[1:2] for entry in Path("/proc").glob("[0-9]*"))
+
+    run = make(script, nodes=lab.nodes[:1]).launch()
+    (ended,) = run.follow().node_exits
+    assert (ended.code, ended.killed) == (0, 1)
+    assert not hidden()
+    run = make(script, "stay", nodes=lab.nodes[:1]).launch()
+    eventually(hidden, "the hidden process is up")
+    execute.cancel(run.fleet, run.plan.run_id, 0.5)
+    assert not hidden()
+
+
 @on_both
 def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> None:
     script = "import pathlib, time\nwith open('../outputs/starts', 'a') as f: f.write('x')\ntime.sleep(0.5)"
@@ -297,3 +318,10 @@ def test_no_python_on_the_node(lab: SshLab, tmp_path: Path) -> None:
     with pytest.raises(MissingError, match="there is no Python at /nowhere/bin/python"):
         execute.probe(run.fleet)
     run.fleet.close()
+
+
+def _command(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""

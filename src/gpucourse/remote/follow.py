@@ -73,6 +73,9 @@ def follow(
         view.leaving.set()
         for reader in readers:
             reader.join(2.0)
+    order = {node.name: place for place, node in enumerate(nodes)}
+    view.result.node_exits.sort(key=lambda ended: order[ended.node])
+    view.result.rank_exits.sort(key=lambda ended: ended.rank)
     if view.faults:
         raise view.faults[0]
     if view.broken:

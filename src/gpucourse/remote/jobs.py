@@ -83,16 +83,18 @@ def answer(node: Node, verb: str, code: int, stdout: bytes, stderr: bytes) -> di
     if isinstance(found, dict) and "error" in found:
         raise _told(node, str(found["error"]), str(found.get("kind")))
     if code in (126, 127):
-        raise MissingError(
-            f"{node.name}: there is no Python at {node.python}",
-            hint="type gpucourse deploy again, with the Python that has the course's packages",
-        )
+        raise _no_python(node)
+    raise failure(node, verb, code, stderr)
+
+
+def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
+    """The error for a command that failed on the node without an answer of its own."""
     said = stderr[-800:].decode("utf-8", "replace").strip() or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
-        raise StorageError(
+        return StorageError(
             f"{node.name}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"
         )
-    raise GpucourseError(f"{node.name}: '{verb}' ended with code {code}; it said: {said}")
+    return GpucourseError(f"{node.name}: {what} ended with code {code}; it said: {said}")
 
 
 def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = 60.0) -> dict[str, Any]:
@@ -139,7 +141,8 @@ def install(link: Link) -> None:
     line = shlex.join([link.node.python, "-I", "-S", "-c", _INSTALL, _folder()])
     done = link.run(f"mkdir -p -m 700 .gpucourse && exec {line}", stdin=_bundle())
     if done.code != 0:
-        answer(link.node, "install", done.code, b"", done.stderr)
+        no_python = done.code in (126, 127)
+        raise _no_python(link.node) if no_python else failure(link.node, "install", done.code, done.stderr)
 
 
 def command(node: Node, verb: str, *args: str) -> str:
@@ -169,6 +172,13 @@ def _told(node: Node, what: str, kind: str) -> GpucourseError:
     if kind in ("cut", "damaged", "missing"):
         return UnreachableError(said, hint="type the command again: only what is missing travels")
     return UsageError(said)
+
+
+def _no_python(node: Node) -> MissingError:
+    return MissingError(
+        f"{node.name}: there is no Python at {node.python}",
+        hint="type gpucourse deploy again, with the Python that has the course's packages",
+    )
 
 
 def _present() -> str:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from gpucourse.remote.agent.job import Job, Refused, mapping, words
+from gpucourse.remote.agent.job import Job, Refused, mapping
 
 STREAMS = ("follow", "pack")
 
@@ -44,14 +44,6 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         from gpucourse.remote.agent import machine
 
         return machine.probe(_input())
-    if verb == "need":
-        from gpucourse.remote.agent import store
-
-        return store.missing(words(_input()["keys"]))
-    if verb == "put":
-        from gpucourse.remote.agent import store
-
-        return store.put(sys.stdin.buffer)
     if verb == "start":
         from gpucourse.remote.agent import start
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 
 from gpucourse.remote.agent.job import MARK, Job
 
@@ -31,19 +32,38 @@ def marked(folder: str) -> list[int]:
     return found
 
 
-def end(job: Job, grace_s: float) -> int:
-    """End the run: TERM to the launcher's group first (torchrun hands it on to its workers), then to all that carry the mark,
-    KILL after `grace_s`. Stopped processes are woken to hear it. Says how many processes there were."""
+def below(root: int, spare: int = 0) -> list[int]:
+    """The living processes that descend from `root`, without `spare` and what descends from that (Linux)."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc/self") else ():
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    state, parent = file.read().rpartition(b")")[2].split()[:2]
+            except (OSError, ValueError):
+                continue
+            if state != b"Z" and int(name) != spare:
+                children.setdefault(int(parent), []).append(int(name))
+    found = list(children.get(root, []))
+    for pid in found:
+        found.extend(children.get(pid, []))
+    return found
+
+
+def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None) -> int:
+    """End the run: TERM to the launcher's group first (torchrun hands it on to its workers), then to every one of `members`
+    (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to hear it. Says how many there were."""
+    find = members or (lambda: marked(job.folder))
     began = time.monotonic()
     leader = job.pid("pid")
-    seen = set(marked(job.folder))
+    seen = set(find())
     leader_told = leader is not None and leader in seen
     if leader is not None and leader_told:
         _signal_group(leader, signal.SIGTERM)
         _signal_group(leader, signal.SIGCONT)
     others_told = False
     while True:
-        left = marked(job.folder)
+        left = find()
         seen.update(left)
         elapsed = time.monotonic() - began
         if not left or elapsed >= grace_s + _UNKILLABLE_S:

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -16,11 +17,13 @@ from gpucourse.remote.agent.rank import expand
 
 _LEFT_GRACE_S = 2.0
 _MACHINE_S = 8.0
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int) -> None:
     """Start the run's command, tell `say` that it runs (or why not), and stay until nothing of it is left."""
     wake = _wake_on_signals(job)
+    _adopt_orphans()
     job.write("supervisor.pid", os.getpid())
     began = time.monotonic()
     try:
@@ -37,13 +40,17 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     os.write(say, json.dumps({"state": "running", "pid": launcher.pid}).encode())
     os.close(say)
     describing = _describe(job, str(spec["python"]), lock)
+
+    def members() -> list[int]:
+        return sorted({*reap.marked(job.folder), *reap.below(os.getpid(), spare=describing)})
+
     reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
     killed = 0
     if reason != "exited":
-        killed = reap.end(job, _grace(job, spec))
+        killed = reap.end(job, _grace(job, spec), members)
     code = launcher.wait()
     seconds = time.monotonic() - began
-    killed += reap.end(job, _LEFT_GRACE_S) if reap.marked(job.folder) else 0
+    killed += reap.end(job, _LEFT_GRACE_S, members)
     code = 128 - code if code < 0 else code
     if reason != "exited" and code == 0:
         code = 124 if reason == "timed_out" else 143
@@ -135,6 +142,14 @@ def _wake_on_signals(job: Job) -> int:
         signal.signal(number, lambda _number, _frame: None)
     signal.signal(signal.SIGTERM, lambda _number, _frame: _ask_for_end(job))
     return listen
+
+
+def _adopt_orphans() -> None:
+    """Whoever of the run loses its parent becomes a child of this process (Linux): so it is found even without the mark."""
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _ask_for_end(job: Job) -> None:
