@@ -48,6 +48,12 @@ ROWS: tuple[Row, ...] = (
         f"if you just ended spot instances, {LATER} (AWS frees the quota late); else {QUOTA}",
     ),
     Row(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
+    Row(
+        ("QuotaExceededException",),
+        "quota",
+        "too many requests for higher quotas are open already",
+        "wait for AWS's answers: https://console.aws.amazon.com/servicequotas/home/requests",
+    ),
     Row(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
     Row(
         ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity*", "UnfulfillableCapacity"),

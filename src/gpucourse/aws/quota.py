@@ -64,14 +64,14 @@ def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-deman
     return quotas
 
 
-def limit(account: Account, code: str) -> int:
-    """The account's limit of that quota here, in vCPUs; AWS's default where none was ever applied."""
+def limit(account: Account, code: str, service: str = SERVICE) -> int:
+    """The account's limit of that quota here (for EC2's: in vCPUs); AWS's default where none was ever applied."""
     try:
-        answer = account.call("service-quotas", "get_service_quota", ServiceCode=SERVICE, QuotaCode=code)
+        answer = account.call("service-quotas", "get_service_quota", ServiceCode=service, QuotaCode=code)
     except CloudError as error:
         if error.kind != "gone":
             raise
-        answer = account.call("service-quotas", "get_aws_default_service_quota", ServiceCode=SERVICE, QuotaCode=code)
+        answer = account.call("service-quotas", "get_aws_default_service_quota", ServiceCode=service, QuotaCode=code)
     return int(answer["Quota"]["Value"])
 
 
@@ -88,7 +88,7 @@ def in_use(account: Account) -> dict[str, int]:
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:
-    """Ask AWS to raise this quota to what the course needs; the open request where one is open already.
+    """Ask AWS to raise this quota to what the course needs besides what runs already; where a request is open, that one.
 
     People decide, within hours to days, and may grant less. Raises PermissionRefused, CloudError.
     """
@@ -98,7 +98,7 @@ def request_increase(account: Account, quota: Quota) -> QuotaRequest:
             "request_service_quota_increase",
             ServiceCode=SERVICE,
             QuotaCode=quota.code,
-            DesiredValue=float(quota.needed),
+            DesiredValue=float(quota.needed + (quota.used or 0)),
         )
     except CloudError as error:
         if error.cloud_code != "ResourceAlreadyExistsException":

@@ -107,11 +107,9 @@ def _remove_one(work: _Work, one: Found) -> str | None:
     while True:
         try:
             for step in _steps(work.account, one):
-                work.account.call(step.service, step.operation, **step.parameters)
+                _do(work.account, step)
         except GpucourseError as error:
             kind = error.kind if isinstance(error, CloudError) else ""
-            if kind == "gone":
-                break
             again = isinstance(error, CloudThrottled) or kind in {"in_use", "service"}
             if again and work.clock() < work.deadline:
                 tell("progress", error.what)
@@ -123,6 +121,15 @@ def _remove_one(work: _Work, one: Found) -> str | None:
         break
     tell("done")
     return None
+
+
+def _do(account: Account, step: Step) -> None:
+    """One call; what it wanted to remove may be gone already."""
+    try:
+        account.call(step.service, step.operation, **step.parameters)
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
 
 
 def _steps(account: Account, one: Found) -> Iterator[Step]:

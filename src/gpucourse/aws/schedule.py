@@ -23,11 +23,11 @@ AFTER = timedelta(minutes=10)
 WHAT = "backstop outside the nodes"
 ROLE, PATH, POLICY_NAME = "gpucourse-backstop", "/gpucourse/", "terminate-own"
 TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
-TRUST = {
+TRUST: dict[str, Any] = {
     "Version": "2012-10-17",
     "Statement": [{"Effect": "Allow", "Principal": {"Service": "scheduler.amazonaws.com"}, "Action": "sts:AssumeRole"}],
 }
-MAY = {
+MAY: dict[str, Any] = {
     "Version": "2012-10-17",
     "Statement": [
         {
@@ -59,8 +59,8 @@ def group_name(stack: str) -> str:
 def setup_commands() -> tuple[str, ...]:
     """What someone with administrator's rights types once, so that the backstop works for identities without them."""
     return (
-        f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{json.dumps(TRUST)}'",
-        f"aws iam put-role-policy --role-name {ROLE} --policy-name {POLICY_NAME} --policy-document '{json.dumps(MAY)}'",
+        f"aws iam create-role --role-name {ROLE} --assume-role-policy-document '{_compact(TRUST)}'",
+        f"aws iam put-role-policy --role-name {ROLE} --policy-name {POLICY_NAME} --policy-document '{_compact(MAY)}'",
     )
 
 
@@ -171,7 +171,7 @@ def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
         Path=PATH,
         AssumeRolePolicyDocument=json.dumps(TRUST),
         Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
-        Tags=_listed(wanted),
+        Tags=tags.listed(wanted),
     )
     account.call("iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(MAY))
     return str(made["Role"]["Arn"])
@@ -197,7 +197,7 @@ def _unless_gone(account: Account, service: str, operation: str, **parameters: s
 
 def _make_group(account: Account, name: str, wanted: dict[str, str]) -> None:
     try:
-        account.call("scheduler", "create_schedule_group", Name=name, Tags=_listed(wanted))
+        account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.listed(wanted))
     except CloudError as error:
         if error.cloud_code != "ConflictException":
             raise
@@ -238,8 +238,8 @@ def _schedules(account: Account, group: str) -> list[str]:
         raise
 
 
-def _listed(wanted: dict[str, str]) -> list[dict[str, str]]:
-    return [{"Key": key, "Value": value} for key, value in wanted.items()]
+def _compact(document: dict[str, Any]) -> str:
+    return json.dumps(document, separators=(",", ":"))
 
 
 def _when(expires: datetime) -> str:

@@ -32,3 +32,8 @@ def of(item: Mapping[str, Any]) -> dict[str, str]:
 def fits(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Whether all wanted tags are there with their values."""
     return all(tags.get(key) == value for key, value in wanted.items())
+
+
+def listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """The tags as AWS wants them when something is made."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]

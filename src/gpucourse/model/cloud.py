@@ -291,3 +291,48 @@ class Found:
         """The same in the words of a receipt."""
         where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=where, remove=self.remove)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """Something that costs by the hour, from the moment on at which it exists. `item` is its id in the cloud."""
+
+    item: str
+    kind: Charged
+    what: str
+    stack: str
+    module: str
+    rate: Rate
+    units: Decimal = Decimal(1)
+    market: Market = "on-demand"
+    zone: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """A charge over a time: `ended` is None while it goes on."""
+
+    charge: Charge
+    started: datetime
+    ended: datetime | None = None
+    reason: str = ""
+
+    def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
+        """USD of it up to now, or of the part of it that lies between two moments. Instances count a minute at least."""
+        first = max(self.started, since) if since else self.started
+        last = min(self.ended or now, now)
+        last = min(last, until) if until else last
+        seconds = Decimal(str(max(0.0, (last - first).total_seconds())))
+        if self.charge.kind == "instance" and since is None and until is None and now >= self.started:
+            seconds = max(seconds, Decimal(60))
+        return seconds / 3600 * self.charge.units * self.charge.rate.usd_per_hour
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunTime:
+    """When a run of an exercise used a stack, so that its share of the cost can be told."""
+
+    exercise: str
+    stack: str
+    started: datetime
+    ended: datetime | None = None

@@ -101,6 +101,11 @@ class WorkspacePaths:
         """The files of one stack."""
         return StackPaths(self.private / "stacks" / stack)
 
+    @property
+    def ledger(self) -> Path:
+        """What every instance, disk, address and storage cost, and since when: one line an event, only ever added to."""
+        return self.private / "ledger.jsonl"
+
     def lock(self, name: str) -> Path:
         """The lock file of that name."""
         return self.private / "locks" / f"{name}.lock"

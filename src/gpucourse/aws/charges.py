@@ -1,0 +1,99 @@
+"""What a stack costs right now, thing by thing, as AWS lists it: instances, their disks, their addresses, shared storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from gpucourse.aws import instances, sweep, tags
+from gpucourse.aws.kinds import VOLUME
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.session import Account
+from gpucourse.model.cloud import Charge, CloudInstance
+
+_BILLED = {"pending", "running", "stopping"}
+_GIB = Decimal(1 << 30)
+
+
+def standing(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
+    """Every charge of this stack that runs at this moment. A stopped instance costs its disk, and nothing else.
+
+    Spot instances are charged at their own zone's price where the book knows it. Raises what a call raises.
+    """
+    wanted = tags.ours(stack=stack)
+    found = instances.find(account, stack=stack)
+    modules = {instance.module for instance in found if instance.module}
+    return [
+        *_machines(book, found),
+        *(
+            Charge(
+                item=volume["VolumeId"],
+                kind="disk",
+                what=f"{volume['Size']} GB {volume['VolumeType']}",
+                stack=stack,
+                module=tags.of(volume).get("Module", ""),
+                units=Decimal(volume["Size"]),
+                zone=volume["AvailabilityZone"],
+                rate=book.disk(),
+            )
+            for volume in sweep.items(account, VOLUME, wanted)
+        ),
+        *(
+            Charge(
+                item=system["FileSystemId"],
+                kind="storage",
+                what="shared storage",
+                stack=stack,
+                module=tags.of(system).get("Module", next(iter(modules), "")),
+                units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
+                rate=book.storage(),
+            )
+            for system in sweep.file_systems(account, wanted)
+        ),
+    ]
+
+
+def endings(found: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
+    """The instances that AWS still lists as ended or stopped, by every ledger item that ended with them."""
+    ended: dict[str, CloudInstance] = {}
+    for instance in found:
+        if instance.state not in _BILLED:
+            ended[instance.id] = ended[address_item(instance.id)] = instance
+    return ended
+
+
+def address_item(instance: str) -> str:
+    """How the ledger calls the public address of an instance."""
+    return f"{instance}:ipv4"
+
+
+def _machines(book: PriceBook, found: Iterable[CloudInstance]) -> list[Charge]:
+    charges: list[Charge] = []
+    for instance in found:
+        if instance.state not in _BILLED:
+            continue
+        charges.append(
+            Charge(
+                item=instance.id,
+                kind="instance",
+                what=instance.instance_type,
+                stack=instance.stack,
+                module=instance.module,
+                market=instance.market,
+                zone=instance.zone,
+                rate=book.instance(instance.instance_type, instance.market, instance.zone),
+            )
+        )
+        if instance.address:
+            charges.append(
+                Charge(
+                    item=address_item(instance.id),
+                    kind="address",
+                    what="public IPv4",
+                    stack=instance.stack,
+                    module=instance.module,
+                    zone=instance.zone,
+                    rate=book.address(),
+                )
+            )
+    return charges

@@ -1,0 +1,73 @@
+"""Looks at the account as such: who asks, which plan it is on, whether the region is open, whether spot is set up."""
+
+from __future__ import annotations
+
+from gpucourse.aws.failure_table import SPOT_ROLE
+from gpucourse.aws.offerings import DEFAULT_REGION
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError
+from gpucourse.model.cloud import Finding
+
+_UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
+_SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+
+
+def identity(account: Account) -> list[Finding]:
+    """2: AWS knows who asks. Raises CredentialsError."""
+    who = account.identity()
+    if who.root:
+        detail = f"account {who.account}, as its root user, who may do everything, also by mistake"
+        mend = "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
+        return [Finding(what="credentials", state="warning", detail=detail, mend=mend)]
+    return [Finding(what="credentials", state="ok", detail=f"account {who.account}, as {who.arn.rpartition(':')[2]}")]
+
+
+def plan(account: Account) -> list[Finding]:
+    """3: the account is not on the Free plan, which starts no GPU instance."""
+    what = "account plan"
+    try:
+        found = account.call("freetier", "get_account_plan_state")
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
+        return [Finding(what=what, state="unknown", detail=detail, mend="the first deploy tells")]
+    kind, status = str(found.get("accountPlanType", "")), str(found.get("accountPlanStatus", ""))
+    credit = found.get("accountPlanRemainingCredits") or {}
+    left = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
+    if kind == "FREE":
+        detail = f"Free plan{left}: it starts no GPU instance, not even a t3.medium"
+        return [Finding(what=what, state="missing", detail=detail, mend=_UPGRADE)]
+    if status == "EXPIRED":
+        return [Finding(what=what, state="missing", detail="the account's plan has expired", mend=_UPGRADE)]
+    if kind == "PAID":
+        return [Finding(what=what, state="ok", detail=f"Paid plan{left}")]
+    return [Finding(what=what, state="unknown", detail=f"AWS calls it '{kind}'", mend="the first deploy tells")]
+
+
+def region(account: Account) -> list[Finding]:
+    """4: the region exists and is open to this account."""
+    what = "region"
+    regions = account.call("ec2", "describe_regions", AllRegions=True)["Regions"]
+    known = {found["RegionName"]: found.get("OptInStatus", "") for found in regions}
+    status = known.get(account.region)
+    if status is None:
+        mend = f"choose one with --region, such as {DEFAULT_REGION}; all: {', '.join(sorted(known))}"
+        return [Finding(what=what, state="missing", detail=f"AWS has no region {account.region}", mend=mend)]
+    if status == "not-opted-in":
+        mend = f"aws account enable-region --region-name {account.region} (takes minutes), or choose another --region"
+        return [Finding(what=what, state="missing", detail=f"{account.region} is not enabled for this account", mend=mend)]
+    return [Finding(what=what, state="ok", detail=account.region)]
+
+
+def spot_role(account: Account) -> list[Finding]:
+    """7: AWS's own role for spot instances exists, which the account's first spot instance needs."""
+    what = "spot role"
+    try:
+        account.call("iam", "get_role", RoleName=_SPOT_ROLE)
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        detail = f"there is no {_SPOT_ROLE} yet; AWS makes it with the first spot instance, where this identity may"
+        return [Finding(what=what, state="warning", detail=detail, mend=SPOT_ROLE)]
+    return [Finding(what=what, state="ok", detail=_SPOT_ROLE)]

@@ -1,0 +1,66 @@
+"""Looks that need no account: Terraform, the SSH key, this computer's address, the price."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from gpucourse.aws.caller import checked_cidr
+from gpucourse.aws.pricing import PriceBook, estimate
+from gpucourse.model.cloud import Finding, LabNeed, Market
+
+OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 takes HashiCorp's own signing key for expired
+_GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
+
+
+def terraform(version: str | None) -> list[Finding]:
+    """1: there is a Terraform that can fetch AWS's provider."""
+    what = "Terraform"
+    match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version or "")
+    if version is None or match is None:
+        return [Finding(what=what, state="missing", detail=version or "not found", mend=_GET_TERRAFORM)]
+    found = tuple(int(part) for part in match.groups())
+    if found < OLDEST_TERRAFORM:
+        detail = f"{version} cannot check the signature of AWS's provider; 1.6.1 and newer can"
+        return [Finding(what=what, state="missing", detail=detail, mend=_GET_TERRAFORM)]
+    return [Finding(what=what, state="ok", detail=version)]
+
+
+def public_key(text: str) -> list[Finding]:
+    """The key that opens the nodes is one that EC2 takes."""
+    what = "SSH key"
+    if not text:
+        return [Finding(what=what, state="ok", detail="made with the first deploy")]
+    kind = text.split(maxsplit=1)[0]
+    if kind not in {"ssh-ed25519", "ssh-rsa"}:
+        mend = "make another: ssh-keygen -t ed25519"
+        return [Finding(what=what, state="missing", detail=f"EC2 takes ed25519 and RSA keys, not {kind}", mend=mend)]
+    return [Finding(what=what, state="ok", detail=kind)]
+
+
+def address(said: str, ask: Callable[[], str]) -> list[Finding]:
+    """10: this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
+    cidr = checked_cidr(said) if said else ask()
+    return [Finding(what="your address", state="ok", detail=f"SSH will be open to {cidr} alone")]
+
+
+def prices(book: PriceBook, labs: Sequence[LabNeed], market: Market, budget: Decimal | None, spent: Decimal) -> list[Finding]:
+    """12: what the labs cost for as long as they usually take, against what is left of the budget."""
+    what = "price"
+    total, hourly, notes, oldest = Decimal(0), Decimal(0), dict[str, None](), ""
+    for lab in labs:
+        known = estimate(book, lab, market=market)
+        total += known.over(lab.hours)
+        hourly = max(hourly, known.per_hour)
+        oldest = min(filter(None, (oldest, known.oldest)), default="")
+        notes.update(dict.fromkeys(line.rate.note for line in known.lines if line.rate.note))
+    many = f"{len(labs)} labs" if len(labs) != 1 else "1 lab"
+    detail = (
+        f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"
+    )
+    detail += f" ({'; '.join(notes)})" if notes else ""
+    if budget is not None and spent + total > budget:
+        mend = "take --spot or a smaller GPU, raise the budget in gpucourse.yaml, or take fewer modules"
+        return [Finding(what=what, state="warning", detail=f"{detail}; ${budget - spent:.2f} of the budget is left", mend=mend)]
+    return [Finding(what=what, state="ok", detail=detail)]

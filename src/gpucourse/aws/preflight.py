@@ -1,0 +1,98 @@
+"""Before anything costs money: the twelve looks that tell whether the labs can be built, all of them, in one go.
+
+Each look answers for itself. What AWS does not let us see is `unknown`, never `ok`; nothing here changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+
+from gpucourse.aws import look_account, look_here, look_lab, schedule
+from gpucourse.aws.offerings import REGIONS
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
+from gpucourse.model.cloud import Finding, LabNeed, Market
+
+AT_ONCE = 8
+POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy prints it"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Circumstances:
+    """What the looks need to know besides the account.
+
+    `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty where there is
+    none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
+    `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD.
+    """
+
+    market: Market = "on-demand"
+    terraform: str | None = None
+    public_key: str = ""
+    ssh_cidr: str = ""
+    book: PriceBook
+    budget: Decimal | None = None
+    spent: Decimal = Decimal(0)
+    standing: frozenset[str] = frozenset()
+    regions: tuple[str, ...] = ()
+    ask_address: Callable[[], str]
+
+
+def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -> list[Finding]:
+    """Everything that stands between these labs and this account in its region, in the order in which to mend it.
+
+    Without credentials the account's own looks are one finding. Never raises for what AWS or the network answers.
+    """
+    here = [
+        *_guarded("Terraform", partial(look_here.terraform, known.terraform)),
+        *_guarded("SSH key", partial(look_here.public_key, known.public_key)),
+        *_guarded("your address", partial(look_here.address, known.ssh_cidr, known.ask_address)),
+    ]
+    price = _guarded("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent))
+    who = _guarded("credentials", partial(look_account.identity, account))
+    if any(finding.state in {"missing", "unknown"} for finding in who):
+        rest = Finding(
+            what="AWS account",
+            state="unknown",
+            detail="plan, region, zones, quotas, images, leftovers and permissions cannot be looked at without credentials",
+            mend=who[-1].mend,
+        )
+        return [here[0], *who, rest, *here[1:], *price]
+    looks: list[tuple[str, Callable[[], list[Finding]]]] = [
+        ("account plan", partial(look_account.plan, account)),
+        ("region", partial(look_account.region, account)),
+        ("zones", partial(look_lab.zones, account, labs)),
+        ("quota", partial(look_lab.quotas, account, labs, known.market)),
+        *([("spot role", partial(look_account.spot_role, account))] if known.market == "spot" else []),
+        ("image", partial(look_lab.images, account, labs)),
+        ("room for a network", partial(look_lab.networks, account)),
+        ("leftovers", partial(look_lab.leftovers, account, known.standing, known.regions or REGIONS)),
+        ("permission to start", partial(look_lab.permission, account, labs, known.market)),
+        (schedule.WHAT, lambda: [schedule.readiness(account)]),
+    ]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = [one for several in pool.map(lambda look: _guarded(*look), looks) for one in several]
+    return [here[0], *who, *found, *here[1:], *price]
+
+
+def blocking(findings: Sequence[Finding]) -> list[Finding]:
+    """What must be mended before a lab can be built."""
+    return [finding for finding in findings if finding.state == "missing"]
+
+
+def _guarded(what: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    try:
+        return look()
+    except PermissionRefused as error:
+        return [Finding(what=what, state="unknown", detail=f"not allowed to look: {error.action}", mend=POLICY_HINT)]
+    except CredentialsError as error:
+        return [Finding(what=what, state="missing", detail=error.what, mend=error.hint)]
+    except CloudError as error:
+        return [Finding(what=what, state="unknown", detail=error.what, mend=error.hint)]
+    except GpucourseError as error:
+        return [Finding(what=what, state="missing", detail=error.what, mend=error.hint)]

@@ -1,0 +1,182 @@
+"""What the cloud costs, written down as it happens: one line when something begins to cost, one when it ends.
+
+Lines are only ever added, each flushed to the disk before the command goes on, so that no crash and no lost node loses
+what was spent. A line torn by a crash is skipped. Amounts are Decimal, stored as text; times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from gpucourse.model.cloud import Charge, Rate, RunTime, Span
+from gpucourse.workspace.files import storing
+
+VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """The ledger as it was read: every span in the order of its beginning, and how many lines could not be understood."""
+
+    spans: tuple[Span, ...]
+    damaged: int = 0
+
+    def open(self, *, stack: str | None = None) -> tuple[Span, ...]:
+        """What still costs, of one stack or of all."""
+        return tuple(span for span in self.spans if span.ended is None and stack in {None, span.charge.stack})
+
+    def total(self, now: datetime) -> Decimal:
+        """USD of everything up to now."""
+        return sum((span.cost(now) for span in self.spans), Decimal(0))
+
+    def per_hour(self, *, stack: str | None = None) -> Decimal:
+        """USD an hour of what costs right now."""
+        return sum((span.charge.units * span.charge.rate.usd_per_hour for span in self.open(stack=stack)), Decimal(0))
+
+    def by(self, field: str, now: datetime) -> dict[str, Decimal]:
+        """USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
+        totals: dict[str, Decimal] = {}
+        for span in self.spans:
+            key = str(getattr(span.charge, field))
+            totals[key] = totals.get(key, Decimal(0)) + span.cost(now)
+        return totals
+
+    def by_exercise(self, runs: Iterable[RunTime], now: datetime) -> dict[str, Decimal]:
+        """USD that the stacks cost while each exercise ran on them. What cost while nothing ran is in no exercise."""
+        totals: dict[str, Decimal] = {}
+        for run in runs:
+            share = (span.cost(now, run.started, run.ended or now) for span in self.spans if span.charge.stack == run.stack)
+            totals[run.exercise] = totals.get(run.exercise, Decimal(0)) + sum(share, Decimal(0))
+        return totals
+
+
+def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
+    """Write down that these begin to cost. What is already open stays as it began. Raises StorageError."""
+    running = {span.charge.item for span in read(path).open()}
+    _append(path, [_line("start", at, **_plain(charge)) for charge in charges if charge.item not in running])
+
+
+def end(path: Path, items: Iterable[str], at: datetime, reason: str = "") -> None:
+    """Write down that these cost no more since `at`. What is not open is left out. Raises StorageError."""
+    running = {span.charge.item for span in read(path).open()}
+    _append(path, [_line("end", at, item=item, reason=reason) for item in dict.fromkeys(items) if item in running])
+
+
+def settle(
+    path: Path, stack: str, charges: Sequence[Charge], at: datetime, ended: Mapping[str, tuple[datetime, str]] | None = None
+) -> None:
+    """Bring the ledger in line with what this stack costs right now: `charges` are all of it.
+
+    What is new begins at `at`. What is no longer among them ended, at the moment and for the reason that `ended` has for
+    its item, else at `at`. Raises StorageError.
+    """
+    known = ended or {}
+    costing = {charge.item for charge in charges}
+    for span in read(path).open(stack=stack):
+        if span.charge.item not in costing:
+            moment, reason = known.get(span.charge.item, (at, "gone"))
+            end(path, [span.charge.item], moment, reason)
+    begin(path, charges, at)
+
+
+def read(path: Path) -> Ledger:
+    """The ledger at `path`, empty where there is none. Lines that make no sense are counted, not read."""
+    try:
+        with storing(path):
+            lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return Ledger(spans=())
+    spans: list[Span] = []
+    running: dict[str, int] = {}
+    damaged = 0
+    for line in filter(None, lines):
+        try:
+            _take(json.loads(line), spans, running)
+        except (ValueError, KeyError, TypeError, InvalidOperation):
+            damaged += 1
+    return Ledger(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
+
+
+def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
+    at = datetime.fromisoformat(entry["at"])
+    if entry["event"] == "start":
+        charge = _charge(entry)
+        if charge.item not in running:
+            running[charge.item] = len(spans)
+            spans.append(Span(charge=charge, started=at))
+    elif entry["event"] == "end":
+        where = running.pop(entry["item"], None)
+        if where is not None:
+            began = spans[where]
+            spans[where] = replace(began, ended=max(at, began.started), reason=str(entry.get("reason", "")))
+
+
+def _charge(entry: dict[str, Any]) -> Charge:
+    return Charge(
+        item=entry["item"],
+        kind=entry["kind"],
+        what=entry["what"],
+        stack=entry["stack"],
+        module=entry["module"],
+        units=Decimal(entry["units"]),
+        market=entry["market"],
+        zone=entry["zone"],
+        rate=Rate(
+            usd_per_hour=Decimal(entry["usd_per_hour"]),
+            source=entry["source"],
+            date=entry["date"],
+            note=entry.get("note", ""),
+        ),
+    )
+
+
+def _plain(charge: Charge) -> dict[str, str]:
+    return {
+        "item": charge.item,
+        "kind": charge.kind,
+        "what": charge.what,
+        "stack": charge.stack,
+        "module": charge.module,
+        "units": str(charge.units),
+        "market": charge.market,
+        "zone": charge.zone,
+        "usd_per_hour": str(charge.rate.usd_per_hour),
+        "source": charge.rate.source,
+        "date": charge.rate.date,
+        "note": charge.rate.note,
+    }
+
+
+def _line(event: str, at: datetime, **fields: str) -> bytes:
+    stamp = at.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+    return json.dumps({"v": VERSION, "event": event, "at": stamp, **fields}, ensure_ascii=False).encode() + b"\n"
+
+
+def _append(path: Path, lines: Sequence[bytes]) -> None:
+    """Add whole lines in one write, on the disk before this returns; a torn line before them is closed off first."""
+    if not lines:
+        return
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = file.seek(0, os.SEEK_END)
+            torn = size > 0 and _last_byte(file, size) != b"\n"
+            data = (b"\n" if torn else b"") + b"".join(lines)
+            while data:
+                data = data[file.write(data) :]
+            os.fsync(file.fileno())
+
+
+def _last_byte(file: Any, size: int) -> bytes:
+    file.seek(size - 1)
+    last: bytes = file.read(1)
+    return last
