@@ -1,0 +1,275 @@
+"""The side of the test: start an account, disturb it, look into it, end it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.local import health
+
+ROOT = Path(__file__).parent.parent.parent
+PROXY = Path(__file__).with_name("ssh_proxy.py")
+REGION = "us-east-2"
+KEY_ID = "AKIAMOCKMOCKMOCKMOCK"
+ANSWER_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """Something in the account that costs, or that somebody made."""
+
+    kind: str
+    id: str
+    region: str
+    tags: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id} ({self.region})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A call that reached the account, and how it was answered; `code` is empty where it went well."""
+
+    at: float
+    service: str
+    action: str
+    region: str
+    params: Mapping[str, Any]
+    status: int
+    code: str
+
+
+@dataclass
+class Account:
+    """One mock account, alive for a test."""
+
+    folder: Path
+    port: int
+    region: str
+
+    def __post_init__(self) -> None:
+        self._clients = cache(self._new_client)
+
+    # How to use it
+
+    @property
+    def endpoint(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What leads Terraform's provider and boto3 here, and nowhere else."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": "mock",
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": str(self.folder / "config"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "credentials"),
+            "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost",
+        }
+
+    @property
+    def proxy_command(self) -> str:
+        """For `ssh -o ProxyCommand`: `%h` and `%p` are the instance's address and port."""
+        words = [sys.executable, "-I", "-S", str(PROXY), "--addresses", str(self.folder / "addresses.json")]
+        return f"{shlex.join(words)} %h %p"
+
+    def client(self, service: str, region: str = "") -> Any:
+        """A boto3 client that asks once and then says what went wrong."""
+        return self._clients(service, region or self.region)
+
+    # How to disturb it
+
+    def fail(self, action: str, code: str, **when: Any) -> None:
+        """Let calls fail with an error of the API; `when` as in `faults.Rule`: zone, instance_type, params, nth, times,
+        message, status, and `after` for a call that is done and whose answer is an error all the same."""
+        self._ask("rule", action=action, effect="fail", code=code, **when)
+
+    def slow(self, action: str, seconds: float, **when: Any) -> None:
+        """Let calls take longer."""
+        self._ask("rule", action=action, effect="slow", seconds=seconds, **when)
+
+    def throttle(self, action: str, times: int, **when: Any) -> None:
+        """Let the first calls be refused as too many: EC2's word for it, or the other services'."""
+        self.fail(action, "RequestLimitExceeded" if action.startswith("ec2:") else "Throttling", times=times, **when)
+
+    def hold(self, action: str, **when: Any) -> None:
+        """Hold calls back until `release`; with `after=True` they have taken effect, and only the answer is held."""
+        self._ask("rule", action=action, effect="hold", **when)
+
+    def held(self) -> list[str]:
+        """The calls that are held back right now."""
+        return list(self._ask("held"))
+
+    def release(self) -> None:
+        """Let go of every call that is held back, and hold no more."""
+        self._ask("release")
+
+    def deny(self, *actions: str) -> None:
+        """Take permissions away: `ec2:RunInstances`, `pricing:*`."""
+        self._ask("deny", actions=list(actions))
+
+    def expire_credentials(self, *, after: str = "", calls: int | None = None) -> None:
+        """Let the session run out: now, once a call of that action was answered, or after so many calls."""
+        self._ask("expire", after=after, calls=calls)
+
+    def renew_credentials(self) -> None:
+        """A new session."""
+        self._ask("renew")
+
+    def calm(self) -> None:
+        """No more disturbances."""
+        self._ask("clear")
+
+    # How the account is
+
+    def quota(self, code: str, value: float | None, region: str = "") -> None:
+        """Set a limit in vCPUs, in one region or all. None: there is no applied value to read, and AWS's default holds."""
+        self._ask("quota", code=code, value=value, region=region)
+
+    def close_requests(self, code: str, status: str = "CASE_CLOSED", granted: float | None = None) -> None:
+        """Answer the open requests to raise a limit."""
+        self._ask("close-requests", code=code, status=status, value=granted)
+
+    def plan(self, kind: str, status: str = "ACTIVE") -> None:
+        """FREE or PAID."""
+        self._ask("plan", kind=kind, status=status)
+
+    def shut_down(self, instance_id: str) -> None:
+        """The machine powers itself off, as a deadline timer on it would have it."""
+        self._ask("end-instance", instance_id=instance_id, cause="shutdown")
+
+    def interrupt(self, instance_id: str) -> None:
+        """The spot market takes the machine back."""
+        self._ask("end-instance", instance_id=instance_id, cause="spot")
+
+    # What can be seen
+
+    def resources(self, *kinds: str) -> list[Resource]:
+        """Everything that still exists, or what of it is of these kinds. Empty: nothing costs, nothing is left."""
+        found = (Resource(**one) for one in self._ask("resources"))
+        return [resource for resource in found if not kinds or resource.kind in kinds]
+
+    def calls(self, action: str = "") -> list[Made]:
+        """Every call so far, or those of one action."""
+        file = self.folder / "calls.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        made = (Made(**json.loads(line)) for line in lines)
+        return [one for one in made if action in {"", one.action}]
+
+    def unimplemented(self) -> list[str]:
+        """The calls that nothing here answers: each one a gap of the mock."""
+        file = self.folder / "unimplemented.log"
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+    def computers(self) -> dict[str, dict[str, Any]]:
+        """The node behind each instance that has booted: host, port, host_key, home, by instance id."""
+        return dict(self._ask("computers"))
+
+    def computer(self, instance_id: str) -> dict[str, Any]:
+        """The node behind one instance; waits while it boots."""
+        eventually(f"{instance_id} boots", lambda: instance_id in self.computers())
+        return self.computers()[instance_id]
+
+    def _new_client(self, service: str, region: str) -> Any:
+        config = pytest.importorskip("botocore.config").Config(retries={"total_max_attempts": 1, "mode": "standard"})
+        return pytest.importorskip("boto3").client(
+            service,
+            region_name=region,
+            endpoint_url=self.endpoint,
+            aws_access_key_id=KEY_ID,
+            aws_secret_access_key="mock",
+            config=config,
+        )
+
+    def _ask(self, verb: str, **said: Any) -> Any:
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_S)
+        try:
+            line.request("POST", f"/mock/{verb}", json.dumps(said), {"Content-Type": "application/json"})
+            answer = line.getresponse()
+            told = json.loads(answer.read())
+        finally:
+            line.close()
+        if answer.status != 200:
+            raise ValueError(told)
+        return told
+
+
+@contextmanager
+def mock_account(
+    folder: Path,
+    *,
+    computers: bool = False,
+    region: str = REGION,
+    gaps: bool = False,
+    quotas: Mapping[str, float] | None = None,
+) -> Iterator[Account]:
+    """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
+
+    `computers`: each instance has a simulated node behind it, that answers SSH through `proxy_command`. `quotas`: limits by
+    code. Fails at the end if a call met a gap of the mock, unless the test allows `gaps`.
+    """
+    pytest.importorskip("moto.server", reason="moto is not installed")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("config", "credentials"):
+        (folder / name).touch()
+    log = (folder / "server.log").open("wb")
+    words = [sys.executable, "-m", "tests.mock_aws.server", str(folder), *(["--computers"] if computers else [])]
+    process = subprocess.Popen(
+        words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline().strip()
+        assert said.isdigit(), (folder / "server.log").read_text(encoding="utf-8")[-4000:]
+        account = Account(folder=folder, port=int(said), region=region)
+        for code, value in (quotas or {}).items():
+            account.quota(code, value)
+        yield account
+    finally:
+        _end(process, folder)
+        log.close()
+    assert gaps or not account.unimplemented(), account.unimplemented()
+
+
+def eventually(what: str, true: Callable[[], bool], within_s: float = 30.0) -> None:
+    """Wait until `true` says so; fails after the deadline."""
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
+        time.sleep(0.02)
+
+
+def _end(process: subprocess.Popen[str], folder: Path) -> None:
+    """The end of its input ends it; whatever stands behind its instances ends in any case."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.close()
+        process.wait(60)
+    except (OSError, subprocess.TimeoutExpired):
+        process.kill()
+        process.wait(10)
+    finally:
+        process.stdout.close()
+        uid = folder / "uid"
+        if uid.exists():
+            health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))

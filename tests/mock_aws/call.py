@@ -1,0 +1,151 @@
+"""One request to the API: what is asked, and how an answer or a refusal looks on the wire."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+from xml.sax.saxutils import escape
+
+from botocore.exceptions import BotoCoreError
+from moto.core.routing import get_service_router
+from moto.moto_server.werkzeug_app import BackendRequest
+from werkzeug.exceptions import NotFound
+
+Environ = dict[str, Any]
+
+_SCOPE = re.compile(r"Credential=([^/,\s]+)/\d+/([^/]+)/([^/]+)/aws4_request")
+_REST_NAMES = {"elasticfilesystem": "efs"}  # what signs requests, and what the service's model is called
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """`params` are flat for EC2 and other form requests (`Placement.GroupName`), else the request's document."""
+
+    service: str
+    action: str
+    region: str
+    key: str
+    protocol: str
+    content_type: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """As a policy names it: `ec2:RunInstances`."""
+        return f"{self.service}:{self.action}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What goes back."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """An error as the API means it, before it takes the form of a protocol."""
+
+    code: str
+    message: str
+    status: int = 400
+
+
+def read(environ: Environ) -> Call:
+    """The request in a WSGI environment, whose body can be read again afterwards."""
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    key, region, service = scope.groups() if scope else ("", "us-east-1", "unsigned")
+    content_type = environ.get("CONTENT_TYPE", "")
+    path = unquote(environ.get("PATH_INFO", "/"))
+    common = {"service": service, "region": region, "key": key, "content_type": content_type}
+    if content_type.startswith("application/x-www-form-urlencoded"):
+        form = dict(parse_qsl(body.decode(), keep_blank_values=True))
+        protocol = "ec2" if service == "ec2" else "query"
+        return Call(**common, protocol=protocol, action=form.pop("Action", ""), params=form)
+    if target := environ.get("HTTP_X_AMZ_TARGET"):
+        return Call(**common, protocol="json", action=target.rpartition(".")[2], params=_document(body))
+    if environ.get("HTTP_SMITHY_PROTOCOL") == "rpc-v2-cbor":
+        return Call(**common, protocol="cbor", action=path.rpartition("/")[2])
+    action, found = _routed(service, environ)
+    environ["wsgi.input"] = io.BytesIO(body)
+    protocol = "rest-xml" if service in {"s3", "route53", "cloudfront"} else "rest-json"
+    action = action or f"{environ['REQUEST_METHOD']} {path}"
+    return Call(**common, protocol=protocol, action=action, params={**_document(body), **found})
+
+
+def document(call: Call, content: object) -> Answer:
+    """A good answer of one of the JSON services."""
+    return Answer(status=200, content_type=call.content_type, body=json.dumps(content, default=str).encode())
+
+
+def refuse(call: Call, refusal: Refusal) -> Answer:
+    """The error, as the request's protocol puts it."""
+    code, message = refusal.code, refusal.message
+    headers = {"x-amzn-errortype": code, "x-amzn-requestid": str(uuid.uuid4())}
+    if call.protocol in {"json", "rest-json"}:
+        body = json.dumps({"__type": code, "code": code, "message": message, "Message": message, "ErrorCode": code}).encode()
+        content_type = call.content_type or "application/json"
+    elif call.protocol == "cbor":
+        body, content_type = _cbor({"__type": code, "message": message}), "application/cbor"
+        headers["smithy-protocol"] = "rpc-v2-cbor"
+    else:
+        body, content_type = _xml(call.protocol, code, message).encode(), "text/xml;charset=UTF-8"
+    return Answer(status=refusal.status, content_type=content_type, body=body, headers=headers, code=code)
+
+
+def error_code(body: bytes, headers: Mapping[str, str]) -> str:
+    """Which error an answer of moto's tells."""
+    if found := re.search(rb"<Code>([^<]+)</Code>", body):
+        return found.group(1).decode()
+    named = headers.get("x-amzn-errortype", "")
+    if found := re.search(rb'"__type"\s*:\s*"([^"]+)"', body):
+        named = found.group(1).decode()
+    return named.rpartition("#")[2]
+
+
+def _xml(protocol: str, code: str, message: str) -> str:
+    inner = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+    if protocol == "ec2":
+        return f"<Response><Errors><Error>{inner}</Error></Errors><RequestID>{uuid.uuid4()}</RequestID></Response>"
+    if protocol == "query":
+        return f"<ErrorResponse><Error><Type>Sender</Type>{inner}</Error><RequestId>{uuid.uuid4()}</RequestId></ErrorResponse>"
+    return f"<Error>{inner}</Error>"
+
+
+def _cbor(texts: Mapping[str, str]) -> bytes:
+    """RFC 8949: a map of fewer than 24 texts."""
+
+    def text(value: str) -> bytes:
+        raw = value.encode()
+        return b"\x79" + len(raw).to_bytes(2, "big") + raw
+
+    return bytes([0xA0 | len(texts)]) + b"".join(text(name) + text(value) for name, value in texts.items())
+
+
+def _document(body: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(body or b"{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _routed(service: str, environ: Environ) -> tuple[str, dict[str, Any]]:
+    """The operation that a path and a method stand for, by the service's model."""
+    try:
+        operation, found = get_service_router(_REST_NAMES.get(service, service)).match(BackendRequest(environ.copy()))
+    except (NotFound, NotImplementedError, BotoCoreError):
+        return "", {}
+    return operation.name, dict(found)

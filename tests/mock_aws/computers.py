@@ -1,0 +1,135 @@
+"""A simulated node behind each instance that runs, under the instance's own addresses.
+
+Nobody can reach an instance's address; `ssh_proxy.py` looks it up in `addresses.json`, which is kept here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from gpucourse.local import driver, health, layout, processes
+from tests.mock_aws.patches.books import GONE
+from tests.mock_aws.state import State
+
+ADDRESSES = "addresses.json"
+USER = "ubuntu"
+
+_DRIVER = Path(driver.__file__)
+_DRIVER_S = 90
+
+
+class SimulatedComputers:
+    """The nodes of one account. Starting and ending happens in the background, as machines boot in theirs."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._folder = state.folder / "nodes"
+        self._uid = f"mock-{uuid.uuid4().hex[:12]}"
+        self._work = ThreadPoolExecutor(8)
+        self._lock = threading.Lock()
+        self._booting: dict[str, Future[None]] = {}
+        self._booted: dict[str, dict[str, Any]] = {}
+        self._ended: set[str] = set()
+        (state.folder / "uid").write_text(self._uid, encoding="utf-8")
+        self._write({})
+
+    def reconcile(self) -> None:
+        """Have a computer for each instance that runs; end those of terminated ones; let stopped ones keep their disk only."""
+        for _region, instance in self._state.instances():
+            if instance.state == "running" and instance.id not in self._booting:
+                key = instance.ec2_backend.key_pairs.get(instance.key_name)
+                public_key = key.public_key.strip() if key else "# nobody"
+                self._booting[instance.id] = self._work.submit(self._boot, instance.id, public_key)
+            elif instance.state == "stopped":
+                self._work.submit(self._halt, instance.id)
+            elif instance.state == GONE and instance.id in self._booting and instance.id not in self._ended:
+                self._ended.add(instance.id)
+                self._work.submit(self._end, instance.id)
+        self._map()
+
+    def host_key(self, instance_id: str) -> str | None:
+        """The public host key, once the computer has booted."""
+        with self._lock:
+            node = self._booted.get(instance_id)
+        return str(node["host_key"]) if node else None
+
+    def seen(self) -> dict[str, dict[str, Any]]:
+        """By instance: what its node says of itself, and its home folder."""
+        with self._lock:
+            return {name: {**node, "home": str(layout.home(self._folder, name))} for name, node in self._booted.items()}
+
+    def close(self) -> None:
+        """End every computer and whatever runs on it."""
+        self._work.shutdown(wait=True, cancel_futures=True)
+        health.end_everything(self._folder, self._uid)
+        self._write({})
+
+    def _boot(self, instance_id: str, public_key: str) -> None:
+        self._drive("up", instance_id, public_key)
+        found = layout.read_json(layout.description(self._folder, instance_id))
+        if found is None:
+            raise RuntimeError(f"the computer behind {instance_id} did not come up")
+        with self._lock:
+            self._booted[instance_id] = found
+        with self._state.lock:
+            self._map()
+
+    def _halt(self, instance_id: str) -> None:
+        processes.end(processes.marker(processes.NODE, f"{self._uid}/{instance_id}"))
+
+    def _end(self, instance_id: str) -> None:
+        self._booting[instance_id].exception()  # one that still boots is ended afterwards
+        with self._lock:
+            self._booted.pop(instance_id, None)
+        self._drive("down", instance_id, "")
+        with self._state.lock:
+            self._map()
+
+    def _drive(self, verb: str, name: str, public_key: str) -> None:
+        spec = {
+            "name": name,
+            "role": "worker",
+            "uid": self._uid,
+            "user": USER,
+            "python": sys.executable,
+            "public_key": public_key,
+        }
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", str(_DRIVER), verb, str(layout.description(self._folder, name))],
+            env={**os.environ, driver.SPEC_VARIABLE: json.dumps(spec)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_DRIVER_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            sys.stderr.write(f"the computer behind {name} does not come {verb}: {done.stderr}\n")
+            raise RuntimeError(done.stderr)
+
+    def _map(self) -> None:
+        """Which address leads where. Called with the account's lock."""
+        with self._lock:
+            booted = dict(self._booted)
+        addresses = {
+            address: {"host": booted[instance.id]["address"], "port": booted[instance.id]["port"], "instance": instance.id}
+            for _region, instance in self._state.instances()
+            if instance.state == "running" and instance.id in booted
+            for address in (instance.public_ip, instance.private_ip)
+            if address
+        }
+        self._write(addresses)
+
+    def _write(self, addresses: Mapping[str, Any]) -> None:
+        aside = self._state.folder / f".{ADDRESSES}"
+        aside.write_text(json.dumps(addresses, indent=1), encoding="utf-8")
+        aside.replace(self._state.folder / ADDRESSES)

@@ -1,0 +1,88 @@
+"""How a test speaks to its mock account: `POST /mock/<verb>` with a JSON document. Such calls are no part of the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from tests.mock_aws import inventory
+from tests.mock_aws.call import Answer, Environ
+from tests.mock_aws.faults import Rule
+from tests.mock_aws.patches import termination
+from tests.mock_aws.state import State
+
+PATH = "/mock/"
+
+
+def answer(state: State, environ: Environ) -> Answer:
+    """Do what the test asks; 400 with the reason where it cannot be done."""
+    verb = environ["PATH_INFO"].removeprefix(PATH)
+    said = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
+    try:
+        found = _VERBS[verb](state, **said)
+    except (KeyError, TypeError, ValueError) as error:
+        return _told(400, f"{verb}: {type(error).__name__}: {error}")
+    return _told(200, found)
+
+
+def _told(status: int, found: object) -> Answer:
+    return Answer(status=status, content_type="application/json", body=json.dumps(found, default=str).encode())
+
+
+def _rule(state: State, **rule: Any) -> None:
+    state.faults.add(Rule(**rule))
+
+
+def _deny(state: State, actions: list[str]) -> None:
+    state.faults.deny(actions)
+
+
+def _expire(state: State, after: str = "", calls: int | None = None) -> None:
+    state.faults.expire(after=after, calls=calls)
+
+
+def _plan(state: State, kind: str, status: str) -> None:
+    state.plan = {"type": kind, "status": status}
+
+
+def _quota(state: State, code: str, value: float | None, region: str = "") -> None:
+    state.quotas.change(code, value, region)
+
+
+def _close(state: State, code: str, status: str, value: float | None = None) -> None:
+    state.quotas.close(code, status, value)
+
+
+def _end_instance(state: State, instance_id: str, cause: str) -> None:
+    with state.lock:
+        termination.end_by_itself(state, instance_id, cause)
+        if state.computers is not None:
+            state.computers.reconcile()
+
+
+def _resources(state: State) -> list[dict[str, Any]]:
+    with state.lock:
+        return [asdict(resource) for resource in inventory.everything(state)]
+
+
+def _computers(state: State) -> dict[str, dict[str, Any]]:
+    return state.computers.seen() if state.computers is not None else {}
+
+
+_VERBS: dict[str, Callable[..., Any]] = {
+    "rule": _rule,
+    "deny": _deny,
+    "expire": _expire,
+    "renew": lambda state: state.faults.renew(),
+    "clear": lambda state: state.faults.clear(),
+    "release": lambda state: state.faults.release(),
+    "held": lambda state: state.faults.held(),
+    "plan": _plan,
+    "quota": _quota,
+    "close-requests": _close,
+    "end-instance": _end_instance,
+    "resources": _resources,
+    "computers": _computers,
+}

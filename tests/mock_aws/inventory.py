@@ -1,0 +1,119 @@
+"""Everything in the account that it was not born with: what would be billed, or stand in somebody's way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from moto.budgets.models import budgets_backends
+from moto.core.base_backend import BackendDict
+from moto.efs.models import efs_backends
+from moto.iam.models import iam_backends
+from moto.scheduler.models import scheduler_backends
+from moto.ssm.models import ssm_backends
+
+from tests.mock_aws.patches.books import standing
+from tests.mock_aws.patches.placement import groups_of
+from tests.mock_aws.state import ACCOUNT_ID, State
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One thing: what it is, its id, where it is, its tags."""
+
+    kind: str
+    id: str
+    region: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def everything(state: State) -> list[Resource]:
+    """In the order in which it would be taken down."""
+    found = [resource for region, backend in state.backends() for resource in _of_ec2(region, backend)]
+    return [*found, *_of_efs(), *_of_scheduler(), *_of_iam(), *_of_the_rest()]
+
+
+def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
+    def tags(thing: Any) -> dict[str, str]:
+        return {tag["key"]: tag["value"] for tag in thing.get_tags()}
+
+    def told(kind: str, things: Any) -> Iterator[Resource]:
+        for thing in things:
+            yield Resource(kind=kind, id=thing.id, region=region, tags=tags(thing))
+
+    born = backend.default_vpc.id
+    yield from told("instance", standing(backend))
+    open_requests = (found for found in backend.spot_instance_requests.values() if found.state in {"open", "active"})
+    yield from told("spot request", open_requests)
+    yield from told("volume", backend.volumes.values())
+    yield from told("snapshot", (found for found in backend.snapshots.values() if found.owner_id == ACCOUNT_ID))
+    yield from told("network interface", backend.enis.values())
+    for address in backend.addresses:
+        yield Resource(kind="address", id=address.allocation_id or address.public_ip, region=region)
+    for pair in backend.key_pairs.values():
+        yield Resource(kind="key pair", id=pair.key_name, region=region, tags=tags(pair))
+    for group in groups_of(backend).values():
+        yield Resource(
+            kind="placement group", id=group["GroupName"], region=region, tags=backend.tags.get(group["GroupId"], {})
+        )
+    yield from told("launch template", backend.launch_templates.values())
+    for groups in backend.groups.values():
+        yield from told("security group", (found for found in groups.values() if found.name != "default"))
+    subnets = (subnet for by_zone in backend.subnets.values() for subnet in by_zone.values())
+    yield from told("subnet", (found for found in subnets if found.vpc_id != born or not found.default_for_az))
+    tables = (found for found in backend.route_tables.values() if found.vpc_id != born and not found.main_association_id)
+    yield from told("route table", tables)
+    for gateway in backend.internet_gateways.values():
+        if not (gateway.vpc and gateway.vpc.id == born):
+            yield Resource(kind="internet gateway", id=gateway.id, region=region, tags=tags(gateway))
+    yield from told("nat gateway", (found for found in backend.nat_gateways.values() if found.state != "deleted"))
+    yield from told("vpc", (found for found in backend.vpcs.values() if found.id != born))
+
+
+def _of_efs() -> Iterator[Resource]:
+    for region, backend in _regions(efs_backends):
+        for target in backend.mount_targets_by_id.values():
+            yield Resource(kind="mount target", id=target.mount_target_id, region=region)
+        for system in backend.file_systems_by_id.values():
+            tags = backend.tagging_service.get_tag_dict_for_resource(system.file_system_id)
+            yield Resource(kind="file system", id=system.file_system_id, region=region, tags=tags)
+
+
+def _of_scheduler() -> Iterator[Resource]:
+    for region, backend in _regions(scheduler_backends):
+        for group in backend.schedule_groups.values():
+            for schedule in group.schedules.values():
+                yield Resource(kind="schedule", id=schedule.name, region=region)
+            if group.name != "default":
+                yield Resource(kind="schedule group", id=group.name, region=region)
+
+
+def _of_iam() -> Iterator[Resource]:
+    for region, backend in _regions(iam_backends):
+        for role in backend.roles.values():
+            if not role.path.startswith("/aws-service-role/"):
+                yield Resource(kind="role", id=role.name, region=region)
+        for profile in backend.instance_profiles.values():
+            yield Resource(kind="instance profile", id=profile.name, region=region)
+        for policy in backend.managed_policies.values():
+            if policy.arn.startswith(f"arn:aws:iam::{ACCOUNT_ID}:"):
+                yield Resource(kind="policy", id=policy.name, region=region)
+
+
+def _of_the_rest() -> Iterator[Resource]:
+    for region, backend in _regions(budgets_backends):
+        for budgets in backend.budgets.values():
+            for name in budgets:
+                yield Resource(kind="budget", id=name, region=region)
+    for region, backend in _regions(ssm_backends):
+        for name in dict.keys(backend._parameters):
+            if not name.startswith("/aws/") and backend._parameters[name]:
+                yield Resource(kind="parameter", id=name, region=region)
+
+
+def _regions(backends: BackendDict[Any]) -> Iterator[tuple[str, Any]]:
+    """The books of a service, as far as they were opened."""
+    books = backends[ACCOUNT_ID]
+    for region in sorted(dict.keys(books)):
+        yield region, books[region]

@@ -1,0 +1,115 @@
+"""The limits on how many vCPUs may run, by market and family, region by region."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket:
+    """A limit: its code and name, what AWS gives a new account, and what this account has unless a test says otherwise.
+
+    `families` are the letters that an instance type of the bucket starts with, as a tuple for `str.startswith`.
+    """
+
+    code: str
+    name: str
+    aws_default: float
+    value: float
+    families: tuple[str, ...]
+    spot: bool
+
+
+_STANDARD = ("a", "c", "d", "h", "i", "m", "r", "t", "z")
+BUCKETS = (
+    Bucket(
+        code="L-DB2E81BA",
+        name="Running On-Demand G and VT instances",
+        aws_default=0,
+        value=64,
+        families=("g", "vt"),
+        spot=False,
+    ),
+    Bucket(
+        code="L-3819A6DF", name="All G and VT Spot Instance Requests", aws_default=0, value=64, families=("g", "vt"), spot=True
+    ),
+    Bucket(code="L-417A185B", name="Running On-Demand P instances", aws_default=0, value=0, families=("p",), spot=False),
+    Bucket(code="L-C4BD4855", name="All P5 Spot Instance Requests", aws_default=0, value=0, families=("p5",), spot=True),
+    Bucket(
+        code="L-7212CCBC",
+        name="All P4, P3 and P2 Spot Instance Requests",
+        aws_default=0,
+        value=0,
+        families=("p2", "p3", "p4"),
+        spot=True,
+    ),
+    Bucket(
+        code="L-1216C47A",
+        name="Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+        aws_default=5,
+        value=32,
+        families=_STANDARD,
+        spot=False,
+    ),
+    Bucket(
+        code="L-34B43A08",
+        name="All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+        aws_default=5,
+        value=32,
+        families=_STANDARD,
+        spot=True,
+    ),
+)
+BY_CODE = {bucket.code: bucket for bucket in BUCKETS}
+OPEN = {"PENDING", "CASEOPENED"}
+
+
+def bucket_of(instance_type: str, *, spot: bool) -> Bucket | None:
+    """The limit that counts for a launch; None for a type that no limit here covers. The longer name wins (`vt1` is no `t`)."""
+    fitting = [
+        (len(family), bucket)
+        for bucket in BUCKETS
+        for family in bucket.families
+        if bucket.spot is spot and instance_type.startswith(family)
+    ]
+    return max(fitting, key=lambda one: one[0])[1] if fitting else None
+
+
+@dataclass
+class Quotas:
+    """The limits region by region, and every request to raise one."""
+
+    set: dict[tuple[str, str], float | None] = field(default_factory=dict)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def applied(self, region: str, code: str) -> float | None:
+        """The value in force in that region; None where the API has none to tell and only AWS's default holds."""
+        with self.lock:
+            return self.set.get((region, code), self.set.get(("", code), BY_CODE[code].value))
+
+    def limit(self, region: str, code: str) -> float:
+        """How many vCPUs may run."""
+        applied = self.applied(region, code)
+        return BY_CODE[code].aws_default if applied is None else applied
+
+    def change(self, code: str, value: float | None, region: str = "") -> None:
+        """Set a limit, in one region or in all. Raises KeyError where there is no such limit."""
+        BY_CODE[code]
+        with self.lock:
+            if not region:
+                self.set = {key: old for key, old in self.set.items() if key[1] != code}
+            self.set[region, code] = value
+
+    def close(self, code: str, status: str, value: float | None) -> None:
+        """How AWS answers every open request for this limit; a value is what it grants."""
+        with self.lock:
+            for request in self.requests:
+                if request["QuotaCode"] == code and request["Status"] in OPEN:
+                    request["Status"] = status
+                    request["LastUpdated"] = time.time()
+                    if value is not None:
+                        self.set[request["_region"], code] = value

@@ -1,0 +1,48 @@
+"""What an instance prints while it boots, with the public host keys that it made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.core.types import Base64EncodedString
+from moto.core.utils import utcnow
+from moto.ec2.responses.general import General
+
+from tests.mock_aws.state import State
+
+_BOOT = """\
+[    0.000000] Linux version 6.17.0-1009-aws (buildd@lcy02-amd64-001)
+[    4.118214] cloud-init[612]: Cloud-init v. 26.1 running 'init' at Sat, 21 Nov 2026 02:45:03 +0000. Up 4.10 seconds.
+"""
+_KEYS = """\
+<14>Nov 21 02:45:09 cloud-init: #############################################################
+<14>Nov 21 02:45:09 cloud-init: -----BEGIN SSH HOST KEY FINGERPRINTS-----
+<14>Nov 21 02:45:09 cloud-init: 256 SHA256:0000000000000000000000000000000000000000000 root@{name} (ED25519)
+<14>Nov 21 02:45:09 cloud-init: -----END SSH HOST KEY FINGERPRINTS-----
+<14>Nov 21 02:45:09 cloud-init: #############################################################
+-----BEGIN SSH HOST KEY KEYS-----
+{key} root@{name}
+-----END SSH HOST KEY KEYS-----
+[    9.551770] cloud-init[701]: Cloud-init v. 26.1 finished at Sat, 21 Nov 2026 02:45:09 +0000. Datasource DataSourceEc2Local.
+"""
+
+
+def install(state: State) -> None:
+    """See each function."""
+    show_the_host_keys(state)
+
+
+def show_the_host_keys(state: State) -> None:
+    """moto shows a text from 2010. Before the computer behind an instance has booted there is nothing to see yet."""
+
+    def get_console_output(self: Any) -> ActionResult:
+        instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+        text = _BOOT if state.computers is None else ""
+        if state.computers is not None and (key := state.computers.host_key(instance.id)):
+            text = _BOOT + _KEYS.format(key=key, name=instance.private_dns_name.partition(".")[0])
+        return ActionResult(
+            {"InstanceId": instance.id, "Timestamp": utcnow(), "Output": Base64EncodedString.from_raw_string(text)}
+        )
+
+    General.get_console_output = get_console_output  # type: ignore[method-assign]

@@ -1,0 +1,42 @@
+"""What moto forgets of what it was told, so that Terraform would see a difference where there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.models.security_groups import SecurityGroupRule
+from moto.ec2.responses.instances import InstanceResponse
+
+from tests.mock_aws.state import State
+
+
+def install(_state: State) -> None:
+    """See each function. The third, the placement group of an instance, is remembered in `launch`."""
+    keep_the_groups_of_an_instance()
+    remember_what_a_rule_is_for()
+
+
+def keep_the_groups_of_an_instance() -> None:
+    """moto takes any change of an instance that it does not know for a change of its security groups, to none."""
+    usual = InstanceResponse._security_grp_instance_attribute_handler
+
+    def handler(self: Any) -> bool:
+        if self._get_param("Groups", []):
+            return usual(self)
+        if self._get_param("InstanceInitiatedShutdownBehavior.Value"):
+            behaviour = self._get_param("InstanceInitiatedShutdownBehavior.Value")
+            instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+            instance.instance_initiated_shutdown_behavior = behaviour
+        return True
+
+    InstanceResponse._security_grp_instance_attribute_handler = handler  # type: ignore[method-assign]
+
+
+def remember_what_a_rule_is_for() -> None:
+    """The description of a rule that names another group stands with that group, where moto does not look."""
+
+    def description(rule: Any) -> str | None:
+        said: str | None = rule.ip_range.get("Description") or rule.source_group.get("Description")
+        return said
+
+    SecurityGroupRule.description = property(description)  # type: ignore[assignment, method-assign]

@@ -1,0 +1,147 @@
+"""RunInstances, as strict as AWS: plan, image, type and zone, disks, limits, the market; and it remembers what it was told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYPES
+from moto.ec2.responses.instances import InstanceResponse
+
+from tests.mock_aws import errors
+from tests.mock_aws.call import Call
+from tests.mock_aws.limits import bucket_of
+from tests.mock_aws.patches import spot
+from tests.mock_aws.patches.books import standing
+from tests.mock_aws.patches.images import root_gb
+from tests.mock_aws.patches.placement import groups_of
+from tests.mock_aws.refused import Refused
+from tests.mock_aws.state import State
+
+_COUNTED = {"pending", "running"}
+
+
+def install(state: State) -> None:
+    """See each function."""
+    check_and_complete_a_launch(state)
+    check_the_limit_at_a_start(state)
+
+
+def check_and_complete_a_launch(state: State) -> None:
+    """moto launches whatever it is asked for. A trial run tells of permissions only, as on AWS."""
+    usual = InstanceResponse.run_instances
+
+    def run_instances(self: Any) -> ActionResult:
+        if self._get_bool_param("DryRun"):
+            return usual(self)
+        on_spot = self._get_param("InstanceMarketOptions.MarketType") == "spot"
+        kind = self._get_param("InstanceType", "m1.small")
+        _check_plan(state, kind)
+        _check_type_and_zone(self, kind)
+        _check_group(self)
+        _complete_disks(self)
+        _check_limit(state, self, [kind] * int(self._get_param("MinCount", 1)), on_spot=on_spot)
+        if on_spot:
+            spot.have_the_role(state, _call(self))
+        result = usual(self)
+        reservation: Any = result.result
+        _remember(self, reservation.instances, on_spot=on_spot)
+        return result
+
+    InstanceResponse.run_instances = run_instances  # type: ignore[method-assign]
+
+
+def check_the_limit_at_a_start(state: State) -> None:
+    """A stopped instance counts for nothing, so its start may be one too many."""
+    usual = InstanceResponse.start_instances
+
+    def start_instances(self: Any) -> ActionResult:
+        wanted = self.ec2_backend.get_multi_instances_by_id(self._get_param("InstanceIds", []))
+        kinds = [instance.instance_type for instance in wanted if instance.state == "stopped"]
+        _check_limit(state, self, kinds, on_spot=False)
+        return usual(self)
+
+    InstanceResponse.start_instances = start_instances  # type: ignore[method-assign]
+
+
+def _check_plan(state: State, kind: str) -> None:
+    if state.plan["type"] == "FREE" and not INSTANCE_TYPES.get(kind, {}).get("FreeTierEligible"):
+        _, message = errors.KNOWN["InvalidParameterCombination"]
+        raise Refused("InvalidParameterCombination", message)
+
+
+def _check_type_and_zone(self: Any, kind: str) -> None:
+    zone = self._get_param("Placement.AvailabilityZone")
+    cards = self._get_param("NetworkInterfaces", [])
+    subnet_id = self._get_param("SubnetId") or next((card.get("SubnetId") for card in cards), None)
+    if subnet_id:
+        zone = self.ec2_backend.get_subnet(subnet_id).availability_zone
+    offers = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(self.region, [])
+    offered = [offer["Location"] for offer in offers if offer["InstanceType"] == kind]
+    if not offered:
+        raise Refused("InvalidParameterValue", f"The following supplied instance types do not exist: [{kind}]")
+    if zone and zone not in offered:
+        _, message = errors.KNOWN["Unsupported"]
+        others = ", ".join(sorted(offered))
+        raise Refused("Unsupported", f"{message.format(instance_type=kind, zone=zone)} Zones that have it: {others}.")
+
+
+def _check_group(self: Any) -> None:
+    group = self._get_param("Placement.GroupName")
+    if group and group not in groups_of(self.ec2_backend):
+        raise Refused("InvalidPlacementGroup.Unknown", f"The placement group '{group}' is unknown.")
+
+
+def _complete_disks(self: Any) -> None:
+    """What is not said of the root disk comes from the image: moto makes an 8 GB disk instead, or refuses."""
+    image = self.ec2_backend.describe_images(ami_ids=[self._get_param("ImageId")])[0]
+    disks = self.params.setdefault("BlockDeviceMappings", [])
+    root = next((disk for disk in disks if disk.get("DeviceName") == image.root_device_name), None)
+    if root is None:
+        root = {"DeviceName": image.root_device_name}
+        disks.append(root)
+    ebs = root.setdefault("Ebs", {})
+    size = root_gb(image)
+    for name, value in (("VolumeSize", size), ("VolumeType", "gp3"), ("DeleteOnTermination", True)):
+        ebs.setdefault(name, value)
+    if int(ebs["VolumeSize"]) < size:
+        snapshot = image.ebs_snapshot.id
+        text = f"Volume of size {ebs['VolumeSize']}GB is smaller than snapshot '{snapshot}', expect size>= {size}GB"
+        raise Refused("InvalidBlockDeviceMapping", text)
+
+
+def _check_limit(state: State, self: Any, kinds: Iterable[str], *, on_spot: bool) -> None:
+    together: dict[str, list[str]] = {}
+    for kind in kinds:
+        if bucket := bucket_of(kind, spot=on_spot):
+            together.setdefault(bucket.code, []).append(kind)
+    for instance in standing(self.ec2_backend):
+        bucket = bucket_of(instance.instance_type, spot=on_spot)
+        if instance.state in _COUNTED and (instance.lifecycle == "spot") is on_spot and bucket and bucket.code in together:
+            together[bucket.code].append(instance.instance_type)
+    for code, types in together.items():
+        limit = state.quotas.limit(self.region, code)
+        if sum(map(_vcpus, types)) > limit:
+            error = "MaxSpotInstanceCountExceeded" if on_spot else "VcpuLimitExceeded"
+            status, message = errors.KNOWN[error]
+            raise Refused(error, message.format(limit=int(limit)), status)
+
+
+def _vcpus(kind: str) -> int:
+    return int(INSTANCE_TYPES[kind]["VCpuInfo"]["DefaultVCpus"])
+
+
+def _remember(self: Any, instances: Iterable[Any], *, on_spot: bool) -> None:
+    """The group, without which Terraform sees drift; the market; that what a launch makes ends with its instance."""
+    tags = self._parse_tag_specification().get("spot-instances-request", {})
+    for instance in instances:
+        instance.placement.group_name = self._get_param("Placement.GroupName", "")
+        for nic in instance.nics.values():
+            nic.delete_on_termination = True
+        if on_spot:
+            spot.stand_behind(instance, self._get_param("InstanceMarketOptions.SpotOptions", {}), tags)
+
+
+def _call(self: Any) -> Call:
+    return Call(service="ec2", action="RunInstances", region=self.region, key="", protocol="ec2", content_type="")

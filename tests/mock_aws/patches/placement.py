@@ -1,0 +1,117 @@
+"""Placement groups, which moto does not have."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from moto.core.responses import ActionResult, EmptyResult
+from moto.ec2.models import EC2Backend
+from moto.ec2.responses import EC2Response
+
+from tests.mock_aws.patches.books import standing
+from tests.mock_aws.refused import Refused
+from tests.mock_aws.state import State
+
+GROUPS = "placement_groups"
+
+
+def install(_state: State) -> None:
+    """See each function."""
+    answer_create_placement_group()
+    answer_describe_placement_groups()
+    answer_delete_placement_group()
+    let_placement_groups_be_tagged()
+
+
+def groups_of(backend: Any) -> dict[str, dict[str, Any]]:
+    """A region's placement groups by name."""
+    found: dict[str, dict[str, Any]] = backend.__dict__.setdefault(GROUPS, {})
+    return found
+
+
+def answer_create_placement_group() -> None:
+    """A name is taken once in a region."""
+
+    def create_placement_group(self: Any) -> ActionResult:
+        name = self._get_param("GroupName")
+        groups = groups_of(self.ec2_backend)
+        self.error_on_dryrun()
+        if name in groups:
+            raise Refused("InvalidPlacementGroup.Duplicate", f"The placement group '{name}' already exists.")
+        group_id = f"pg-{uuid.uuid4().hex[:17]}"
+        groups[name] = {
+            "GroupName": name,
+            "GroupId": group_id,
+            "State": "available",
+            "Strategy": self._get_param("Strategy", "cluster"),
+            "GroupArn": f"arn:aws:ec2:{self.region}:{self.current_account}:placement-group/{name}",
+        }
+        self.ec2_backend.create_tags([group_id], self._parse_tag_specification().get("placement-group", {}))
+        return ActionResult({"PlacementGroup": _shown(self.ec2_backend, groups[name])})
+
+    EC2Response.create_placement_group = create_placement_group  # type: ignore[attr-defined]
+
+
+def answer_describe_placement_groups() -> None:
+    """By names, ids, and the filters that the project uses; one that is named and not there is an error."""
+
+    def describe_placement_groups(self: Any) -> ActionResult:
+        names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
+        known = [_shown(self.ec2_backend, group) for group in groups_of(self.ec2_backend).values()]
+        found = [
+            group
+            for group in known
+            if (not names or group["GroupName"] in names)
+            and (not ids or group["GroupId"] in ids)
+            and all(_fits(group, name, values) for name, values in self._filters_from_querystring().items())
+        ]
+        for name in names:
+            if name not in {group["GroupName"] for group in known}:
+                raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+        return ActionResult({"PlacementGroups": found})
+
+    EC2Response.describe_placement_groups = describe_placement_groups  # type: ignore[attr-defined]
+
+
+def answer_delete_placement_group() -> None:
+    """Not while an instance is in it."""
+
+    def delete_placement_group(self: Any) -> EmptyResult:
+        name = self._get_param("GroupName")
+        groups = groups_of(self.ec2_backend)
+        if name not in groups:
+            raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+        if any(instance.placement.group_name == name for instance in standing(self.ec2_backend)):
+            raise Refused("InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted.")
+        self.error_on_dryrun()
+        self.ec2_backend.tags.pop(groups.pop(name)["GroupId"], None)
+        return EmptyResult()
+
+    EC2Response.delete_placement_group = delete_placement_group  # type: ignore[attr-defined]
+
+
+def let_placement_groups_be_tagged() -> None:
+    """moto looks up what is tagged by the beginning of its id, and knows no `pg-`."""
+    usual = EC2Backend.do_resources_exist
+
+    def exist(self: Any, resource_ids: list[str]) -> bool:
+        known = {group["GroupId"] for group in groups_of(self).values()}
+        return usual(self, [resource_id for resource_id in resource_ids if resource_id not in known])
+
+    EC2Backend.do_resources_exist = exist  # type: ignore[method-assign]
+
+
+def _shown(backend: Any, group: dict[str, Any]) -> dict[str, Any]:
+    tags = backend.tags.get(group["GroupId"], {})
+    return {**group, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
+
+
+def _fits(group: dict[str, Any], name: str, values: list[str]) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in group["Tags"]}
+    if name.startswith("tag:"):
+        return tags.get(name[4:]) in values
+    if name == "tag-key":
+        return bool(tags.keys() & set(values))
+    fields = {"group-name": "GroupName", "strategy": "Strategy", "state": "State", "group-arn": "GroupArn"}
+    return group[fields[name]] in values

@@ -1,0 +1,89 @@
+"""The end of an instance: asked for, or on its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.utils import utcnow
+from moto.ec2.models.instances import Instance, InstanceState, StateReason
+
+from tests.mock_aws.patches.books import GONE
+from tests.mock_aws.refused import Refused
+from tests.mock_aws.state import State
+
+CAUSES = {
+    "shutdown": ("Client.InstanceInitiatedShutdown", "Instance initiated shutdown"),
+    "spot": ("Server.SpotInstanceTermination", "Spot instance termination"),
+}
+
+
+def install(_state: State) -> None:
+    """See each function."""
+    let_go_of_everything_at_the_end()
+    show_no_network_of_a_terminated_instance()
+    refuse_what_a_state_forbids()
+
+
+def let_go_of_everything_at_the_end() -> None:
+    """The spot request closes. To terminate an instance again changes nothing; moto would fail over its interface."""
+    usual = Instance.terminate
+
+    def terminate(self: Any) -> InstanceState:
+        if self.state == GONE:
+            return InstanceState(GONE, 48)
+        previous = usual(self)
+        request = self.ec2_backend.spot_instance_requests.get(getattr(self, "spot_instance_request_id", None))
+        if request is not None:
+            request.state = "closed"
+            request._status_code = "instance-terminated-by-user"
+        return previous
+
+    Instance.terminate = terminate  # type: ignore[method-assign]
+
+
+def show_no_network_of_a_terminated_instance() -> None:
+    """AWS tells a terminated instance's id, tags and reason, but no interface, address or subnet any more; moto tells all."""
+    for name, empty in (("network_interfaces", []), ("private_ip_address", None), ("subnet_id", None), ("vpc_id", None)):
+        _hide(name, empty)
+
+
+def refuse_what_a_state_forbids() -> None:
+    """A terminated instance neither starts nor stops, and one of the spot market that was asked for once does not stop."""
+    start, stop = Instance.start, Instance.stop
+
+    def refused_start(self: Any) -> InstanceState:
+        if self.state == GONE:
+            raise Refused("IncorrectInstanceState", f"The instance '{self.id}' cannot be started: it is {GONE}.")
+        return start(self)
+
+    def refused_stop(self: Any) -> InstanceState:
+        if self.state == GONE:
+            raise Refused("IncorrectInstanceState", f"The instance '{self.id}' cannot be stopped: it is {GONE}.")
+        if self.lifecycle == "spot":
+            raise Refused(
+                "UnsupportedOperation",
+                f"You can't stop the Spot Instance '{self.id}' because it is associated with a one-time Spot Instance request.",
+            )
+        return stop(self)
+
+    Instance.start = refused_start  # type: ignore[method-assign]
+    Instance.stop = refused_stop  # type: ignore[method-assign]
+
+
+def end_by_itself(state: State, instance_id: str, cause: str) -> None:
+    """An instance that shut itself down, or that the spot market took back. Raises KeyError where there is none."""
+    code, text = CAUSES[cause]
+    instance = next((found for _region, found in state.instances() if found.id == instance_id and found.state != GONE), None)
+    if instance is None:
+        raise KeyError(f"there is no instance {instance_id} to end")
+    if cause == "spot" or instance.instance_initiated_shutdown_behavior == "terminate":
+        instance.terminate()
+    else:
+        instance.stop()
+    instance._reason = f"{text} ({utcnow().strftime('%Y-%m-%d %H:%M:%S UTC')})"
+    instance.state_reason = StateReason(f"{code}: {text}", code)
+
+
+def _hide(name: str, empty: Any) -> None:
+    usual = getattr(Instance, name).fget
+    setattr(Instance, name, property(lambda self: empty if self._state.name == GONE else usual(self)))

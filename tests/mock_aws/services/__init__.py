@@ -1,0 +1,1 @@
+"""Services that moto does not have, or not for what this project asks."""

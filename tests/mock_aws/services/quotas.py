@@ -1,0 +1,121 @@
+"""Service Quotas for EC2: the limits on vCPUs, which can be set, read, and asked to be raised."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tests.mock_aws.call import Call
+from tests.mock_aws.limits import BY_CODE, OPEN
+from tests.mock_aws.refused import Refused
+
+if TYPE_CHECKING:
+    from tests.mock_aws.state import State
+
+
+def _quota(region: str, code: str, value: float) -> dict[str, Any]:
+    return {
+        "ServiceCode": "ec2",
+        "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
+        "QuotaArn": f"arn:aws:servicequotas:{region}:123456789012:ec2/{code}",
+        "QuotaCode": code,
+        "QuotaName": BY_CODE[code].name,
+        "Value": value,
+        "Unit": "None",
+        "Adjustable": True,
+        "GlobalQuota": False,
+        "QuotaAppliedAtLevel": "ACCOUNT",
+    }
+
+
+def _known(call: Call) -> str:
+    code = str(call.params.get("QuotaCode", ""))
+    if call.params.get("ServiceCode") != "ec2" or code not in BY_CODE:
+        raise Refused("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
+    return code
+
+
+def _get(state: State, call: Call) -> Mapping[str, Any]:
+    code = _known(call)
+    value = state.quotas.applied(call.region, code)
+    if value is None:
+        raise Refused("NoSuchResourceException", "The request failed because the specified service quota has no applied value.")
+    return {"Quota": _quota(call.region, code, value)}
+
+
+def _default(_state: State, call: Call) -> Mapping[str, Any]:
+    code = _known(call)
+    return {"Quota": _quota(call.region, code, BY_CODE[code].aws_default)}
+
+
+def _list(state: State, call: Call) -> Mapping[str, Any]:
+    if call.params.get("ServiceCode") != "ec2":
+        raise Refused("NoSuchResourceException", "The request failed because the specified service does not exist.")
+    values = ((code, state.quotas.applied(call.region, code)) for code in sorted(BY_CODE))
+    return {"Quotas": [_quota(call.region, code, value) for code, value in values if value is not None]}
+
+
+def _defaults(_state: State, call: Call) -> Mapping[str, Any]:
+    return {"Quotas": [_quota(call.region, code, bucket.aws_default) for code, bucket in sorted(BY_CODE.items())]}
+
+
+def _request(state: State, call: Call) -> Mapping[str, Any]:
+    code, wanted = _known(call), float(call.params["DesiredValue"])
+    with state.quotas.lock:
+        if wanted <= state.quotas.limit(call.region, code):
+            raise Refused("IllegalArgumentException", "You must provide a quota value greater than the current quota value.")
+        if any(r["QuotaCode"] == code and r["_region"] == call.region and r["Status"] in OPEN for r in state.quotas.requests):
+            raise Refused(
+                "ResourceAlreadyExistsException", "Only one open service quota increase request is allowed per quota."
+            )
+        request = {
+            **{key: value for key, value in _quota(call.region, code, 0).items() if key not in {"Value", "Adjustable"}},
+            "Id": uuid.uuid4().hex,
+            "DesiredValue": wanted,
+            "Status": "PENDING",
+            "Created": time.time(),
+            "LastUpdated": time.time(),
+            "Requester": "{}",
+            "_region": call.region,
+        }
+        state.quotas.requests.append(request)
+    return {"RequestedQuota": _shown(request)}
+
+
+def _history(state: State, call: Call) -> Mapping[str, Any]:
+    code, status = call.params.get("QuotaCode"), call.params.get("Status")
+    with state.quotas.lock:
+        found = [
+            _shown(request)
+            for request in state.quotas.requests
+            if request["_region"] == call.region
+            and code in {None, request["QuotaCode"]}
+            and status in {None, request["Status"]}
+        ]
+    return {"RequestedQuotas": found}
+
+
+def _one_request(state: State, call: Call) -> Mapping[str, Any]:
+    with state.quotas.lock:
+        for request in state.quotas.requests:
+            if request["Id"] == call.params.get("RequestId"):
+                return {"RequestedQuota": _shown(request)}
+    raise Refused("NoSuchResourceException", "There is no such request.")
+
+
+def _shown(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in request.items() if not key.startswith("_")}
+
+
+ACTIONS: dict[str, Callable[[State, Call], Mapping[str, Any]]] = {
+    "servicequotas:GetServiceQuota": _get,
+    "servicequotas:GetAWSDefaultServiceQuota": _default,
+    "servicequotas:ListServiceQuotas": _list,
+    "servicequotas:ListAWSDefaultServiceQuotas": _defaults,
+    "servicequotas:RequestServiceQuotaIncrease": _request,
+    "servicequotas:ListRequestedServiceQuotaChangeHistory": _history,
+    "servicequotas:ListRequestedServiceQuotaChangeHistoryByQuota": _history,
+    "servicequotas:GetRequestedServiceQuotaChange": _one_request,
+}

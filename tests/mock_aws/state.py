@@ -1,0 +1,81 @@
+"""Everything that one mock account remembers beside moto's own books."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from moto.ec2.models import ec2_backends
+
+from tests.mock_aws.call import Answer, Call
+from tests.mock_aws.faults import Faults
+from tests.mock_aws.limits import Quotas
+
+ACCOUNT_ID = "123456789012"
+CALLS = "calls.jsonl"
+UNIMPLEMENTED = "unimplemented.log"
+
+
+class Computers(Protocol):
+    """What stands behind the instances, if anything does."""
+
+    def reconcile(self) -> None:
+        """Have a computer for each instance that runs, and none for the others."""
+
+    def host_key(self, instance_id: str) -> str | None:
+        """The public host key of the computer behind an instance, once it has booted."""
+
+    def seen(self) -> dict[str, dict[str, Any]]:
+        """Where each booted computer is."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """One account. `folder` is where the logs and the addresses are written."""
+
+    folder: Path
+    faults: Faults = field(default_factory=Faults)
+    quotas: Quotas = field(default_factory=Quotas)
+    plan: dict[str, str] = field(default_factory=lambda: {"type": "PAID", "status": "ACTIVE"})
+    computers: Computers | None = None
+    lock: threading.RLock = field(default_factory=threading.RLock)  # moto's books are not made for many threads
+    _writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def backends(self) -> Iterator[tuple[str, Any]]:
+        """EC2's books, region by region, as far as anybody has asked there."""
+        books = ec2_backends[ACCOUNT_ID]
+        for region in sorted(dict.keys(books)):
+            yield region, books[region]
+
+    def instances(self) -> Iterator[tuple[str, Any]]:
+        """Every instance that was ever launched, with its region."""
+        for region, backend in self.backends():
+            for reservation in list(backend.reservations.values()):
+                for instance in reservation.instances:
+                    yield region, instance
+
+    def journal(self, call: Call, answer: Answer) -> None:
+        """Note a call and how it went."""
+        entry = {
+            "at": time.time(),
+            "service": call.service,
+            "action": call.action,
+            "region": call.region,
+            "params": dict(call.params),
+            "status": answer.status,
+            "code": answer.code,
+        }
+        self._append(CALLS, json.dumps(entry, default=str))
+
+    def unimplemented(self, call: Call, why: str) -> None:
+        """Note, loudly, that a call met nothing that answers it."""
+        self._append(UNIMPLEMENTED, f"{call.name} {why} {json.dumps(dict(call.params), default=str)}")
+
+    def _append(self, name: str, line: str) -> None:
+        with self._writing, (self.folder / name).open("a", encoding="utf-8") as log:
+            log.write(line + "\n")

@@ -1,0 +1,264 @@
+"""The mock AWS account answers as the real one does, where the project leans on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.mock_aws.account import Account, mock_account
+
+pytestmark = pytest.mark.system
+
+BASE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
+G, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    with mock_account(tmp_path_factory.mktemp("account")) as account:
+        yield account
+
+
+@pytest.fixture
+def account(shared: Account) -> Iterator[Account]:
+    """The shared account, as each test should leave it: quiet and empty."""
+    yield shared
+    shared.calm()
+    shared.plan("PAID")
+    for code in (G, G_SPOT):
+        shared.quota(code, 64)
+    left = [instance.id for instance in shared.resources("instance")]
+    if left:
+        shared.client("ec2").terminate_instances(InstanceIds=left)
+    assert shared.resources() == []
+
+
+def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
+    """The error and the HTTP status of a call that must fail."""
+    error_class = pytest.importorskip("botocore.exceptions").ClientError
+    with pytest.raises(error_class) as caught:
+        call(**arguments)
+    return caught.value.response["Error"]["Code"], caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def image(account: Account, region: str = "") -> str:
+    found = account.client("ssm", region).get_parameter(Name=BASE)
+    return str(found["Parameter"]["Value"])
+
+
+def launch(account: Account, instance_type: str = "g4dn.xlarge", **more: Any) -> str:
+    ec2 = account.client("ec2")
+    found = ec2.run_instances(ImageId=image(account), InstanceType=instance_type, MinCount=1, MaxCount=1, **more)
+    return str(found["Instances"][0]["InstanceId"])
+
+
+def described(account: Account, instance_id: str) -> Any:
+    return account.client("ec2").describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]
+
+
+SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
+
+
+def test_a_new_account_is_empty_in_every_region(account: Account) -> None:
+    assert account.client("sts").get_caller_identity()["Account"] == "123456789012"
+    for region in ("us-east-1", "eu-west-1"):
+        assert account.client("ec2", region).describe_instances()["Reservations"] == []
+    assert account.resources() == []
+
+
+def test_images_are_found_by_parameter_in_their_own_region(account: Account) -> None:
+    ssm, ec2 = account.client("ssm"), account.client("ec2")
+    found = {
+        p["Name"]: p["Value"] for p in ssm.get_parameters(Names=[BASE, UBUNTU, "/aws/service/canonical/none"])["Parameters"]
+    }
+    assert found.keys() == {BASE, UBUNTU}
+    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path="/aws/service/deeplearning", Recursive=True)
+    listed = [parameter["Name"] for page in pages for parameter in page["Parameters"]]
+    assert BASE in listed
+    assert len(listed) == len(set(listed)) > 5
+    assert refused(ssm.get_parameter, Name="/aws/service/deeplearning/ami/x86_64/none") == ("ParameterNotFound", 400)
+    one = ec2.describe_images(ImageIds=[found[BASE]])["Images"][0]
+    root = next(device for device in one["BlockDeviceMappings"] if device["DeviceName"] == one["RootDeviceName"])
+    assert (root["Ebs"]["VolumeSize"], one["OwnerId"], one["State"]) == (75, "898082745236", "available")
+    assert refused(account.client("ec2", "us-east-1").describe_images, ImageIds=[found[BASE]])[0] == "InvalidAMIID.NotFound"
+    named = [{"Name": "name", "Values": ["Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *"]}]
+    builds = ec2.describe_images(Owners=["amazon"], Filters=named)["Images"]
+    assert max(builds, key=lambda build: str(build["CreationDate"]))["ImageId"] == found[BASE]
+    assert len(builds) == 2
+
+
+def test_offerings_are_those_of_the_real_zones(account: Account) -> None:
+    def zones(region: str, instance_type: str) -> list[str]:
+        found = account.client("ec2", region).describe_instance_type_offerings(
+            LocationType="availability-zone", Filters=[{"Name": "instance-type", "Values": [instance_type]}]
+        )
+        return sorted(offer["Location"][-1] for offer in found["InstanceTypeOfferings"])
+
+    assert zones("us-east-2", "g6.xlarge") == ["a", "b", "c"]
+    assert "e" not in zones("us-east-1", "g4dn.2xlarge")
+    assert zones("eu-west-1", "g6.xlarge") == zones("us-east-1", "p3.2xlarge") == []
+
+
+def test_placement_groups_live_and_are_kept_while_in_use(account: Account) -> None:
+    ec2 = account.client("ec2")
+    tags = [{"ResourceType": "placement-group", "Tags": [{"Key": "Project", "Value": "gpucourse"}]}]
+    ec2.create_placement_group(GroupName="near", Strategy="cluster", TagSpecifications=tags)
+    assert refused(ec2.create_placement_group, GroupName="near", Strategy="cluster")[0] == "InvalidPlacementGroup.Duplicate"
+    for tag, names in (("gpucourse", ["near"]), ("other", [])):
+        found = ec2.describe_placement_groups(Filters=[{"Name": "tag:Project", "Values": [tag]}])["PlacementGroups"]
+        assert [group["GroupName"] for group in found] == names
+    instance = launch(account, Placement={"GroupName": "near"})
+    assert described(account, instance)["Placement"]["GroupName"] == "near"
+    assert refused(ec2.delete_placement_group, GroupName="near") == ("InvalidPlacementGroup.InUse", 400)
+    ec2.terminate_instances(InstanceIds=[instance])
+    ec2.delete_placement_group(GroupName="near")
+    assert refused(ec2.describe_placement_groups, GroupNames=["near"])[0] == "InvalidPlacementGroup.Unknown"
+    assert refused(ec2.run_instances, ImageId=image(account), MinCount=1, MaxCount=1, InstanceType="g4dn.xlarge",
+                   Placement={"GroupName": "near"})[0] == "InvalidPlacementGroup.Unknown"  # fmt: skip
+
+
+def test_quotas_are_read_and_asked_to_be_raised(account: Account) -> None:
+    quotas = account.client("service-quotas")
+    account.quota(G, 4)
+    assert quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 4
+    account.quota(G, None, region="us-east-2")
+    assert refused(quotas.get_service_quota, ServiceCode="ec2", QuotaCode=G) == ("NoSuchResourceException", 400)
+    assert quotas.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 0
+    assert G not in {found["QuotaCode"] for found in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]}
+    elsewhere = account.client("service-quotas", "us-west-2")
+    assert elsewhere.get_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 4
+    ask = {"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 16.0}
+    assert quotas.request_service_quota_increase(**ask)["RequestedQuota"]["Status"] == "PENDING"
+    assert refused(quotas.request_service_quota_increase, **ask)[0] == "ResourceAlreadyExistsException"
+    assert refused(elsewhere.request_service_quota_increase, **{**ask, "DesiredValue": 4.0})[0] == "IllegalArgumentException"
+    account.close_requests(G, granted=8)
+    history = quotas.list_requested_service_quota_change_history_by_quota(ServiceCode="ec2", QuotaCode=G)["RequestedQuotas"]
+    assert [request["Status"] for request in history] == ["CASE_CLOSED"]
+    assert quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 8
+
+
+def test_prices_are_found_by_the_whole_set_of_filters_only(account: Account) -> None:
+    pricing = account.client("pricing", "us-east-1")
+
+    def asked(**filters: str) -> list[Any]:
+        match = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in filters.items()]
+        pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=match)
+        return [json.loads(product) for page in pages for product in page["PriceList"]]
+
+    careless = {"instanceType": "g4dn.2xlarge", "regionCode": "us-east-2"}
+    assert len(asked(**careless)) > 1
+    (product,) = asked(
+        **careless,
+        operatingSystem="Linux",
+        tenancy="Shared",
+        preInstalledSw="NA",
+        capacitystatus="Used",
+        marketoption="OnDemand",
+    )
+    (term,) = product["terms"]["OnDemand"].values()
+    (rate,) = term["priceDimensions"].values()
+    assert float(rate["pricePerUnit"]["USD"]) == 0.752
+    assert len(asked(operatingSystem="Linux")) > 100
+    assert (
+        refused(account.client("pricing", "us-east-2").get_products, ServiceCode="AmazonEC2")[0] == "InvalidParameterException"
+    )
+
+
+def test_spot_prices_differ_by_zone(account: Account) -> None:
+    found = account.client("ec2").describe_spot_price_history(
+        InstanceTypes=["g4dn.2xlarge", "g6.2xlarge"], ProductDescriptions=["Linux/UNIX"]
+    )["SpotPriceHistory"]
+    prices = {(one["InstanceType"], one["AvailabilityZone"]): float(one["SpotPrice"]) for one in found}
+    assert len(prices) == len(found) == 6
+    assert 0.2 < prices["g4dn.2xlarge", "us-east-2c"] < prices["g4dn.2xlarge", "us-east-2a"] < 0.752
+
+
+def test_a_free_plan_launches_nothing_of_use(account: Account) -> None:
+    assert account.client("freetier", "us-east-1").get_account_plan_state()["accountPlanType"] == "PAID"
+    account.plan("FREE")
+    assert account.client("freetier", "us-east-1").get_account_plan_state()["accountPlanType"] == "FREE"
+    run = account.client("ec2").run_instances
+    assert (
+        refused(run, ImageId=image(account), InstanceType="t3.medium", MinCount=1, MaxCount=1)[0]
+        == "InvalidParameterCombination"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        ({"InstanceType": "g9.huge"}, "InvalidParameterValue"),
+        ({"InstanceType": "p3.2xlarge"}, "InvalidParameterValue"),
+        ({"InstanceType": "g4dn.xlarge", "ImageId": "ami-00000000000000000"}, "InvalidAMIID.NotFound"),
+        ({"InstanceType": "g4dn.xlarge", "KeyName": "nobody"}, "InvalidKeyPair.NotFound"),
+        (
+            {"InstanceType": "g4dn.xlarge", "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 40}}]},
+            "InvalidBlockDeviceMapping",
+        ),
+    ],
+)
+def test_a_launch_that_cannot_be_is_refused(account: Account, wish: dict[str, Any], code: str) -> None:
+    assert (
+        refused(account.client("ec2").run_instances, **{"ImageId": image(account), "MinCount": 1, "MaxCount": 1, **wish})[0]
+        == code
+    )
+
+
+def test_a_launch_in_a_zone_without_the_type_is_refused(account: Account) -> None:
+    ec2 = account.client("ec2", "us-east-1")
+    wish = {"ImageId": image(account, "us-east-1"), "InstanceType": "g4dn.2xlarge", "MinCount": 1, "MaxCount": 1}
+    assert refused(ec2.run_instances, **wish, Placement={"AvailabilityZone": "us-east-1e"}) == ("Unsupported", 400)
+
+
+def test_a_root_disk_takes_after_its_image(account: Account) -> None:
+    (device,) = described(account, launch(account))["BlockDeviceMappings"]
+    assert device["Ebs"]["DeleteOnTermination"]
+    (volume,) = account.client("ec2").describe_volumes(VolumeIds=[device["Ebs"]["VolumeId"]])["Volumes"]
+    assert (volume["Size"], volume["VolumeType"]) == (75, "gp3")
+
+
+@pytest.mark.parametrize(("market", "code"), [({}, "VcpuLimitExceeded"), (SPOT, "MaxSpotInstanceCountExceeded")])
+def test_limits_count_virtual_processors_by_market(account: Account, market: dict[str, Any], code: str) -> None:
+    account.quota(G_SPOT if market else G, 8)
+    options = {"InstanceMarketOptions": market} if market else {}
+    launch(account, "g4dn.xlarge", **options)
+    second = launch(account, "g4dn.xlarge", **options)
+    wish = {"ImageId": image(account), "InstanceType": "g4dn.xlarge", "MinCount": 1, "MaxCount": 1, **options}
+    assert refused(account.client("ec2").run_instances, **wish) == (code, 400)
+    launch(account, "t3.medium", **options)  # another limit
+    account.client("ec2").terminate_instances(InstanceIds=[second])
+    launch(account, "g4dn.xlarge", **options)
+
+
+def test_a_start_counts_too(account: Account) -> None:
+    ec2 = account.client("ec2")
+    stopped = launch(account)
+    ec2.stop_instances(InstanceIds=[stopped])
+    account.quota(G, 4)
+    launch(account)
+    assert refused(ec2.start_instances, InstanceIds=[stopped]) == ("VcpuLimitExceeded", 400)
+
+
+def test_the_first_spot_launch_makes_the_role_if_it_may(account: Account, tmp_path: Path) -> None:
+    with mock_account(tmp_path / "another") as fresh:
+        fresh.deny("iam:CreateServiceLinkedRole")
+        wish = {"ImageId": image(fresh), "InstanceType": "g4dn.xlarge", "MinCount": 1, "MaxCount": 1}
+        run, role = fresh.client("ec2").run_instances, fresh.client("iam").get_role
+        error = ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", 403)
+        assert refused(run, **wish, InstanceMarketOptions=SPOT) == error
+        assert refused(role, RoleName="AWSServiceRoleForEC2Spot")[0] == "NoSuchEntity"
+        fresh.calm()
+        launch(fresh, InstanceMarketOptions=SPOT)
+        assert role(RoleName="AWSServiceRoleForEC2Spot")["Role"]["Path"] == "/aws-service-role/spot.amazonaws.com/"
+
+
+def test_a_trial_run_tells_of_permissions_only(account: Account) -> None:
+    account.quota(G, 0)
+    wish = {"ImageId": image(account), "InstanceType": "g4dn.xlarge", "MinCount": 1, "MaxCount": 1, "DryRun": True}
+    assert refused(account.client("ec2").run_instances, **wish)[0] == "DryRunOperation"
+    account.deny("ec2:RunInstances")
+    assert refused(account.client("ec2").run_instances, **wish) == ("UnauthorizedOperation", 403)

@@ -1,0 +1,171 @@
+"""The mock account under the real Terraform and its real AWS provider, which waits on the clock: all of it side by side."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.mock_aws.account import Account, mock_account
+from tests.system.provisioning import STACKS, any_terraform
+
+from gpucourse.provision.providers import find_mirror
+
+pytestmark = pytest.mark.system
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8wK4sDWFaDwFfTDN0qbhtHNfS0mFoJ1W5YnUuVJ6xk learner"
+PATIENCE_S = 240
+CODES = (
+    "InsufficientInstanceCapacity",
+    "InsufficientHostCapacity",
+    "UnfulfillableCapacity",
+    "VcpuLimitExceeded",
+    "MaxSpotInstanceCountExceeded",
+    "InstanceLimitExceeded",
+    "Unsupported",
+    "SpotMaxPriceTooLow",
+    "InsufficientFreeAddressesInSubnet",
+    "InvalidAMIID.NotFound",
+    "OptInRequired",
+    "PendingVerification",
+    "Blocked",
+    "UnauthorizedOperation",
+    "AuthFailure",
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+    "InvalidParameterCombination",
+    "InvalidBlockDeviceMapping",
+    "RequestLimitExceeded",
+    "RequestExpired",
+)
+
+
+@dataclass
+class Said:
+    """How one Terraform command went: its exit code, its diagnostics by address, and when each came, in seconds."""
+
+    code: int
+    seconds: float
+    errors: dict[str, str] = field(default_factory=dict)
+    text: str = ""
+
+
+class Stack:
+    """A copy of a stack of the tests, driven against an account."""
+
+    def __init__(self, template: str, folder: Path, account: Account, **variables: Any) -> None:
+        self.folder = folder / template
+        shutil.copytree(STACKS / template, self.folder)
+        (self.folder / "v.auto.tfvars.json").write_text(json.dumps(variables))
+        self._argv = any_terraform().argv
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("TF_", "AWS_"))},
+            **account.environment,
+            "TF_CLI_CONFIG_FILE": os.devnull,
+            "CHECKPOINT_DISABLE": "1",
+        }
+        mirror = find_mirror(self.folder, os.environ, None)
+        if mirror is None:
+            pytest.skip("no mirror of Terraform's AWS provider on this machine")
+        done = self.run("init", "-no-color", f"-plugin-dir={mirror}")
+        assert done.code == 0, done.text
+
+    def run(self, command: str, *options: str) -> Said:
+        """Run one command to its end."""
+        started = time.monotonic()
+        done = subprocess.run(
+            [*self._argv, command, "-input=false", *options],
+            cwd=self.folder,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        said = Said(done.returncode, time.monotonic() - started, text=done.stdout[-4000:] + done.stderr[-4000:])
+        for line in done.stdout.splitlines():
+            event = json.loads(line) if line.startswith("{") else {}
+            found = event.get("diagnostic", {})
+            if found.get("severity") == "error":
+                said.errors[found.get("address", "")] = f"{found['summary']} {found.get('detail', '')}"
+        return said
+
+    def apply(self) -> Said:
+        return self.run("apply", "-auto-approve", "-json", "-parallelism=40")
+
+    def plan(self) -> Said:
+        return self.run("plan", "-detailed-exitcode", "-no-color")
+
+    def destroy(self) -> Said:
+        return self.run("destroy", "-auto-approve", "-json")
+
+
+def whole_life(folder: Path, *, spot: bool) -> None:
+    """Apply, look again and find nothing to do, take down, and nothing is left."""
+    with mock_account(folder / "account") as account:
+        stack = Stack("mock-aws", folder, account, public_key=KEY, spot=spot)
+        applied = stack.apply()
+        assert applied.code == 0, applied.text
+        kinds = [resource.kind for resource in account.resources()]
+        assert kinds.count("instance") == kinds.count("volume") == 2
+        assert kinds.count("spot request") == (2 if spot else 0)
+        assert {"vpc", "subnet", "security group", "placement group", "key pair", "file system", "mount target"} <= set(kinds)
+        untagged = [
+            str(r) for r in account.resources() if r.tags.get("Project") != "gpucourse" and r.kind in {"instance", "volume"}
+        ]
+        assert untagged == []
+        again = stack.plan()
+        assert again.code == 0, again.text
+        destroyed = stack.destroy()
+        assert destroyed.code == 0, destroyed.text
+        assert account.resources() == []
+
+
+def every_error(folder: Path) -> None:
+    """Each error reaches the diagnostics of the very resource that met it, within 30 seconds; a destroy that is refused too."""
+    with mock_account(folder / "account") as account:
+        for code in CODES:
+            account.fail("RunInstances", code, params={"UserData": base64.b64encode(f"# {code}".encode()).decode()})
+        account.fail("CreateVpc", "VpcLimitExceeded")
+        account.fail("ImportKeyPair", "InvalidKeyPair.Duplicate")
+        account.deny("elasticfilesystem:CreateFileSystem")
+        stack = Stack("mock-aws-errors", folder, account, codes=list(CODES), public_key=KEY)
+        applied = stack.apply()
+        assert applied.code == 1
+        assert applied.seconds < 30, applied.text
+        for code in CODES:
+            assert f"api error {code}: " in applied.errors[f'aws_instance.node["{code}"]']
+        assert "api error VpcLimitExceeded: " in applied.errors["aws_vpc.one_too_many"]
+        assert "api error InvalidKeyPair.Duplicate: " in applied.errors["aws_key_pair.taken"]
+        assert "AccessDeniedException: " in applied.errors["aws_efs_file_system.forbidden"]
+        assert [resource.kind for resource in account.resources()] == ["subnet"]
+        account.fail("DeleteSubnet", "DependencyViolation")
+        refused = stack.destroy()
+        assert refused.code == 1
+        assert refused.seconds < 30, refused.text
+        assert any("DependencyViolation" in error for error in refused.errors.values()), refused.text
+        account.calm()
+        assert stack.destroy().code == 0
+        assert account.resources() == []
+
+
+def test_terraform_lives_in_the_mock_account(tmp_path: Path) -> None:
+    any_terraform()
+    if find_mirror(STACKS / "mock-aws", os.environ, None) is None:
+        pytest.skip("no mirror of Terraform's AWS provider on this machine")
+    with ThreadPoolExecutor(3) as pool:
+        work = [
+            pool.submit(whole_life, tmp_path / "on-demand", spot=False),
+            pool.submit(whole_life, tmp_path / "spot", spot=True),
+            pool.submit(every_error, tmp_path / "errors"),
+        ]
+        for job in work:
+            job.result()
