@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import finish
 from gpucourse.actions.timing import stage
-from gpucourse.errors import GpucourseError, Interrupted, MissingError, UnreachableError
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord, RunState
@@ -83,6 +83,11 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
         raise _detached(record) from error
     except FollowBroken as error:
         raise _cut_off(context, record, error) from error
+    except StorageError as error:
+        raise StorageError(
+            f"{error.what}; the run itself goes on",
+            hint=f"free some space, then gpucourse logs {record.id} -f goes on where it stopped",
+        ) from error
     if result.detached:
         raise _detached(record)
     note_exits(record, result)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.homecoming import bring_home
 from gpucourse.actions.lab import SimulatedLab, open_lab
 from gpucourse.actions.timing import stage
-from gpucourse.errors import GpucourseError, LeftoverError, TerraformFailed
+from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, StorageError
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
 from gpucourse.model.event import Event, Note, ResourceEvent, Watcher
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
-from gpucourse.workspace.files import storing, write_record
+from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import locked
 
 AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
@@ -82,17 +83,18 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         lab = open_lab(context, deployment)
         receipt.existed = lab.terraform.addresses()
-        deployments.save(context.paths, deployment, "destroying")
+        with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+            deployments.save(context.paths, deployment, "destroying")
         with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
             receipt.removed = _take_down(context, lab)
         with stage(context.watch, f"sweep {stack}", "looking for left-overs"):
             receipt.swept, receipt.leftovers = _sweep(lab)
         receipt.destroyed = now_utc()
+        if not receipt.leftovers:
+            shutil.rmtree(lab.folder, ignore_errors=True)
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), stack), receipt)
         if receipt.leftovers:
             raise _still_there(context, deployment, receipt.leftovers)
-        with storing(lab.folder):
-            shutil.rmtree(lab.folder, ignore_errors=True)
         deployments.drop(context.paths, stack)
         return receipt
 
@@ -109,7 +111,7 @@ def _named(watch: Watcher, stack: str) -> Watcher:
 def _take_down(context: Context, lab: SimulatedLab) -> list[str]:
     try:
         return lab.down(context.watch)
-    except TerraformFailed as error:
+    except (InfrastructureError, StorageError) as error:
         # What lives on this machine can be found and ended without Terraform; the sweep decides whether that worked.
         context.watch(Note(text=f"Terraform could not: {error.what}. Ending the nodes without it.", level="warning"))
         lab.end_everything()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gpucourse.actions import attend
@@ -9,7 +10,7 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.finish import finish
 from gpucourse.actions.reach import reach
-from gpucourse.errors import UnreachableError
+from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
@@ -77,5 +78,6 @@ def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:
     if not record.ended_state:
         record.state, record.ended = (end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
     record.collected, record.error = True, record.error or why
-    runs.save(context.paths, record)
+    with suppress(StorageError):  # a full disk must not keep a lab alive
+        runs.save(context.paths, record)
     home.given_up.append(f"{record.id}: {why}")

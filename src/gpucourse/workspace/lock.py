@@ -7,9 +7,8 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from gpucourse.errors import StackBusy
 from gpucourse.workspace.files import storing
@@ -21,45 +20,42 @@ def locked(
 ) -> Iterator[None]:
     """Hold the lock for the block. Where another holds it: tell `on_wait` once who, wait, and after `wait_s` raise
     StackBusy."""
-    file = _open(path)
-    try:
+    with _opened(path) as file:
         deadline, told = time.monotonic() + wait_s, False
         while not _take(file):
             holder = _holder(path)
             if time.monotonic() >= deadline:
-                raise StackBusy(
-                    f"{holder} is still at work on this stack", hint="wait for it to end, then type the command again"
-                )
+                raise StackBusy(f"{holder} is still at work here", hint="wait for it to end, then type the command again")
             if not told:
                 on_wait(holder)
                 told = True
             time.sleep(0.05)
         _sign(file, what)
         yield
-    finally:
-        file.close()
 
 
 @contextmanager
 def try_locked(path: Path, what: str) -> Iterator[bool]:
     """Hold the lock for the block if nobody else does; yields whether it is held."""
-    file = _open(path)
-    try:
+    with _opened(path) as file:
         taken = _take(file)
         if taken:
             _sign(file, what)
         yield taken
-    finally:
-        file.close()
 
 
-def _open(path: Path) -> IO[str]:
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("a+", encoding="utf-8")
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
-def _take(file: IO[str]) -> bool:
+def _take(file: int) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -67,11 +63,11 @@ def _take(file: IO[str]) -> bool:
     return True
 
 
-def _sign(file: IO[str], what: str) -> None:
-    file.seek(0)
-    file.truncate()
-    file.write(json.dumps({"pid": os.getpid(), "what": what}))
-    file.flush()
+def _sign(file: int, what: str) -> None:
+    """Leave our name for whoever waits. A courtesy: on a full disk the lock holds without it."""
+    with suppress(OSError):
+        os.ftruncate(file, 0)
+        os.pwrite(file, json.dumps({"pid": os.getpid(), "what": what}).encode(), 0)
 
 
 def _holder(path: Path) -> str:
