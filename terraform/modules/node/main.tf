@@ -27,9 +27,10 @@ module "boot" {
   setup = var.setup
 }
 
-# Changed in place, an instance is stopped first, which a one-time spot instance cannot be, and its local disk is lost anyway.
-resource "terraform_data" "instance_type" {
-  input = var.instance_type
+# What these are changes nodes for others. The provider would stop an instance to change its type, which a one-time spot instance
+# cannot be, and would leave it in a placement group that is taken away.
+resource "terraform_data" "hardware" {
+  input = { instance_type = var.instance_type, placement_group = var.placement_group }
 }
 
 resource "aws_instance" "node" {
@@ -93,7 +94,7 @@ resource "aws_instance" "node" {
     # Neither a new release of the image nor another time to live may rebuild a lab that somebody works in. A node made later
     # gets what is current then.
     ignore_changes       = [ami, user_data_base64]
-    replace_triggered_by = [terraform_data.instance_type]
+    replace_triggered_by = [terraform_data.hardware]
 
     precondition {
       condition     = local.gpus != null

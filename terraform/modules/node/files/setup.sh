@@ -12,7 +12,7 @@ set -a
 . "$root/etc/gpucourse/node.env"
 set +a
 
-current="begin"
+current="begin" gave_up=""
 step() { # name: what is being done from here on
   current=$1
   echo "$1" >"$state/step"
@@ -22,7 +22,7 @@ step() { # name: what is being done from here on
 failed() { # status line command
   trap - ERR EXIT
   {
-    echo "step '$current' failed at line $2 with status $1: $3"
+    echo "step '$current' failed at line $2 with status $1: ${gave_up:-$3}"
     echo
     tail -n 40 "$log"
   } >"$state/failed.new"
@@ -33,18 +33,18 @@ failed() { # status line command
 trap 'failed "$?" "$LINENO" "$BASH_COMMAND"' ERR
 trap 'set -- "$?"; [[ -e $state/ready ]] || failed "$1" "$LINENO" "the set-up ended early"' EXIT
 
-retry() { # seconds command...: again and again until it succeeds or the time is over
-  local give_up=$((SECONDS + $1))
+retry() { # times command...: every five seconds until it succeeds, so many times at most
+  local left=$1
   shift
   until "$@"; do
-    ((SECONDS < give_up)) || { echo "gave up: $*" >&2; return 1; }
-    sleep 2
+    ((--left > 0)) || { gave_up=$*; echo "gave up: $*"; return 1; }
+    sleep 5
   done
 }
 
 apt_install() { # packages...
-  retry 300 apt-get -o DPkg::Lock::Timeout=120 update -qq
-  retry 300 apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"
+  retry 20 apt-get -o DPkg::Lock::Timeout=120 update -qq
+  retry 20 apt-get -o DPkg::Lock::Timeout=120 install -y -qq --no-install-recommends "$@"
 }
 
 # The console carries the host keys from outside SSH, so that they can be pinned before the first login. cloud-init prints them as
@@ -80,7 +80,7 @@ mount_shared() {
   local folder=$root$SHARED_FOLDER
   mkdir -p "$folder"
   echo "$SHARED_ADDRESS:/ $SHARED_FOLDER nfs4 $options,_netdev,nofail 0 0" >>"$root/etc/fstab"
-  retry 180 mount -t nfs4 -o "$options" "$SHARED_ADDRESS:/" "$folder"
+  retry 36 mount -t nfs4 -o "$options" "$SHARED_ADDRESS:/" "$folder"
   chown ubuntu:ubuntu "$folder"
 }
 
@@ -106,7 +106,7 @@ step "stack"
 . "$root/opt/gpucourse/stack-setup.sh"
 if ((GPUS > 0)); then
   step "driver"
-  retry 180 count_gpus
+  retry 36 count_gpus
   nvidia-smi --persistence-mode=1
 fi
 step "python"

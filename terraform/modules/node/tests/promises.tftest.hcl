@@ -156,6 +156,27 @@ run "another_type_makes_other_nodes" {
   }
 }
 
+run "a_placement_group_makes_other_nodes" {
+  variables {
+    instance_type   = "g6.2xlarge"
+    placement_group = "close"
+  }
+  assert {
+    condition     = length(setintersection([for node in aws_instance.node : node.id], values(run.another_type_makes_other_nodes.ids))) == 0
+    error_message = "An instance does not move; it is made where it shall be."
+  }
+}
+
+run "without_the_placement_group_nodes_leave_it" {
+  variables {
+    instance_type = "g6.2xlarge"
+  }
+  assert {
+    condition     = length(setintersection([for node in aws_instance.node : node.id], values(run.a_placement_group_makes_other_nodes.ids))) == 0
+    error_message = "Nodes that stayed in the group would keep it from being deleted."
+  }
+}
+
 run "a_lab_at_work_is_not_rebuilt" {
   variables {
     instance_type = "g6.2xlarge"
@@ -163,7 +184,7 @@ run "a_lab_at_work_is_not_rebuilt" {
     setup         = "step more\n"
   }
   assert {
-    condition     = setunion([for node in aws_instance.node : node.id], values(run.another_type_makes_other_nodes.ids)) == toset(values(run.another_type_makes_other_nodes.ids))
+    condition     = setunion([for node in aws_instance.node : node.id], values(run.without_the_placement_group_nodes_leave_it.ids)) == toset(values(run.without_the_placement_group_nodes_leave_it.ids))
     error_message = "Another time to live or another script must not replace nodes that somebody works on."
   }
 }

@@ -5,10 +5,10 @@
 step "kubernetes"
 # k3s finds the runtime by its name on PATH; with `--default-runtime nvidia` every pod can be given the GPU.
 command -v nvidia-container-runtime >/dev/null || { echo "the image has no nvidia-container-runtime" >&2; false; }
-retry 300 curl -sfL https://get.k3s.io -o "$root/opt/gpucourse/install-k3s.sh"
+retry 20 curl -sfL https://get.k3s.io -o "$root/opt/gpucourse/install-k3s.sh"
 export INSTALL_K3S_CHANNEL=stable INSTALL_K3S_EXEC="server --default-runtime nvidia --disable traefik --disable servicelb"
-retry 600 sh "$root/opt/gpucourse/install-k3s.sh"
-retry 300 k3s kubectl wait --for=condition=Ready node --all --timeout=30s
+retry 5 sh "$root/opt/gpucourse/install-k3s.sh"
+retry 20 k3s kubectl wait --for=condition=Ready node --all --timeout=30s
 
 # For the user who logs in: kubectl works without sudo, also in a shell that reads no profile.
 install -d -o ubuntu -g ubuntu -m 0700 "$root/home/ubuntu/.kube"

@@ -1,0 +1,167 @@
+"""The first boot of a node, tried in a folder: Terraform renders the script, bash runs it, stand-ins answer for the system."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from tests.system.provisioning import any_terraform
+
+TERRAFORM = Path(__file__).parents[2] / "terraform"
+KEYS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhvc3Q= root@node\n"
+HOOKS = {
+    "none": '""',
+    "kubernetes": 'file("${path.module}/../stacks/tracing/files/kubernetes.sh")',
+    "slurm": 'templatefile("${path.module}/../stacks/slurm-cluster/templates/slurm.sh.tftpl", '
+    '{ head = "node0", workers = ["node1", "node2"] })',
+}
+_CONFIGURATION = """
+variable "node" { type = any }
+%s
+"""
+_RENDERED = """
+module "%s" {
+  source = "../modules/node/boot"
+  node   = var.node
+  setup  = %s
+}
+output "%s" { value = module.%s.user_data }
+"""
+
+
+def in_hours(hours: float) -> str:
+    """The tag Expires, so far from now."""
+    return (datetime.now(timezone.utc) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def render(folder: Path, **node: Any) -> dict[str, str]:
+    """What Terraform makes of each stack's set-up, by the name of its hook."""
+    shutil.copytree(TERRAFORM, folder / "terraform")
+    root = folder / "terraform" / "try"
+    root.mkdir()
+    (root / "main.tf").write_text(
+        _CONFIGURATION % "".join(_RENDERED % (name, hook, name, name) for name, hook in HOOKS.items())
+    )
+    told = {
+        "name": "node0",
+        "role": "head",
+        "stack": "w1-0123456789ab",
+        "gpus": 1,
+        "python": str(_python(folder)),
+        "expires": in_hours(4),
+        "ttl_hours": 4,
+        "idle_minutes": 30,
+        "shared_address": "",
+    }
+    (root / "terraform.tfvars.json").write_text(json.dumps({"node": {**told, **node}}))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TF_")} | {
+        "CHECKPOINT_DISABLE": "1"
+    }
+    program = list(any_terraform().argv)
+    for words in (["init", "-input=false"], ["apply", "-auto-approve", "-input=false"]):
+        said = subprocess.run(
+            [*program, *words], cwd=root, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert said.returncode == 0, said.stdout + said.stderr
+    told_back = subprocess.run(
+        [*program, "output", "-json"], cwd=root, env=environment, capture_output=True, timeout=60, check=True
+    )
+    return {name: output["value"] for name, output in json.loads(told_back.stdout).items()}
+
+
+def _python(folder: Path) -> Path:
+    """This Python under a path that is nothing but a path, wherever it is installed."""
+    path = folder / "python3"
+    path.write_text(f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+@dataclass
+class Boot:
+    """One boot in a folder that stands for the root of the node. `done` lists what the system's programs were told."""
+
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("bin", "dev", "etc/ssh", "sys/kernel/btf", "etc/rancher/k3s", "home/ubuntu"):
+            (self.root / name).mkdir(parents=True)
+        (self.root / "etc/ssh/ssh_host_ed25519_key.pub").write_text(KEYS)
+        for name in (
+            "systemctl",
+            "mount",
+            "mount.nfs4",
+            "chown",
+            "sleep",
+            "apt-get",
+            "apt-cache",
+            "curl",
+            "k3s",
+            "install",
+            "sh",
+        ):
+            self.stand_in(name)
+        self.stand_in(
+            "nvidia-smi",
+            'case "$*" in --list-gpus) echo "GPU 0: Tesla T4" ;; *name*) echo Tesla T4 ;; *driver*) echo 595.71 ;; esac',
+        )
+        self.stand_in("nvidia-container-runtime")
+        self.stand_in("python3", f'exec {shlex.quote(sys.executable)} "$@"')
+        self.stand_in("hostname", "echo 10.77.1.7 fe80::1")
+        (self.root / "sys/kernel/btf/vmlinux").touch()
+        self.torch(gpus=1)
+
+    @property
+    def state(self) -> Path:
+        """What the node tells of itself."""
+        return self.root / "var/lib/gpucourse"
+
+    @property
+    def done(self) -> list[str]:
+        return (self.root / "done").read_text().splitlines()
+
+    @property
+    def console(self) -> str:
+        return (self.root / "dev/console").read_text()
+
+    def stand_in(self, name: str, body: str = "") -> None:
+        """A program of the system that notes what it was told, and does `body`."""
+        path = self.root / "bin" / name
+        path.write_text(f'#!/bin/bash\necho "{name} $*" >>"{self.root}/done"\n{body}\n')
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def torch(self, gpus: int) -> None:
+        """A torch that sees so many GPUs."""
+        (self.root / "python").mkdir(exist_ok=True)
+        (self.root / "python/torch.py").write_text(
+            "class cuda:\n"
+            f"    device_count = staticmethod(lambda: {gpus})\n"
+            "class version:\n"
+            "    cuda = '13.2'\n"
+            "__version__ = '2.12.0'\n"
+        )
+
+    def run(self, script: str) -> int:
+        """What the set-up ended with."""
+        path = self.root / "user-data"
+        path.write_text(script)
+        environment = {
+            "GPUCOURSE_ROOT": str(self.root),
+            "PATH": f"{self.root}/bin:/usr/bin:/bin",
+            "PYTHONPATH": str(self.root / "python"),
+            **self.environment,
+        }
+        return subprocess.run(["/bin/bash", str(path)], env=environment, timeout=60, check=False).returncode
+
+    def log(self) -> str:
+        return (self.root / "var/log/gpucourse-setup.log").read_text()

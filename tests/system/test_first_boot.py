@@ -1,0 +1,203 @@
+"""What a node does at its first boot, run for real in a folder; and every shell script and unit of a node, checked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.system.first_boot import HOOKS, KEYS, TERRAFORM, Boot, in_hours, render
+
+pytestmark = pytest.mark.system
+
+SCRIPTS = sorted([*(TERRAFORM / "modules/node/files").glob("*.sh"), *(TERRAFORM / "stacks").glob("*/files/*.sh")])
+UNITS = sorted((TERRAFORM / "modules/node/files").glob("gpucourse-*"))
+
+
+@pytest.fixture(scope="module")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The script of a GPU node, by hook."""
+    return render(tmp_path_factory.mktemp("rendered"))
+
+
+@pytest.fixture(scope="module")
+def sharing(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The script of a node without a GPU that has shared storage and came when its stack had expired, by hook."""
+    return render(tmp_path_factory.mktemp("sharing"), gpus=0, shared_address="10.77.1.20", expires=in_hours(-1), ttl_hours=2)
+
+
+@pytest.fixture
+def boot(tmp_path: Path) -> Boot:
+    return Boot(tmp_path / "root")
+
+
+def test_a_gpu_node_becomes_ready(boot: Boot, rendered: dict[str, str]) -> None:
+    assert boot.run(rendered["none"]) == 0
+    ready = json.loads((boot.state / "ready").read_text())
+    told = {name: ready[name] for name in ("version", "name", "role", "stack", "gpus", "driver", "torch", "cuda")}
+    assert told == {
+        "version": 1,
+        "name": "node0",
+        "role": "head",
+        "stack": "w1-0123456789ab",
+        "gpus": ["Tesla T4"],
+        "driver": "595.71",
+        "torch": "2.12.0",
+        "cuda": "13.2",
+    }
+    assert (boot.state / "step").read_text() == "done\n"
+    assert not (boot.state / "failed").exists()
+    assert not (boot.root / "etc/fstab").exists()
+
+
+def test_the_killers_are_armed_before_anything_can_fail(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.run(rendered["none"])
+    assert boot.done[:2] == ["systemctl daemon-reload", "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer"]
+    for name in ("gpucourse-deadline.timer", "gpucourse-deadline.service", "gpucourse-idle.timer", "gpucourse-idle.service"):
+        assert (boot.root / "etc/systemd/system" / name).read_text() == (TERRAFORM / "modules/node/files" / name).read_text()
+    for name in ("deadline.sh", "end-node.sh", "idle_agent.py"):
+        assert (boot.root / "opt/gpucourse" / name).read_text() == (TERRAFORM / "modules/node/files" / name).read_text()
+        assert (boot.root / "opt/gpucourse" / name).stat().st_mode & 0o777 == 0o755
+
+
+def test_the_deadline_is_when_the_stack_expires(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.run(rendered["none"])
+    assert 3.9 * 3600 < int((boot.state / "deadline").read_text()) - time.time() <= 4 * 3600
+
+
+def test_a_node_that_comes_after_the_end_gets_a_time_of_its_own(boot: Boot, sharing: dict[str, str]) -> None:
+    boot.run(sharing["none"])
+    assert 1.9 * 3600 < int((boot.state / "deadline").read_text()) - time.time() <= 2 * 3600
+
+
+def test_host_keys_are_on_the_console_in_the_usual_form(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.run(rendered["none"])
+    assert boot.console == f"-----BEGIN SSH HOST KEY KEYS-----\n{KEYS}-----END SSH HOST KEY KEYS-----\n"
+
+
+def test_nothing_upgrades_itself_under_a_running_job(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.run(rendered["none"])
+    assert "systemctl mask --now apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service" in boot.done
+
+
+def test_a_driver_that_does_not_come_is_told_with_the_end_of_the_log(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.stand_in("nvidia-smi", "echo 'NVIDIA-SMI has failed: no driver' >&2; exit 9")
+    assert boot.run(rendered["none"]) == 1
+    assert not (boot.state / "ready").exists()
+    failed = (boot.state / "failed").read_text()
+    assert failed.startswith("step 'driver' failed at line ")
+    assert failed.splitlines()[0].endswith("with status 1: count_gpus")
+    assert "NVIDIA-SMI has failed: no driver" in failed
+    assert boot.done.count("sleep 5") == 35
+    assert KEYS in boot.console
+    assert "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer" in boot.done
+
+
+def test_a_driver_that_comes_late_is_waited_for(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.stand_in("nvidia-smi", f'[ "$(grep -c nvidia-smi "{boot.root}/done")" -gt 3 ] || exit 9; echo "GPU 0: Tesla T4"')
+    assert boot.run(rendered["none"]) == 0
+    assert boot.done.count("sleep 5") == 3
+
+
+def test_a_torch_without_the_gpu_is_told(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.torch(gpus=0)
+    assert boot.run(rendered["none"]) == 1
+    failed = (boot.state / "failed").read_text()
+    assert failed.startswith("step 'python' failed")
+    assert "torch 2.12.0 sees 0 GPUs of 1" in failed
+
+
+def test_a_head_without_a_gpu_asks_no_driver(boot: Boot, sharing: dict[str, str]) -> None:
+    assert boot.run(sharing["none"]) == 0
+    assert not [call for call in boot.done if call.startswith("nvidia-smi")]
+    assert json.loads((boot.state / "ready").read_text())["gpus"] == []
+
+
+def test_shared_storage_is_mounted_and_comes_back_after_a_reboot(boot: Boot, sharing: dict[str, str]) -> None:
+    boot.stand_in("mount", f'[ "$(grep -c "^mount " "{boot.root}/done")" -gt 2 ]')
+    assert boot.run(sharing["none"]) == 0
+    mounts = [call for call in boot.done if call.startswith("mount ")]
+    assert len(mounts) == 3
+    assert mounts[0].endswith(f" 10.77.1.20:/ {boot.root}/shared")
+    assert (boot.root / "etc/fstab").read_text().startswith("10.77.1.20:/ /shared nfs4 nfsvers=4.1,")
+    assert "_netdev,nofail" in (boot.root / "etc/fstab").read_text()
+
+
+def test_storage_that_never_answers_is_told(boot: Boot, sharing: dict[str, str]) -> None:
+    boot.stand_in("mount", "echo 'mount.nfs4: Connection timed out' >&2; exit 32")
+    assert boot.run(sharing["none"]) == 1
+    failed = (boot.state / "failed").read_text()
+    assert failed.startswith("step 'shared storage' failed")
+    assert "Connection timed out" in failed
+
+
+def test_the_hook_for_slurm_tells_what_the_node_is(boot: Boot, sharing: dict[str, str]) -> None:
+    assert boot.run(sharing["slurm"]) == 0
+    told = json.loads((boot.root / "shared/.gpucourse/w1-0123456789ab/node0.json").read_text())
+    assert (told["name"], told["role"], told["address"], told["gpus"]) == ("node0", "head", "10.77.1.7", 0)
+    assert told["cpus"] > 0
+    assert told["memory_mib"] > 0
+
+
+def test_kubernetes_comes_by_its_own_installer(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.stand_in("sh", f'echo "$INSTALL_K3S_CHANNEL: $INSTALL_K3S_EXEC" >>"{boot.root}/done"')
+    assert boot.run(rendered["kubernetes"]) == 0
+    installer = f"{boot.root}/opt/gpucourse/install-k3s.sh"
+    steps = [
+        f"curl -sfL https://get.k3s.io -o {installer}",
+        f"sh {installer}",
+        "stable: server --default-runtime nvidia --disable traefik --disable servicelb",
+        "k3s kubectl wait --for=condition=Ready node --all --timeout=30s",
+    ]
+    assert [call for call in boot.done if call in steps] == steps
+    assert any(call.endswith("install -y -qq --no-install-recommends bpftrace") for call in boot.done)
+    assert (boot.root / "etc/environment").read_text() == "KUBECONFIG=/home/ubuntu/.kube/config\n"
+
+
+def test_kubernetes_needs_the_runtime_that_gives_pods_the_gpu(boot: Boot, rendered: dict[str, str]) -> None:
+    (boot.root / "bin/nvidia-container-runtime").unlink()
+    assert boot.run(rendered["kubernetes"]) == 1
+    failed = (boot.state / "failed").read_text()
+    assert failed.startswith("step 'kubernetes' failed")
+    assert "the image has no nvidia-container-runtime" in failed
+
+
+@pytest.mark.parametrize("hook", sorted(HOOKS))
+def test_the_rendered_script_is_sound(hook: str, rendered: dict[str, str], tmp_path: Path) -> None:
+    assert len(rendered[hook]) < 65536
+    (tmp_path / "user-data.sh").write_text(rendered[hook])
+    _shellcheck([tmp_path / "user-data.sh"])
+
+
+def test_every_shell_script_of_a_node_is_sound(rendered: dict[str, str], tmp_path: Path) -> None:
+    slurm = tmp_path / "slurm.sh"
+    marked = rendered["slurm"].partition("put /opt/gpucourse/stack-setup.sh 0755 <<'END_OF_GPUCOURSE_FILE'\n")[2]
+    slurm.write_text("# shellcheck shell=bash disable=SC2154\n" + marked.partition("END_OF_GPUCOURSE_FILE\n")[0])
+    _shellcheck([*SCRIPTS, slurm])
+
+
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not on this machine")
+    for unit in UNITS:
+        # The programs lie on a node only; everything else is as it is there.
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/opt/gpucourse/deadline.sh", "/bin/true"))
+    said = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *[str(tmp_path / unit.name) for unit in UNITS]],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    ours = [line for line in said.stderr.splitlines() if "gpucourse" in line]
+    assert (said.returncode, ours) == (0, []), said.stderr
+
+
+def _shellcheck(paths: list[Path]) -> None:
+    if shutil.which("shellcheck") is None:
+        pytest.skip("shellcheck is not on this machine: apt install shellcheck")
+    said = subprocess.run(["shellcheck", *map(str, paths)], capture_output=True, text=True, timeout=60, check=False)
+    assert said.returncode == 0, said.stdout

@@ -1,0 +1,136 @@
+"""The deadline on a node: its script under a clock that stands still, with stand-ins for the system's programs."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FILES = Path(__file__).parents[3] / "terraform" / "modules" / "node" / "files"
+NOW = 1_800_000_000
+HOUR = 3600
+
+
+class Node:
+    """A folder that stands for the root of a node which has been up for a day."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name in ("var/lib/gpucourse", "proc", "opt/gpucourse", "bin", "dev"):
+            (root / name).mkdir(parents=True)
+        self.state = root / "var/lib/gpucourse"
+        self.booted(86400)
+        self.stand_in("date", f'case "$*" in "+%s") echo {NOW} ;; *) exec /bin/date "$@" ;; esac')
+        program = root / "opt/gpucourse/end-node.sh"
+        program.write_text((FILES / "end-node.sh").read_text())
+        program.chmod(0o755)
+        for name in ("systemctl", "logger", "wall", "umount", "sync"):
+            self.stand_in(name, f'echo "{name} $*" >>"{root}/done"')
+        self.stand_in("mountpoint", "exit 1")
+
+    def stand_in(self, name: str, body: str) -> None:
+        path = self.root / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def booted(self, seconds_ago: int) -> None:
+        (self.root / "proc/uptime").write_text(f"{seconds_ago}.25 99.9\n")
+
+    def deadline(self, text: str) -> None:
+        (self.state / "deadline").write_text(text)
+
+    def look(self, **more: str) -> str:
+        """One look at the deadline; what was done to end the node."""
+        environment = {
+            "GPUCOURSE_ROOT": str(self.root),
+            "TTL_SECONDS": str(4 * HOUR),
+            "PATH": f"{self.root}/bin:/usr/bin:/bin",
+            **more,
+        }
+        subprocess.run(["bash", str(FILES / "deadline.sh")], env=environment, check=True, timeout=30, capture_output=True)
+        return self.done
+
+    @property
+    def done(self) -> str:
+        return (self.root / "done").read_text() if (self.root / "done").exists() else ""
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path / "a node")
+
+
+def test_before_the_deadline_nothing_happens(node: Node) -> None:
+    node.deadline(f"{NOW + 1}\n")
+    assert node.look() == ""
+
+
+@pytest.mark.parametrize("passed", [0, 1, 10 * HOUR])
+def test_at_the_deadline_the_node_ends_itself(node: Node, passed: int) -> None:
+    node.deadline(f"{NOW - passed}")
+    done = node.look()
+    assert done.splitlines()[-1] == "systemctl poweroff"
+    assert "this node ends: the deadline passed at 20" in done
+
+
+def test_a_reboot_does_not_move_the_deadline(node: Node) -> None:
+    node.deadline(f"{NOW - HOUR}")
+    node.booted(300)
+    assert "systemctl poweroff" in node.look()
+
+
+def test_a_node_started_after_its_deadline_has_five_minutes_to_be_given_more(node: Node) -> None:
+    node.deadline(f"{NOW - HOUR}")
+    node.booted(299)
+    assert node.look() == ""
+
+
+def test_whoever_writes_the_file_moves_the_deadline(node: Node) -> None:
+    node.deadline(f"{NOW + 1}")
+    node.look()
+    node.deadline(f"{NOW + 2 * HOUR}.75\n")
+    assert node.look() == ""
+    assert (node.state / "deadline.last").read_text() == f"{NOW + 2 * HOUR}\n"
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "12", "2026-11-20T18:00:00Z", "$(reboot)", "9" * 40])
+def test_a_damaged_deadline_leaves_the_last_good_one(node: Node, text: str) -> None:
+    node.deadline(f"{NOW + HOUR}")
+    node.look()
+    node.deadline(text)
+    assert node.look() == ""
+    (node.state / "deadline.last").write_text(f"{NOW - 1}\n")
+    assert "systemctl poweroff" in node.look()
+
+
+def test_without_any_deadline_the_time_since_the_boot_counts(node: Node) -> None:
+    node.booted(4 * HOUR - 1)
+    assert node.look() == ""
+    node.booted(4 * HOUR)
+    assert "systemctl poweroff" in node.look()
+
+
+def test_a_shared_folder_does_not_hold_the_end_up(node: Node) -> None:
+    node.stand_in("mountpoint", "exit 0")
+    node.deadline(f"{NOW}")
+    done = node.look(SHARED_FOLDER="/shared").splitlines()
+    assert done.index(f"umount --lazy {node.root}/shared") < done.index("systemctl poweroff")
+
+
+def test_a_poweroff_that_is_refused_is_forced(node: Node) -> None:
+    node.stand_in("systemctl", f'echo "systemctl $*" >>"{node.root}/done"; [ "$*" = "poweroff --force --force" ]')
+    node.deadline(f"{NOW}")
+    assert node.look().splitlines()[-3:] == [
+        "systemctl poweroff",
+        "systemctl poweroff --force",
+        "systemctl poweroff --force --force",
+    ]
+
+
+def test_the_reason_stays_on_the_disk_and_shows_on_the_console(node: Node) -> None:
+    node.deadline(f"{NOW}")
+    node.look()
+    assert "the deadline passed" in (node.state / "ended").read_text()
+    assert "the deadline passed" in (node.root / "dev/console").read_text()

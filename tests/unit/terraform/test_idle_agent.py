@@ -1,0 +1,330 @@
+"""The idle agent's decisions, under a clock that only moves when told; and what it sees, in a folder that stands for a node."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import stat
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FILES = Path(__file__).parents[3] / "terraform" / "modules" / "node" / "files"
+LIMIT_S = 1800.0
+MINUTE_S = 60.0
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("idle_agent", FILES / "idle_agent.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+agent = _load()
+
+
+class Clock:
+    """A node that is looked at each minute. `at_rest` is what there is to see when nobody uses it."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+        self.view: Any = None
+        self.at_rest = agent.Sight(now=self.now, boot="first", set_up=True, gpu_percent=0.0)
+
+    def look(self, minutes: float = 1, **seen: Any) -> Any:
+        """Look each minute for so long, each time at the same; the view after the last look."""
+        for _ in range(int(minutes)):
+            self.now += MINUTE_S
+            self.view = agent.decide(replace(self.at_rest, now=self.now, **seen), self.view, LIMIT_S)
+            if self.view.end:
+                break
+        return self.view
+
+    def minutes_to_the_end(self, **seen: Any) -> int:
+        """How many more looks it takes until the node ends; fails after ten hours."""
+        for count in range(1, 600):
+            if self.look(**seen).end:
+                return count
+        raise AssertionError("the node never ends")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+IN_USE = {
+    "set-up": ({"set_up": False}, "the set-up is not over"),
+    "run": ({"jobs": ("run 20261120-brave",)}, "run 20261120-brave"),
+    "session": ({"ssh_sessions": 2}, "SSH sessions: 2"),
+    "gpu": ({"gpu_percent": 5.0}, "GPU at 5%"),
+    "busy gpu": ({"gpu_percent": 97.0}, "GPU at 97%"),
+    "hold": ({"hold_until": 1_900_000_000.0}, "held until 2030-03-17T17:46:40Z"),
+}
+
+
+def test_half_an_hour_of_rest_ends_the_node(clock: Clock) -> None:
+    assert not clock.look(30).end
+    view = clock.look()
+    assert view.end
+    assert view.now - view.idle_since == LIMIT_S
+
+
+def test_not_a_minute_earlier_and_the_view_says_when(clock: Clock) -> None:
+    first = clock.look()
+    assert (first.idle_since, first.ends_at, first.busy) == (clock.now, clock.now + LIMIT_S, ())
+    assert clock.look(29).ends_at == first.ends_at
+
+
+@pytest.mark.parametrize(("seen", "why"), IN_USE.values(), ids=IN_USE)
+def test_a_node_in_use_never_ends(clock: Clock, seen: dict[str, Any], why: str) -> None:
+    view = clock.look(24 * 60, **seen)
+    assert (view.end, view.idle_since, view.ends_at) == (False, None, None)
+    assert view.busy == (why,)
+
+
+@pytest.mark.parametrize(("seen", "why"), IN_USE.values(), ids=IN_USE)
+def test_a_moment_of_use_starts_the_half_hour_anew(clock: Clock, seen: dict[str, Any], why: str) -> None:
+    clock.look(29)
+    assert clock.look(**seen).busy == (why,)
+    assert clock.minutes_to_the_end() == 31
+
+
+def test_a_gpu_below_five_percent_is_no_use(clock: Clock) -> None:
+    assert clock.minutes_to_the_end(gpu_percent=4.9) == 31
+
+
+def test_a_gpu_that_does_not_answer_keeps_no_node_alive(clock: Clock) -> None:
+    assert clock.minutes_to_the_end(gpu_percent=None) == 31
+
+
+def test_a_node_without_a_gpu_ends_as_well(clock: Clock) -> None:
+    clock.at_rest = replace(clock.at_rest, gpu_percent=None)
+    assert clock.minutes_to_the_end() == 31
+
+
+def test_set_up_may_take_hours_and_then_the_half_hour_begins(clock: Clock) -> None:
+    clock.look(300, set_up=False)
+    assert clock.minutes_to_the_end() == 31
+
+
+def test_a_hold_that_ends_leaves_the_whole_half_hour(clock: Clock) -> None:
+    until = clock.now + 2 * 3600
+    assert clock.minutes_to_the_end(hold_until=until) == 120 + 30  # the look at the very end of the hold counts as the first
+    assert clock.now == until + LIMIT_S
+
+
+def test_every_reason_is_told(clock: Clock) -> None:
+    view = clock.look(jobs=("run a", "jobs in the scheduler: 3"), ssh_sessions=1, gpu_percent=50.0)
+    assert view.busy == ("run a", "jobs in the scheduler: 3", "SSH sessions: 1", "GPU at 50%")
+
+
+def test_a_reboot_starts_the_half_hour_anew(clock: Clock) -> None:
+    clock.look(29)
+    clock.at_rest = replace(clock.at_rest, boot="second")
+    assert clock.minutes_to_the_end() == 31
+
+
+def test_nothing_is_known_of_the_time_that_nobody_looked(clock: Clock) -> None:
+    clock.look(20)
+    clock.now += 3600  # stopped and started without a new boot id, or stuck
+    view = clock.look()
+    assert (view.end, view.idle_since) == (False, clock.now)
+
+
+def test_a_clock_that_is_set_back_ends_nothing_early(clock: Clock) -> None:
+    clock.look(20)
+    clock.now -= 7200
+    assert clock.look().idle_since == clock.now
+
+
+def test_a_look_that_was_late_by_minutes_changes_nothing(clock: Clock) -> None:
+    since = clock.look().idle_since
+    clock.now += 200
+    assert clock.look().idle_since == since
+
+
+# What it sees: a folder stands for the root of a node.
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in ("var/lib/gpucourse", "proc/net", "proc/sys/kernel/random", "opt/gpucourse"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/random/boot_id").write_text("first\n")
+    (tmp_path / "proc/net/tcp").write_text(HEADER)
+    (tmp_path / "proc/net/tcp6").write_text(HEADER)
+    return tmp_path
+
+
+HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+
+
+def row(local_port: int, state: str, remote_port: int = 50000) -> str:
+    return f"   0: 0A014D0A:{local_port:04X} 077100CB:{remote_port:04X} {state} 00000000:00000000 00:00000000 00000000 0 0 1\n"
+
+
+def test_counts_open_connections_to_the_ssh_server_alone(root: Path) -> None:
+    listening, established, waiting = "0A", "01", "06"
+    rows = [row(22, listening), row(22, established), row(22, waiting), row(40000, established, remote_port=22), "nonsense\n"]
+    (root / "proc/net/tcp").write_text(HEADER + "".join(rows))
+    (root / "proc/net/tcp6").write_text(HEADER + row(22, established) + row(8022, established))
+    assert agent.Machine(root=str(root)).ssh_sessions() == 2
+
+
+def test_finds_runs_of_the_course_by_their_mark(root: Path) -> None:
+    environments = {
+        "100": b"HOME=/home/ubuntu\0GPUCOURSE_RUN_DIR=/home/ubuntu/.gpucourse/jobs/20261120-brave\0",
+        "101": b"GPUCOURSE_RUN_DIR=/home/ubuntu/.gpucourse/jobs/20261120-brave\0RANK=1\0",
+        "102": b"NOT_GPUCOURSE_RUN_DIR=/elsewhere\0PATH=/usr/bin\0",
+        "103": b"",
+    }
+    for pid, environment in environments.items():
+        (root / "proc" / pid).mkdir()
+        (root / "proc" / pid / "environ").write_bytes(environment)
+    (root / "proc/104").mkdir()  # ended while it was looked at
+    assert agent.Machine(root=str(root)).course_jobs() == ("run 20261120-brave",)
+
+
+@pytest.mark.parametrize(
+    ("text", "until"),
+    [
+        ("1900000000\n", 1.9e9),
+        ("1900000000.5", 1900000000.5),
+        ("", 0.0),
+        ("later", 0.0),
+        ("nan", 0.0),
+        ("inf", 0.0),
+        ("-5", 0.0),
+        ("1e300", 0.0),
+    ],
+)
+def test_a_hold_is_a_time_or_no_hold(root: Path, text: str, until: float) -> None:
+    (root / "var/lib/gpucourse/hold").write_text(text)
+    assert agent.Machine(root=str(root)).hold_until() == until
+
+
+@pytest.mark.parametrize("mark", ["ready", "failed"])
+def test_set_up_is_over_when_it_says_so_either_way(root: Path, mark: str) -> None:
+    assert not agent.Machine(root=str(root)).look().set_up
+    (root / "var/lib/gpucourse" / mark).touch()
+    assert agent.Machine(root=str(root)).look().set_up
+
+
+def test_remembers_what_it_saw(root: Path) -> None:
+    machine = agent.Machine(root=str(root))
+    assert machine.last_view() is None
+    view = agent.View(1.8e9, "first", idle_since=1.8e9 - 60, ends_at=1.8e9 + 1740)
+    machine.remember(view)
+    known = machine.last_view()
+    assert (known.now, known.boot, known.idle_since) == (view.now, view.boot, view.idle_since)
+    written = json.loads((root / "var/lib/gpucourse/idle.json").read_text())
+    assert written == {**asdict(view), "busy": []}
+    assert written["version"] == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"now": "x", "boot": "first", "idle_since": 1}', "null"])
+def test_a_damaged_memory_is_none(root: Path, text: str) -> None:
+    (root / "var/lib/gpucourse/idle.json").write_text(text)
+    assert agent.Machine(root=str(root)).last_view() is None
+
+
+# What it does: the program itself, with stand-ins for the programs that it asks.
+
+
+class Node:
+    """The agent as the timer runs it, in a folder. What a stand-in prints is given by name; the end of the node is noted."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.bin = root / "bin"
+        self.bin.mkdir()
+        (root / "var/lib/gpucourse/ready").touch()
+        self.program(root / "opt/gpucourse/end-node.sh", f'echo "$1" >>"{root}/ended"')
+
+    def program(self, path: Path, body: str) -> None:
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def says(self, name: str, body: str) -> None:
+        self.program(self.bin / name, body)
+
+    def idle_for(self, seconds: float) -> None:
+        """As if it had been looked at all the time until now, and nobody had used the node for so long."""
+        import time
+
+        now = time.time()
+        view = agent.View(now - 60, "first", idle_since=now - seconds)
+        agent.Machine(root=str(self.root)).remember(view)
+
+    def look(self, gpus: int = 1) -> dict[str, Any]:
+        environment = {
+            "GPUCOURSE_ROOT": str(self.root),
+            "GPUS": str(gpus),
+            "IDLE_SECONDS": "1800",
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+        }
+        subprocess.run([sys.executable, "-I", str(FILES / "idle_agent.py")], env=environment, check=True, timeout=60)
+        found: dict[str, Any] = json.loads((self.root / "var/lib/gpucourse/idle.json").read_text())
+        return found
+
+    @property
+    def ended(self) -> str:
+        return (self.root / "ended").read_text() if (self.root / "ended").exists() else ""
+
+
+@pytest.fixture
+def node(root: Path) -> Node:
+    return Node(root)
+
+
+def test_ends_the_node_when_it_is_time(node: Node) -> None:
+    node.says("nvidia-smi", "echo 0; echo 3")
+    node.idle_for(1700)
+    assert node.look()["end"] is False
+    assert node.ended == ""
+    node.idle_for(1801)
+    assert node.look()["end"] is True
+    assert node.ended == "idle for 30 minutes: no job, no SSH session, no work on the GPU\n"
+
+
+def test_the_busiest_gpu_counts(node: Node) -> None:
+    node.says("nvidia-smi", "echo 0; echo 80")
+    node.idle_for(1801)
+    assert node.look()["busy"] == ["GPU at 80%"]
+    assert node.ended == ""
+
+
+def test_a_gpu_in_parts_is_in_use_while_a_program_is_on_it(node: Node) -> None:
+    node.says("nvidia-smi", 'case "$1" in *gpu=*) echo "[N/A]" ;; *) echo 4711 ;; esac')
+    assert node.look()["busy"] == ["GPU at 100%"]
+    node.says("nvidia-smi", 'case "$1" in *gpu=*) echo "[N/A]" ;; esac')
+    assert node.look()["busy"] == []
+
+
+def test_a_broken_driver_does_not_stop_the_agent(node: Node) -> None:
+    node.says("nvidia-smi", "echo 'NVIDIA-SMI has failed' >&2; exit 9")
+    node.idle_for(1801)
+    assert node.look()["end"] is True
+
+
+def test_jobs_of_the_scheduler_keep_every_node(node: Node) -> None:
+    node.says("squeue", "echo ' 7 gpu train ada R 5:00 1 node1'; echo ' 8 gpu train ada PD 0:00 1 (Resources)'")
+    node.idle_for(1801)
+    assert node.look(gpus=0)["busy"] == ["jobs in the scheduler: 2"]
+
+
+def test_a_running_measurement_is_not_disturbed_by_asking_the_gpu(node: Node) -> None:
+    node.says("nvidia-smi", f"touch {node.root}/asked; echo 99")
+    (node.root / "proc/net/tcp").write_text(HEADER + row(22, "01"))
+    assert node.look()["busy"] == ["SSH sessions: 1"]
+    assert not (node.root / "asked").exists()
