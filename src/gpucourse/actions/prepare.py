@@ -59,9 +59,11 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
     passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
     script, uploads = _uploads(context, module, exercise, order.script)
+    launcher = order.launcher or exercise.launch.kind
     return planning.Request(
         exercise=exercise,
-        launcher=order.launcher or exercise.launch.kind,
+        launcher=launcher,
+        packages=exercise.packages if order.script is None else ("torch",) if launcher == "torchrun" else (),
         script=script,
         parameters=dict(passed),
         arguments=(*arguments(exercise, passed), *order.arguments),
@@ -74,8 +76,7 @@ def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, run_id: st
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan."""
     from gpucourse.remote.execute import probe
 
-    needs = ("torch",) if wanted.launcher == "torchrun" else ()
-    findings = probe(fleet, modules=needs, ports=context.settings.ports)
+    findings = probe(fleet, modules=wanted.packages, ports=context.settings.ports)
     for node in fleet.nodes:
         if missing := findings.nodes[node.name].missing:
             raise MissingError(

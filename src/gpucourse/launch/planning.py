@@ -26,6 +26,7 @@ class Request:
 
     exercise: Exercise
     launcher: str
+    packages: tuple[str, ...] = ()
     script: str
     parameters: dict[str, object]
     arguments: tuple[str, ...]

@@ -250,6 +250,9 @@ class Exercise(_Strict):
     minutes: int = Field(ge=1)
     script: RelativePath
     files: tuple[RelativePath, ...] = ()
+    packages: tuple[Name, ...] = Field(
+        default=("torch",), description="what the script imports, looked for on the nodes before it starts"
+    )
     launch: Launch
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[RelativePath, ...] = Field(default=(), description="patterns in the work folder, besides outputs/")
