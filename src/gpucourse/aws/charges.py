@@ -34,6 +34,7 @@ def standing(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
                 module=tags.of(volume).get("Module", ""),
                 units=Decimal(volume["Size"]),
                 zone=volume["AvailabilityZone"],
+                since=volume["CreateTime"],
                 rate=book.disk(),
             )
             for volume in sweep.items(account, VOLUME, wanted)
@@ -46,6 +47,7 @@ def standing(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
                 stack=stack,
                 module=tags.of(system).get("Module", next(iter(modules), "")),
                 units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
+                since=system["CreationTime"],
                 rate=book.storage(),
             )
             for system in sweep.file_systems(account, wanted)
@@ -81,6 +83,7 @@ def _machines(book: PriceBook, found: Iterable[CloudInstance]) -> list[Charge]:
                 module=instance.module,
                 market=instance.market,
                 zone=instance.zone,
+                since=instance.launched,
                 rate=book.instance(instance.instance_type, instance.market, instance.zone),
             )
         )
@@ -93,6 +96,7 @@ def _machines(book: PriceBook, found: Iterable[CloudInstance]) -> list[Charge]:
                     stack=instance.stack,
                     module=instance.module,
                     zone=instance.zone,
+                    since=instance.launched,
                     rate=book.address(),
                 )
             )

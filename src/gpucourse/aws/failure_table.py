@@ -189,6 +189,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         (
             "InvalidParameter*",
+            "IllegalArgument*",
             "Invalid*",
             "Malformed*",
             "MissingParameter",

@@ -123,8 +123,11 @@ class Account:
                     self._environ.get("AWS_SECRET_ACCESS_KEY", ""),
                     self._environ.get("AWS_SESSION_TOKEN") or None,
                 )
-            elif self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
-                core.get_component("credential_provider").remove("iam-role")
+            else:
+                resolver = core.get_component("credential_provider")
+                resolver.remove("env")
+                if self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+                    resolver.remove("iam-role")
             self._session = boto3.Session(botocore_session=core)
         return self._session
 

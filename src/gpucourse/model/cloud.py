@@ -295,7 +295,7 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Charge:
-    """Something that costs by the hour, from the moment on at which it exists. `item` is its id in the cloud."""
+    """Something that costs by the hour. `item` is its id in the cloud, `since` when it began, where the cloud says so."""
 
     item: str
     kind: Charged
@@ -306,6 +306,7 @@ class Charge:
     units: Decimal = Decimal(1)
     market: Market = "on-demand"
     zone: str = ""
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,129 @@
+"""Accounts for tests: one that answers from a script, checked against AWS's own models, and one that asks moto."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import botocore.session
+from botocore import xform_name
+from botocore.model import OperationModel
+from botocore.validate import ParamValidator
+
+from gpucourse.aws import failures
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
+
+REGION = "us-east-2"
+ENVIRON = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_EC2_METADATA_DISABLED": "true"}
+TAGS = {"Project": "gpucourse", "Course": "c0ffee", "Stack": "s-1", "Module": "3", "Owner": "ada"}
+
+Answer = Any
+
+
+class ScriptedAccount(Account):
+    """Answers calls from `answers`, by (service, operation). A value may be an answer, an error, or a function of the call's
+    parameters. Parameters and answers must be valid by the service's model, so that a test cannot invent an API."""
+
+    def __init__(self, answers: dict[tuple[str, str], Answer], region: str = REGION) -> None:
+        super().__init__(region, ENVIRON)
+        self.answers = answers
+        self.calls: list[tuple[str, str, dict[str, Any]]] = []
+
+    def in_region(self, region: str) -> Account:
+        other = ScriptedAccount(self.answers, region)
+        other.calls = self.calls
+        return other
+
+    def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        model = operation_model(service, operation)
+        _valid(parameters, model.input_shape)
+        self.calls.append((service, operation, parameters))
+        assert (service, operation) in self.answers, f"nobody expected {service}:{operation}"
+        answer = self.answers[service, operation]
+        if callable(answer):
+            answer = answer(parameters)
+        if isinstance(answer, Exception):
+            raise answer
+        _valid(answer, model.output_shape)
+        assert isinstance(answer, dict)
+        return answer
+
+    def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        answer = self.call(service, operation, **parameters)
+        model = operation_model(service, operation)
+        assert model.output_shape is not None
+        assert key in model.output_shape.members, f"{operation} has no {key}"
+        yield from answer.get(key, [])
+
+    def named(self, operation: str) -> list[dict[str, Any]]:
+        """The parameters of every call of that operation."""
+        return [parameters for _service, name, parameters in self.calls if name == operation]
+
+
+class MotoAccount(Account):
+    """Asks moto. It knows no placement groups, so there are none. `fail` holds errors to raise instead of asking, once each."""
+
+    def __init__(self, region: str = REGION, environ: Any = None) -> None:
+        super().__init__(region, environ or ENVIRON)
+        self.fail: list[tuple[str, GpucourseError]] = []
+        self.before: Callable[[str], None] = lambda _operation: None
+
+    def in_region(self, region: str) -> Account:
+        if region == self.region:
+            return self
+        other = MotoAccount(region)
+        other.fail, other.before = self.fail, self.before
+        return other
+
+    def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
+        self._disturb(operation)
+        return super().call(service, operation, **parameters)
+
+    def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        self._disturb(operation)
+        if operation == "describe_placement_groups":
+            return iter(())
+        return super().pages(service, operation, key, **parameters)
+
+    def _disturb(self, operation: str) -> None:
+        self.before(operation)
+        for index, (name, error) in enumerate(self.fail):
+            if name == operation:
+                del self.fail[index]
+                raise error
+
+
+def refused(action: str = "ec2:Whatever") -> PermissionRefused:
+    """AWS says no."""
+    return PermissionRefused(f"{action}: refused", hint="the policy", action=action)
+
+
+def expired() -> CredentialsError:
+    """The session has run out."""
+    return CredentialsError("the AWS credentials have expired", hint="sign in again")
+
+
+def error(code: str, message: str = "") -> CloudError:
+    """An error of AWS with that code, as the session would raise it."""
+    failure = failures.classify(code, message)
+    return CloudError(failure.tell, hint=failure.cure, cloud_code=code, message=message, kind=failure.kind)
+
+
+def listed(tags: dict[str, str]) -> list[dict[str, str]]:
+    """Tags as AWS lists them."""
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+@cache
+def operation_model(service: str, operation: str) -> OperationModel:
+    """AWS's own description of an operation, by boto3's name for it."""
+    model = botocore.session.get_session().get_service_model(service)
+    return model.operation_model(next(name for name in model.operation_names if xform_name(name) == operation))
+
+
+def _valid(given: dict[str, Any], shape: Any) -> None:
+    if shape is not None:
+        report = ParamValidator().validate(given, shape)
+        assert not report.has_errors(), report.generate_report()

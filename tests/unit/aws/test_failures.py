@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.aws import failures
+from gpucourse.aws.failure_table import ROWS
+from gpucourse.aws.failures import classify, deciding, from_text, sentence
+
+FREE = "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run ..."
+VCPU = (
+    "You have requested more vCPU capacity than your current vCPU limit of 0 allows for the instance bucket that the "
+    "specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment."
+)
+NO_ROOM = (
+    "We currently do not have sufficient g4dn.2xlarge capacity in the Availability Zone you requested (us-east-2a). Our system "
+    "will be working on provisioning additional capacity. You can currently get g4dn.2xlarge capacity by not specifying an "
+    "Availability Zone in your request or choosing us-east-2b, us-east-2c."
+)
+NOT_HERE = (
+    "Your requested instance type (g6.xlarge) is not supported in your requested Availability Zone (us-east-1e). Please retry "
+    "your request by not specifying an Availability Zone or choosing us-east-1a, us-east-1b, us-east-1c, us-east-1d."
+)
+SNAPSHOT = "Volume of size 40GB is smaller than snapshot 'snap-0123', expect size>= 105GB"
+NOT_ALLOWED = (
+    "You are not authorized to perform this operation. User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "
+    "ec2:RunInstances on resource: arn:aws:ec2:us-east-2:123456789012:instance/* because no identity-based policy allows the "
+    "ec2:RunInstances action. Encoded authorization failure message: c2VjcmV0IQ_-aGVsbG8"
+)
+
+# The codes of the facts and their neighbours: code, message, kind, whether another zone or type may help.
+TABLE = [
+    ("InvalidParameterCombination", FREE, "account", False),
+    ("InvalidParameterCombination", "Network interfaces and an instance-level subnet ID ...", "parameter", False),
+    ("VcpuLimitExceeded", VCPU, "quota", False),
+    ("MaxSpotInstanceCountExceeded", "Max spot instance count exceeded", "quota", False),
+    ("InstanceLimitExceeded", "", "quota", False),
+    ("QuotaExceededException", "", "quota", False),
+    ("VolumeLimitExceeded", "", "quota", False),
+    ("Client.VolumeLimitExceeded", "Volume limit exceeded", "quota", False),
+    ("InsufficientInstanceCapacity", NO_ROOM, "capacity", True),
+    ("Server.InsufficientInstanceCapacity", "", "capacity", True),
+    ("InsufficientHostCapacity", "", "capacity", True),
+    ("UnfulfillableCapacity", "", "capacity", True),
+    ("Server.SpotInstanceTermination", "", "capacity", True),
+    ("Unsupported", NOT_HERE, "zone", True),
+    ("InsufficientFreeAddressesInSubnet", "", "zone", True),
+    ("SpotMaxPriceTooLow", "", "price", False),
+    ("InvalidAMIID.NotFound", "", "image", False),
+    ("InvalidAMIID.Unavailable", "", "image", False),
+    ("InvalidAMIID.Malformed", "", "image", False),
+    ("OptInRequired", "You are not subscribed to this service.", "account", False),
+    ("PendingVerification", "", "account", False),
+    ("Blocked", "", "account", False),
+    ("UnauthorizedOperation", NOT_ALLOWED, "permission", False),
+    ("AccessDenied", "", "permission", False),
+    ("AccessDeniedException", "", "permission", False),
+    ("DependencyAccessDeniedException", "", "permission", False),
+    ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", "permission", False),
+    ("AuthFailure", "AWS was not able to validate the provided access credentials", "credentials", False),
+    ("InvalidClientTokenId", "", "credentials", False),
+    ("UnrecognizedClientException", "", "credentials", False),
+    ("RequestExpired", "", "credentials", False),
+    ("ExpiredToken", "", "credentials", False),
+    ("ExpiredTokenException", "", "credentials", False),
+    ("SignatureDoesNotMatch", "", "credentials", False),
+    ("NoCredentials", "", "credentials", False),
+    ("RequestLimitExceeded", "Request limit exceeded.", "throttle", False),
+    ("Throttling", "", "throttle", False),
+    ("ThrottlingException", "", "throttle", False),
+    ("TooManyRequestsException", "", "throttle", False),
+    ("InvalidBlockDeviceMapping", SNAPSHOT, "parameter", False),
+    ("InvalidBlockDeviceMapping", "something else", "parameter", False),
+    ("InvalidKeyPair.Duplicate", "", "leftovers", False),
+    ("VpcLimitExceeded", "The maximum number of VPCs has been reached.", "leftovers", False),
+    ("AddressLimitExceeded", "", "leftovers", False),
+    ("InvalidGroup.Duplicate", "", "leftovers", False),
+    ("SecurityGroupLimitExceeded", "", "leftovers", False),
+    ("DependencyViolation", "resource sg-1 has a dependent object", "in_use", False),
+    ("FileSystemInUse", "", "in_use", False),
+    ("InvalidPlacementGroup.InUse", "", "in_use", False),
+    ("VolumeInUse", "", "in_use", False),
+    ("InvalidInstanceID.NotFound", "", "gone", False),
+    ("InvalidPlacementGroup.Unknown", "", "gone", False),
+    ("NoSuchEntity", "", "gone", False),
+    ("NoSuchResourceException", "", "gone", False),
+    ("ResourceNotFoundException", "", "gone", False),
+    ("MountTargetNotFound", "", "gone", False),
+    ("Gateway.NotAttached", "", "gone", False),
+    ("InternalError", "", "service", False),
+    ("ServiceUnavailable", "", "service", False),
+    ("InvalidParameterValue", "", "parameter", False),
+    ("IllegalArgumentException", "", "parameter", False),
+    ("ValidationException", "", "parameter", False),
+    ("SomethingNobodyHasSeen", "", "unknown", False),
+]
+IDS = [f"{code}-{kind}" for code, _message, kind, _elsewhere in TABLE]
+
+
+@pytest.mark.parametrize(("code", "message", "kind", "elsewhere"), TABLE, ids=IDS)
+def test_every_code_has_its_kind_and_only_capacity_and_zone_go_elsewhere(
+    code: str, message: str, kind: str, elsewhere: bool
+) -> None:
+    failure = classify(code, message)
+    assert failure.kind == kind
+    assert failure.elsewhere is elsewhere
+    assert failure.tell
+    assert failure.cure
+    assert code.split(".", 1)[-1] in sentence(failure) or code in sentence(failure)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codes[0])
+def test_every_row_speaks_for_a_code_of_the_table(row: failures.Row) -> None:
+    spoken = [classify(code, message) for code, message, _kind, _elsewhere in TABLE]
+    assert any((found.kind, found.tell) == (row.kind, row.tell) for found in spoken)
+
+
+@pytest.mark.parametrize(("code", "message", "kind", "elsewhere"), TABLE, ids=IDS)
+def test_the_same_in_the_words_of_terraform(code: str, message: str, kind: str, elsewhere: bool) -> None:
+    text = (
+        "creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 400, RequestID: "
+        f"5b1c2d9e-1111-2222-3333-444455556666, api error {code}: {message or 'no more'}"
+    )
+    failure = from_text(text)
+    assert failure is not None
+    assert (failure.kind, failure.elsewhere) == (kind, elsewhere)
+
+
+def test_the_zones_that_aws_names_are_taken_not_the_one_that_failed() -> None:
+    assert classify("InsufficientInstanceCapacity", NO_ROOM).suggested == ("us-east-2b", "us-east-2c")
+
+
+def test_the_missing_permission_is_named_and_the_encoded_message_is_left_to_the_log() -> None:
+    failure = classify("UnauthorizedOperation", NOT_ALLOWED)
+    assert failure.action == "ec2:RunInstances"
+    assert "c2VjcmV0IQ" not in sentence(failure)
+    assert "ec2:RunInstances" in sentence(failure)
+
+
+def test_a_disk_too_small_says_how_large_it_must_be() -> None:
+    assert "105 GiB" in classify("InvalidBlockDeviceMapping", SNAPSHOT).cure
+
+
+def test_free_plan_and_quota_say_what_to_open_or_to_type() -> None:
+    assert "Paid plan" in classify("InvalidParameterCombination", FREE).cure
+    assert "--request-quota" in classify("VcpuLimitExceeded", VCPU).cure
+    assert "service-linked-role" in classify("AuthFailure.ServiceLinkedRoleCreationNotPermitted").cure
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (
+            "╷\n│ Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500,\n"
+            "│ RequestID: x, api error InsufficientInstanceCapacity: We currently do not have sufficient capacity\n╵",
+            "InsufficientInstanceCapacity",
+        ),
+        (
+            "An error occurred (VcpuLimitExceeded) when calling the RunInstances operation: You have requested more vCPU",
+            "VcpuLimitExceeded",
+        ),
+        (
+            "An error occurred (RequestLimitExceeded) when calling the DescribeVpcs operation (reached max retries: 3): slow",
+            "RequestLimitExceeded",
+        ),
+        (
+            "waiting for EC2 Instance (i-0123) create: unexpected state 'shutting-down', wanted target 'running'. last error: "
+            "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy your spot request",
+            "InsufficientInstanceCapacity",
+        ),
+        (
+            "Error launching source instance: Unsupported: Your requested instance type is not supported\n\tstatus code: 400",
+            "Unsupported",
+        ),
+        ("No valid credential sources found. Please see https://registry.terraform.io/...", "NoCredentials"),
+    ],
+)
+def test_a_code_is_found_in_every_shape_that_texts_give_it(text: str, code: str) -> None:
+    failure = from_text(text)
+    assert failure is not None
+    assert failure.code == code
+
+
+@pytest.mark.parametrize("text", ["", "Error: Unsupported argument", "Error running command 'node.py up': exit status 1"])
+def test_a_text_without_an_error_of_aws_is_none(text: str) -> None:
+    assert from_text(text) is None
+
+
+def test_a_message_ends_where_the_next_error_begins() -> None:
+    failure = from_text("api error VcpuLimitExceeded: too much operation error EC2: CreateVpc, api error VpcLimitExceeded: x")
+    assert failure is not None
+    assert failure.message == "too much"
+
+
+def test_of_several_failures_a_final_one_decides() -> None:
+    room, quota = classify("InsufficientInstanceCapacity"), classify("VcpuLimitExceeded")
+    assert deciding([room, quota]) is quota
+    assert deciding([room, classify("Unsupported")]) is room
+    assert deciding([]) is None

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gpucourse.aws.pricing import PRICE_LIST, SPOT_HISTORY, PriceBook, estimate, refreshed
+from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.model.cloud import LabNeed, Machines, Market, Rate
+from tests.unit.aws.cloud import ScriptedAccount, refused
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+BOOK = PriceBook(region="us-east-2")
+HEAD = Machines(instance_type="t3.medium", disk_gib=20, spot=False)
+
+
+def lab(*machines: Machines, hours: str = "2", storage: int = 0) -> LabNeed:
+    return LabNeed(module="1", title="lab", machines=machines, storage_gib=storage, hours=Decimal(hours))
+
+
+def gpu(name: str, count: int = 1) -> Machines:
+    return Machines(instance_type=name, count=count)
+
+
+def cents(need: LabNeed, market: Market = "on-demand", book: PriceBook = BOOK) -> str:
+    return f"{estimate(book, need, market=market).over(need.hours):.2f}"
+
+
+@pytest.mark.parametrize(
+    ("need", "usd"),
+    [
+        (lab(gpu("g4dn.xlarge"), hours="3"), "1.63"),
+        (lab(gpu("g6.xlarge"), hours="3"), "2.46"),
+        (lab(HEAD, gpu("g4dn.xlarge", 3)), "3.35"),
+        (lab(HEAD, gpu("g6.xlarge", 3)), "5.02"),
+        (lab(gpu("g4dn.2xlarge", 2)), "3.07"),
+        (lab(gpu("g6.2xlarge", 2)), "3.97"),
+        (lab(gpu("g4dn.xlarge"), gpu("g6.xlarge"), gpu("g5.xlarge"), gpu("g6e.xlarge"), hours="0.5"), "2.13"),
+        (lab(gpu("g6.xlarge")), "1.64"),
+    ],
+    ids=["M1-T4", "M1-L4", "M2-T4", "M2-L4", "M3-T4", "M3-L4", "M4", "bonus"],
+)
+def test_the_course_costs_what_was_worked_out_by_hand(need: LabNeed, usd: str) -> None:
+    """On-demand in us-east, 100 GB of gp3 and one IPv4 a node (20 GB on a head): 3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63."""
+    assert cents(need) == usd
+
+
+def spot_book(price: str) -> PriceBook:
+    rate = Rate(usd_per_hour=Decimal(price), source=SPOT_HISTORY, date="2026-11-20")
+    return PriceBook(region="us-east-1", fresh=((("g4dn.xlarge", "spot", "us-east-1b"), rate),))
+
+
+def test_spot_goes_for_the_nodes_and_not_for_the_head() -> None:
+    assert cents(lab(gpu("g4dn.xlarge"), hours="3"), "spot", spot_book("0.2132")) == "0.69"
+    assert cents(lab(HEAD, gpu("g4dn.xlarge", 3)), "spot", spot_book("0.216")) == "1.49"
+
+
+def test_an_estimate_names_its_parts_and_they_add_up() -> None:
+    found = estimate(BOOK, lab(HEAD, gpu("g4dn.xlarge", 3), storage=10))
+    assert [(line.kind, line.units) for line in found.lines] == [
+        ("instance", 1),
+        ("instance", 3),
+        ("disk", 320),
+        ("address", 4),
+        ("storage", 10),
+    ]
+    parts = Decimal("0.0416") + 3 * Decimal("0.526") + 4 * Decimal("0.005")
+    monthly = 320 * Decimal("0.08") / 730 + 10 * Decimal("0.30") / 730
+    assert abs(found.per_hour - parts - monthly) < Decimal("1e-20")
+    assert found.over(4) == found.per_hour * 4
+    assert all(line.rate.source and line.rate.date for line in found.lines)
+    assert found.oldest == "2026-07-20"
+    assert any("karpenter" in source for source in found.sources)
+
+
+def test_spot_without_a_zone_is_the_dearest_and_with_one_that_zones() -> None:
+    assert BOOK.instance("g6.2xlarge", "spot").usd_per_hour == Decimal("0.3568")
+    rates = [("us-east-2a", "0.30"), ("us-east-2b", "0.20")]
+    fresh = tuple(
+        (("g6.2xlarge", "spot", zone), Rate(usd_per_hour=Decimal(usd), source=SPOT_HISTORY, date="d")) for zone, usd in rates
+    )
+    book = PriceBook(region="us-east-2", fresh=fresh)  # type: ignore[arg-type]
+    assert book.instance("g6.2xlarge", "spot").usd_per_hour == Decimal("0.30")
+    assert book.instance("g6.2xlarge", "spot", "us-east-2b").usd_per_hour == Decimal("0.20")
+    assert book.instance("g6.2xlarge", "spot", "us-east-2c").usd_per_hour == Decimal("0.3568")
+    assert book.instance("g6.2xlarge", "on-demand").usd_per_hour == Decimal("0.9776")
+
+
+def test_an_unknown_spot_price_is_the_on_demand_price_and_says_so() -> None:
+    rate = BOOK.instance("g4dn.xlarge", "spot")
+    assert rate.usd_per_hour == Decimal("0.526")
+    assert "no spot price" in rate.note
+
+
+def test_a_price_of_another_region_says_so() -> None:
+    assert BOOK.instance("g4dn.xlarge").note == ""
+    assert "eu-west-1 may differ" in PriceBook(region="eu-west-1").instance("g4dn.xlarge").note
+    assert "eu-west-1 may differ" in PriceBook(region="eu-west-1").disk().note
+
+
+def test_no_price_is_an_error_and_never_nothing() -> None:
+    with pytest.raises(UnknownName):
+        BOOK.instance("g99.xlarge")
+    with pytest.raises(UsageError):
+        BOOK.instance("p3.2xlarge")
+    with pytest.raises(MissingError):
+        PriceBook(region="us-east-2")._shipped_on_demand("x1.large")
+
+
+def product(usd: str, unit: str = "Hrs") -> str:
+    dimensions = {"d": {"unit": unit, "pricePerUnit": {"USD": usd}}}
+    return json.dumps({"product": {}, "terms": {"OnDemand": {"t": {"priceDimensions": dimensions}}}})
+
+
+def history(*rows: tuple[str, str, str, int]) -> dict[str, Any]:
+    return {
+        "SpotPriceHistory": [
+            {
+                "InstanceType": name,
+                "AvailabilityZone": zone,
+                "SpotPrice": usd,
+                "Timestamp": datetime(2026, 11, 20, hour, tzinfo=timezone.utc),
+            }
+            for name, zone, usd, hour in rows
+        ]
+    }
+
+
+def test_a_refresh_takes_the_price_list_and_the_newest_spot_price_of_each_zone() -> None:
+    account = ScriptedAccount(
+        {
+            ("pricing", "get_products"): {
+                "PriceList": [product("0.5300000000"), product("0.0000000000"), product("9", "Quantity")]
+            },
+            ("ec2", "describe_spot_price_history"): history(
+                ("g4dn.xlarge", "us-east-2a", "0.19", 3),
+                ("g4dn.xlarge", "us-east-2a", "0.21", 9),
+                ("g4dn.xlarge", "us-east-2b", "0.25", 1),
+            ),
+        }
+    )
+    book = refreshed(BOOK, account, ["g4dn.xlarge"], NOW)
+    on_demand = book.instance("g4dn.xlarge")
+    assert (on_demand.usd_per_hour, on_demand.source, on_demand.date) == (Decimal("0.53"), PRICE_LIST, "2026-11-21")
+    assert book.instance("g4dn.xlarge", "spot", "us-east-2a").usd_per_hour == Decimal("0.21")
+    assert book.instance("g4dn.xlarge", "spot").usd_per_hour == Decimal("0.25")
+    assert book.complaints == ()
+    filters = {one["Field"]: one["Value"] for one in account.named("get_products")[0]["Filters"]}
+    assert filters["marketoption"] == "OnDemand"
+    assert filters["regionCode"] == "us-east-2"
+    assert account.named("describe_spot_price_history")[0]["StartTime"] == NOW
+
+
+def test_what_cannot_be_refreshed_keeps_its_shipped_price_and_is_told() -> None:
+    account = ScriptedAccount(
+        {
+            ("pricing", "get_products"): refused("pricing:GetProducts"),
+            ("ec2", "describe_spot_price_history"): history(("g4dn.xlarge", "us-east-2a", "0.21", 9)),
+        }
+    )
+    book = refreshed(BOOK, account, ["g4dn.xlarge"], NOW)
+    assert book.instance("g4dn.xlarge").date == "2026-07-20"
+    assert book.instance("g4dn.xlarge", "spot").source == SPOT_HISTORY
+    assert book.complaints == ("pricing:GetProducts: refused",)
