@@ -63,6 +63,11 @@ def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Ho
             attend.note_exits(record, result)
             finish(context, fleet, record)
         home.fetched.append(record.id)
+    except StorageError as error:
+        raise StorageError(
+            f"the outputs of run {record.id} are not home yet, and {error.what}",
+            hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
+        ) from error
     except UnreachableError as error:
         if record.error:  # whoever followed it was told then that these nodes are gone
             _give_up(context, record, home, error.what)

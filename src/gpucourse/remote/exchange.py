@@ -61,6 +61,15 @@ def in_home(command: str) -> str:
     return shlex.join(["exec", "/bin/sh", "-c", outer, "sh", command])
 
 
+class EndedEarly(UnreachableError):
+    """The command that streamed ended with a code other than 0. `stderr` is what it said about that."""
+
+    def __init__(self, name: str, code: int, stderr: bytes) -> None:
+        said = stderr[-2000:].decode("utf-8", "replace").strip()
+        super().__init__(f"{name}: the command on the node ended with code {code}: {said or 'it said nothing'}")
+        self.stderr = stderr
+
+
 class Exchange:
     """A command that was just started on `channel`.
 
@@ -107,8 +116,7 @@ class Exchange:
         """Standard output in pieces; raises UnreachableError at the end where the exit code is not 0."""
         yield from self.stdout()
         if (code := self.code()) != 0:
-            said = self.stderr()[-2000:].decode("utf-8", "replace").strip()
-            raise UnreachableError(f"{self._name}: the command on the node ended with code {code}: {said or 'it said nothing'}")
+            raise EndedEarly(self._name, code, self.stderr())
 
     def code(self) -> int:
         """The exit code, after standard output has ended. Raises UnreachableError where none came."""

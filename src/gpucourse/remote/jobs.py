@@ -16,6 +16,7 @@ from gpucourse.errors import GpucourseError, MissingError, StorageError, Unreach
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.ports import Link
+from gpucourse.remote.exchange import EndedEarly
 
 State = Literal["absent", "preparing", "running", "ended", "lost"]
 
@@ -132,8 +133,25 @@ def streamed(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: f
     """A verb that answers with a stream (`follow`, `pack`)."""
     if link.run(_present(), timeout_s=silence_s).code != 0:
         install(link)
-    with link.stream(command(link.node, verb, *args), stdin=stdin, silence_s=silence_s) as pieces:
-        yield pieces
+    try:
+        with link.stream(command(link.node, verb, *args), stdin=stdin, silence_s=silence_s) as pieces:
+            yield pieces
+    except EndedEarly as error:
+        if (told := _complaint(error.stderr)) is None:
+            raise  # killed with its connection, or by whoever cleans up there: worth another try
+        raise _told(link.node, *told) from error
+
+
+def _complaint(stderr: bytes) -> tuple[str, str] | None:
+    """What the agent said was wrong, and of which kind; None where it said nothing of its own."""
+    for line in reversed(stderr.splitlines()):
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict) and "error" in found:
+            return str(found["error"]), str(found.get("kind"))
+    return None
 
 
 def install(link: Link) -> None:
