@@ -27,6 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
 ENDINGS = ("png", "svg")
 FEW = 8
+MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
 _STYLE = {
     "axes.edgecolor": GREY,
@@ -110,19 +111,18 @@ def _figure(plot: Plot, data: Drawable, subtitle: str) -> Figure:
 def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     from gpucourse.figures.axes import number_axis, point_axis, size_axis
 
-    for index, (series, points) in enumerate(zip(plot.series, data.series, strict=True)):
+    for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         colour = PALETTE[index % len(PALETTE)]
         x, y = [point.x for point in points], [point.y for point in points]
-        axes.plot(
-            x, y, color=colour, marker=MARKERS[index % len(MARKERS)], markersize=5, linewidth=1.9, label=series.label, zorder=3
-        )
+        marker = MARKERS[index % len(MARKERS)] if len(points) <= MANY else None
+        axes.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.9, label=label, zorder=3)
         banded = [(point.x, *point.spread) for point in points if point.spread]
         if banded:
             at, low, high = zip(*banded, strict=True)
             axes.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
     if data.ideal:
         x, y = [point.x for point in data.ideal], [point.y for point in data.ideal]
-        axes.plot(x, y, color=GREY, linestyle=(0, (5, 4)), linewidth=1.3, label="ideal", zorder=2)
+        axes.plot(x, y, color=GREY, linestyle=(0, (5, 4)), linewidth=1.3, label=plot.ideal_label, zorder=2)
     if plot.log_x:
         axes.set_xscale("log")
     if plot.log_y:
@@ -144,16 +144,16 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     from gpucourse.figures.axes import number_axis, wrapped
 
-    count = len(plot.series)
+    count = len(data.series)
     width = min(0.8 / count, 0.45)
-    for index, (series, points) in enumerate(zip(plot.series, data.series, strict=True)):
+    for index, (label, points) in enumerate(zip(data.labels, data.series, strict=True)):
         places = [point.x + (index - (count - 1) / 2) * width for point in points]
         bars = axes.bar(
             places,
             [point.y for point in points],
             width * 0.92,
             color=PALETTE[index % len(PALETTE)],
-            label=series.label,
+            label=label,
             zorder=2,
         )
         axes.bar_label(bars, labels=[f"{point.y:,.3g}" for point in points], padding=3, fontsize=9)
@@ -165,7 +165,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             color=INK,
             linestyle=(0, (4, 3)),
             linewidth=1.4,
-            label="ideal" if index == 0 else None,
+            label=plot.ideal_label if index == 0 else None,
             zorder=3,
         )
     if plot.log_y:

@@ -22,9 +22,10 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawable:
-    """What a plot shows: points by series, the ideal ones, the words under the x axis (where x is not a number)."""
+    """What a plot shows: points by series with a label each, the ideal ones, the words under the x axis if x is none."""
 
     series: list[list[Point]]
+    labels: list[str]
     ideal: list[Point]
     words: list[str]
     whole_x: bool
@@ -43,8 +44,14 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     places: list[float | None] = (
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
     )
-    series = [_points(each, rows, places, log_y=plot.log_y) for each in plot.series]
-    left_out = sum(len(rows) - len(points) for points in series)
+    labels, series = [], []
+    left_out = 0
+    for each in plot.series:
+        for name, chosen in _groups(plot, rows).items():
+            some, where = [rows[index] for index in chosen], [places[index] for index in chosen]
+            series.append(_points(each, some, where, log_y=plot.log_y))
+            labels.append(f"{each.label}: {name}" if plot.by else each.label)
+            left_out += len(some) - len(series[-1])
     if not any(series):
         keys = ", ".join(each.key for each in plot.series)
         raise MissingError(
@@ -53,7 +60,8 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
         )
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
     whole = not words and all(place is not None and place.is_integer() for place in places)
-    return Drawable(series=series, ideal=_ideal(plot, rows, places, series), words=words, whole_x=whole, notes=notes)
+    ideal = _ideal(plot, rows, places, series)
+    return Drawable(series=series, labels=labels, ideal=ideal, words=words, whole_x=whole, notes=notes)
 
 
 def printable(text: str) -> str:
@@ -70,6 +78,14 @@ def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             f"nothing to draw in {plot.file}: the run has no {plot.rows}", hint="look at metrics.json of the run"
         )
     return [row if isinstance(row, Mapping) else {} for row in here]
+
+
+def _groups(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    """The numbers of the rows that belong together: by the values of the plot's `by` in the order they come, or all."""
+    groups: dict[str, list[int]] = {}
+    for index, row in enumerate(rows):
+        groups.setdefault(printable(str(row.get(plot.by))) if plot.by else "", []).append(index)
+    return groups
 
 
 def _has_words(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -92,8 +108,9 @@ def _ideal(
     plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], series: Sequence[Sequence[Point]]
 ) -> list[Point]:
     if plot.ideal_key:
-        ideal = Series(key=plot.ideal_key, label="ideal")
-        return _points(ideal, rows, places, log_y=plot.log_y)
+        ideal = Series(key=plot.ideal_key, label=plot.ideal_label)
+        points = _points(ideal, rows, places, log_y=plot.log_y)
+        return [*{point.x: point for point in points}.values()]  # rows of several lines may stand at one x
     first = next((points[0] for points in series if points), None)
     if not plot.ideal or first is None or not first.x:
         return []

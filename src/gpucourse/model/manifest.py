@@ -202,7 +202,8 @@ class Series(_Strict):
 class Plot(_Strict):
     """A picture of rows of the metrics. Axis titles carry the unit.
 
-    `ideal` draws y = first value times x / first x; `ideal_key` draws what each row itself calls ideal.
+    `ideal` draws y = first value times x / first x; `ideal_key` draws what each row itself calls ideal. `by` draws a line
+    for each value of that key in the rows.
     """
 
     file: FileName
@@ -210,6 +211,7 @@ class Plot(_Strict):
     kind: Literal["line", "bar"]
     rows: Rows
     x: Name
+    by: Name | None = None
     series: tuple[Series, ...] = Field(min_length=1)
     x_title: Text
     y_title: Text
@@ -217,6 +219,7 @@ class Plot(_Strict):
     log_y: bool = False
     ideal: bool = False
     ideal_key: Name | None = None
+    ideal_label: Text = "ideal"
 
     @model_validator(mode="after")
     def _one_ideal(self) -> Plot:
@@ -224,6 +227,8 @@ class Plot(_Strict):
             raise ValueError("ideal and ideal_key exclude each other")
         if self.ideal and self.kind == "bar":
             raise ValueError("bars stand on words, which have no ideal line: use ideal_key")
+        if self.by and (self.kind == "bar" or self.ideal):
+            raise ValueError("by is for lines without an ideal of their own: ideal_key draws one for all")
         return self
 
 

@@ -17,6 +17,7 @@ import pytest
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures.axes import short_number
 from gpucourse.figures.plots import draw
+from gpucourse.figures.rows import drawable
 from gpucourse.model.manifest import Plot
 
 LINE: dict[str, Any] = {
@@ -223,3 +224,47 @@ def test_a_home_that_takes_no_cache_and_no_word_on_the_screen(tmp_path: Path) ->
     assert done.stderr == ""
     assert (tmp_path / f"gpucourse-matplotlib-{os.getuid()}").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "out" / "a.svg").is_file()
+
+
+def test_a_line_for_each_value_of_a_key(tmp_path: Path) -> None:
+    rows = [{"layers": layers, "x": x, "y": layers * x} for layers in (2, 4) for x in (1, 2, 3)]
+    found = lines({"by": "layers", "series": [{"key": "y", "label": "layers"}]}, [*rows, {"layers": 4, "x": 4}], tmp_path)
+    assert {"layers: 2", "layers: 4", "1 value left out: missing, or not finite"} <= set(found)
+    assert "layers" not in found
+
+
+def test_a_line_of_many_points_is_not_hidden_by_its_marks(tmp_path: Path) -> None:
+    def marks(count: int) -> int:
+        lines({}, [{"x": x + 1, "y": x + 1} for x in range(count)], tmp_path)
+        return (tmp_path / "sync-time.svg").read_text().count("<use ")
+
+    assert marks(41) < marks(40)
+
+
+def test_bars_and_ideals_are_not_drawn_by_a_key() -> None:
+    for wrong in (BAR | {"by": "ranks"}, LINE | {"by": "bytes", "ideal": True}):
+        with pytest.raises(ValueError, match="by is for lines without an ideal"):
+            Plot.model_validate(wrong)
+
+
+TWO = {"series": [{"key": "y", "label": "here"}, {"key": "z", "label": "there"}]}
+
+
+@pytest.mark.parametrize("kind", ["line", "bar"])
+def test_the_ideal_has_the_name_that_the_manifest_gives_it(kind: str, tmp_path: Path) -> None:
+    plot = {**TWO, "kind": kind, "log_x": False, "log_y": False, "ideal_key": "link", "ideal_label": "theoretical link"}
+    rows = [{"x": "a", "y": 1.0, "z": 2.0, "link": 3.0}, {"x": "b", "y": 2.0, "z": 1.0, "link": 3.0}]
+    found = lines(plot, rows, tmp_path)
+    assert "theoretical link" in found
+    assert "ideal" not in found
+    unknown = lines(plot, [{**row, "link": None} for row in rows], tmp_path)
+    assert "theoretical link" not in unknown, "where the link is not known, nothing is drawn"
+
+
+def test_lines_by_a_key_share_one_ideal(tmp_path: Path) -> None:
+    rows = [{"x": x, "y": y, "who": who, "link": 3.0} for who, y in (("AllReduce", 1.0), ("Broadcast", 2.0)) for x in (1, 2)]
+    plot = Plot.model_validate({**LINE, "rows": "metrics.rows", "x": "x", "series": [{"key": "y", "label": "y"}],
+                                "by": "who", "ideal_key": "link", "ideal_label": "link"})  # fmt: skip
+    assert [point.x for point in drawable(plot, {"rows": rows}).ideal] == [1.0, 2.0]
+    draw(plot, {"rows": rows}, subtitle="", folder=tmp_path)
+    assert {"y: AllReduce", "y: Broadcast", "link"} <= set(texts(tmp_path / "sync-time.svg"))
