@@ -183,9 +183,24 @@ run "a_lab_at_work_is_not_rebuilt" {
     ttl_hours     = 8
     setup         = "step more\n"
   }
+  override_data {
+    target = data.aws_ssm_parameters_by_path.images
+    values = {
+      names  = ["/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.12-ubuntu-24.04/latest/ami-id"]
+      values = ["ami-00000000000000212"]
+    }
+  }
   assert {
-    condition     = setunion([for node in aws_instance.node : node.id], values(run.without_the_placement_group_nodes_leave_it.ids)) == toset(values(run.without_the_placement_group_nodes_leave_it.ids))
-    error_message = "Another time to live or another script must not replace nodes that somebody works on."
+    condition     = [for node in aws_instance.node : node.id] == values(run.without_the_placement_group_nodes_leave_it.ids)
+    error_message = "Nodes that somebody works on stay."
+  }
+  assert {
+    condition = (
+      local.ami == "ami-00000000000000212" && alltrue([for node in aws_instance.node : node.ami == "ami-00000000000000211"])
+      && output.scripts["node0"] != run.without_the_placement_group_nodes_leave_it.scripts["node0"]
+      && aws_instance.node["node0-on-demand"].user_data_base64 == base64gzip(run.without_the_placement_group_nodes_leave_it.scripts["node0"])
+    )
+    error_message = "A newer image and another script are for nodes that are made later."
   }
 }
 

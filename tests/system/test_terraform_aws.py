@@ -1,0 +1,280 @@
+"""The stacks and modules for AWS under the real Terraform and the real provider, which is mocked: nothing is asked of AWS."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.provisioning import any_terraform
+
+from gpucourse.aws.images import CANDIDATES
+from gpucourse.provision.providers import find_mirror
+from gpucourse.provision.template import copy_template
+
+pytestmark = pytest.mark.system
+
+TERRAFORM = Path(__file__).parents[2] / "terraform"
+STACKS = ["basic-gpu", "slurm-cluster", "parallel", "benchmark", "tracing"]
+MODULES = ["network", "storage", "node", "node/boot"]
+FOLDERS = [*(f"modules/{name}" for name in MODULES), *(f"stacks/{name}" for name in STACKS)]
+EVERYWHERE = ["region", "zone", "instance_type", "node_count", "spot", "ssh_cidr", "public_key", "tags", "ttl_hours"]
+THE_SAME = ["region", "zone", "spot", "ssh_cidr", "public_key", "tags", "ttl_hours"]
+AT_ONCE = 2
+DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one terraform command ended with."""
+
+    code: int
+    text: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of `-json`."""
+        return [json.loads(line) for line in self.text.splitlines() if line.startswith("{")]
+
+
+class Terraform:
+    """Terraform with the AWS provider, in copies of the course's files."""
+
+    def __init__(self, root: Path) -> None:
+        binary = any_terraform()
+        if "tofu" in Path(binary.argv[-1]).name:
+            pytest.skip("the provider's lock and the mocks are Terraform's; only OpenTofu is on this machine")
+        if binary.version < (1, 7, 0):
+            pytest.skip("Terraform before 1.7 cannot mock a provider")
+        self.argv = list(binary.argv)
+        self.root = root
+        self.attached: dict[str, str] = {}
+        mirror = find_mirror(TERRAFORM / "stacks" / "parallel", os.environ, None)
+        if mirror is None:
+            pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
+        self.mirror = mirror
+
+    def run(self, folder: Path, *words: str) -> Said:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("TF_", "AWS_"))}
+        settings = {"CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1", "TF_CLI_CONFIG_FILE": os.devnull, **self.attached}
+        said = subprocess.run(
+            [*self.argv, *words],
+            cwd=folder,
+            env={**kept, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return Said(said.returncode, said.stdout)
+
+    def init(self, folder: Path, *words: str) -> Said:
+        return self.run(folder, "init", "-backend=false", "-input=false", "-no-color", *words)
+
+    def test(self, name: str) -> Said:
+        """`terraform test` in a fresh copy of everything."""
+        copy = self.root / name.replace("/", "-")
+        shutil.copytree(TERRAFORM, copy)
+        said = self.init(copy / name)
+        return self.run(copy / name, "test", "-json") if said.code == 0 else said
+
+    def validate(self, stack: str) -> Said:
+        """`terraform validate` in the copy that a deployment makes of the stack, modules and all."""
+        copy = self.root / "copies" / stack
+        copy_template(TERRAFORM / "stacks" / stack, copy)
+        said = self.init(copy)
+        return self.run(copy, "validate", "-json") if said.code == 0 else said
+
+    @contextmanager
+    def one_provider(self) -> Iterator[None]:
+        """Let every command use one process of the provider, by the way that providers have for debuggers: starting it (700 MB)
+        takes longer than a run of a test."""
+        folder = self.root / "provider"
+        shutil.copytree(TERRAFORM, folder)
+        stack = folder / "stacks" / "parallel"
+        said = self.init(stack, f"-plugin-dir={self.mirror}", "-lockfile=readonly")
+        assert said.code == 0, said.text
+        program = next((stack / ".terraform" / "providers").glob("*/hashicorp/aws/*/*/terraform-provider-aws*"))
+        log = folder / "provider.log"
+        with log.open("w") as sink:
+            process = subprocess.Popen(
+                [str(program), "-debug"], stdout=sink, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            )
+        try:
+            self.attached = {"TF_REATTACH_PROVIDERS": self._address(process, log)}
+            yield
+        finally:
+            process.terminate()
+            process.wait(DEADLINE_S)
+
+    def _address(self, process: subprocess.Popen[bytes], log: Path) -> str:
+        give_up = time.monotonic() + DEADLINE_S
+        while True:
+            found = re.search(r"TF_REATTACH_PROVIDERS='(.*)'", log.read_text())
+            if found:
+                return found[1]
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < give_up, log.read_text()
+            time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def terraform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terraform]:
+    terraform = Terraform(tmp_path_factory.mktemp("terraform"))
+    with terraform.one_provider():
+        yield terraform
+
+
+@pytest.fixture(scope="module")
+def at_work(terraform: Terraform) -> Iterator[dict[str, Future[Said]]]:
+    """Everything that takes long, a few at once, the longest first."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        work = {name: pool.submit(terraform.test, name) for name in sorted(FOLDERS, key=lambda name: name != "modules/node")}
+        work |= {f"valid {stack}": pool.submit(terraform.validate, stack) for stack in STACKS}
+        yield work
+        for future in work.values():
+            future.cancel()
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_promises_hold(name: str, at_work: dict[str, Future[Said]]) -> None:
+    said = at_work[name].result()
+    runs = [event["test_run"] for event in said.events if event.get("type") == "test_run" and "status" in event["test_run"]]
+    ended = {run["run"]: run["status"] for run in runs if run.get("progress", "complete") == "complete"}
+    written = re.findall(r'^run "([^"]+)"', (TERRAFORM / name / "tests" / "promises.tftest.hcl").read_text(), re.MULTILINE)
+    assert ended == dict.fromkeys(written, "pass"), said.text
+    assert said.code == 0, said.text
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_deployments_copy_is_valid_and_nothing_in_it_is_deprecated(stack: str, at_work: dict[str, Future[Said]]) -> None:
+    said = at_work[f"valid {stack}"].result()
+    verdict = json.loads(said.text[said.text.index("{") :])
+    assert (verdict["valid"], verdict["diagnostics"]) == (True, [])
+
+
+def _arrows(graph: str) -> dict[str, set[str]]:
+    """What each part of the graph waits for. A line is: "[root] a (expand)" -> "[root] b (expand)"."""
+    arrows: dict[str, set[str]] = {}
+    for line in graph.splitlines():
+        here, arrow, there = line.strip().partition('" -> "')
+        if arrow:
+            arrows.setdefault(here.removeprefix('"[root] '), set()).add(there.removeprefix("[root] ").removesuffix('"'))
+    return arrows
+
+
+def _reached(arrows: dict[str, set[str]], start: str) -> set[str]:
+    """Everything that `start` waits for, near or far."""
+    found: set[str] = set()
+    left = [start]
+    while left:
+        new = arrows.get(left.pop(), set()) - found
+        found |= new
+        left += new
+    return found
+
+
+def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terraform) -> None:
+    stack = terraform.root / "graph" / "stacks" / "parallel"
+    shutil.copytree(TERRAFORM, terraform.root / "graph")
+    terraform.init(stack)
+    arrows = _arrows(terraform.run(stack, "graph", "-type=plan").text)
+    needed = {
+        "module.network.aws_internet_gateway.this (expand)",
+        "module.network.aws_route.internet (expand)",
+        "module.network.aws_route_table_association.public (expand)",
+        "module.network.aws_vpc_security_group_ingress_rule.ssh (expand)",
+        "module.network.aws_vpc_security_group_ingress_rule.among_nodes (expand)",
+        "module.network.aws_vpc_security_group_egress_rule.all (expand)",
+        "module.storage.aws_efs_mount_target.shared (expand)",
+        "aws_placement_group.close (expand)",
+    }
+    assert needed - _reached(arrows, "module.nodes.aws_instance.node (expand)") == set()
+    assert "module.network.aws_subnet.public (expand)" in _reached(
+        arrows, "module.storage.aws_efs_mount_target.shared (expand)"
+    )
+
+
+def test_files_are_formatted(terraform: Terraform) -> None:
+    said = terraform.run(TERRAFORM, "fmt", "-check", "-recursive", "-no-color")
+    assert said.code == 0, said.text
+
+
+def _variables(stack: str) -> dict[str, str]:
+    text = (TERRAFORM / "stacks" / stack / "variables.tf").read_text()
+    return dict(re.findall(r'^variable "(\w+)" \{\n(.*?)^\}\n', text, re.MULTILINE | re.DOTALL))
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_ten_variables_at_most_with_the_same_names_everywhere(stack: str) -> None:
+    assert list(_variables(stack)) == EVERYWHERE + (["placement_group"] if stack == "parallel" else [])
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_every_variable_is_typed_described_and_validated(stack: str) -> None:
+    for name, body in _variables(stack).items():
+        assert "description = " in body, name
+        assert "type        = " in body, name
+        assert "validation {" in body or "type        = bool" in body, name
+
+
+@pytest.mark.parametrize("name", THE_SAME)
+def test_a_variable_means_the_same_in_every_stack(name: str) -> None:
+    assert len({_variables(stack)[name] for stack in STACKS}) == 1
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_provider_tags_everything_and_gives_up_in_time(stack: str) -> None:
+    text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
+    provider = re.findall(r'^provider "aws" \{\n(.*?)^\}', text, re.MULTILINE | re.DOTALL)
+    assert len(provider) == 1
+    assert re.search(r"default_tags \{\s+tags = var\.tags\s+\}", provider[0])
+    assert re.search(r"^  max_retries = 6\b", provider[0], re.MULTILINE)
+    assert 'provider "' not in "".join(file.read_text() for file in (TERRAFORM / "modules").rglob("*.tf"))
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_readme_tells_every_variable(stack: str) -> None:
+    text = (TERRAFORM / "stacks" / stack / "README.md").read_text()
+    missing = [name for name in _variables(stack) if f"`{name}`" not in text]
+    assert missing == []
+
+
+def test_one_lock_for_every_platform() -> None:
+    locks = {(TERRAFORM / "stacks" / stack / ".terraform.lock.hcl").read_text() for stack in STACKS}
+    assert len(locks) == 1
+    [lock] = locks
+    assert lock.count('"h1:') >= 2, "a lock with the hash of one platform alone stops everybody else"
+    assert lock.count('"zh:') == 15, "the registry publishes one hash a package, signed"
+
+
+def test_one_constraint_on_versions() -> None:
+    files = [TERRAFORM / "modules" / name / "versions.tf" for name in MODULES if name != "node/boot"]
+    assert (
+        len({file.read_text() for file in [*files, *(TERRAFORM / "stacks" / stack / "versions.tf" for stack in STACKS)]}) == 1
+    )
+
+
+def test_doctor_looks_for_the_images_that_the_nodes_boot() -> None:
+    text = (TERRAFORM / "modules" / "node" / "image.tf").read_text()
+    listed = re.findall(r'^\s+"(/aws/service/[^"]+)"', text, re.MULTILINE)
+    assert listed == [*CANDIDATES["pytorch"], *CANDIDATES["ubuntu"]]
+
+
+def test_nothing_that_bills_by_itself_or_keeps_a_secret() -> None:
+    text = "\n".join(file.read_text() for file in TERRAFORM.rglob("*.tf"))
+    resources = set(re.findall(r'^resource "(aws_\w+)"', text, re.MULTILINE))
+    assert not resources & {"aws_nat_gateway", "aws_eip", "aws_spot_instance_request", "aws_iam_access_key"}
+    assert "tls_private_key" not in text
+    assert "file(var." not in text, "a key file that is gone would stop `destroy`"
