@@ -7,134 +7,29 @@ that is there for it.
 from __future__ import annotations
 
 import ast
-import importlib.util
-import json
-import os
-import shutil
-import socket
-import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.system.exercising import (
+    CATALOG,
+    FOLDERS,
+    Finished,
+    by_torchrun,
+    environment,
+    finished,
+    flags,
+    laid_out,
+    needs_torch,
+    spoiled,
+    start,
+    wait,
+    words,
+)
 
-from gpucourse.course.catalog import load
-from gpucourse.course.locate import find_course
-from gpucourse.course.parameters import arguments, resolve
 from gpucourse.figures.plots import draw
-from gpucourse.grading.checks import evaluate
-from gpucourse.model.manifest import Exercise
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
-]
-
-FOLDERS = find_course({})
-CATALOG = load(FOLDERS)
-DEADLINE_S = 120
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A run that has ended: how, what it said, what it measured."""
-
-    exercise: Exercise
-    code: int
-    output: str
-    metrics: dict[str, Any]
-    ranks: int
-
-    def verdict(self, *, hosts: int = 1) -> ExerciseVerdict:
-        plan = {"world_size": self.ranks, "nodes": hosts}
-        return evaluate(self.exercise, self.metrics, plan, {"state": "succeeded"}, mode="local", run_id="test")
-
-    def check(self, name: str) -> CheckResult:
-        return next(check for check in self.verdict().checks if check.id == name)
-
-
-def environment(out: Path) -> dict[str, str]:
-    return {
-        "PATH": os.environ["PATH"],
-        "HOME": str(out),
-        "OMP_NUM_THREADS": "1",
-        "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
-        "GPUCOURSE_BACKEND": "gloo",
-        "GPUCOURSE_MODE": "local",
-        "GPUCOURSE_NODE": "node0",
-        "GPUCOURSE_OUT": str(out),
-        "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "60",
-    }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait(process: subprocess.Popen[str]) -> str:
-    """What the process said until it ended; past the deadline it is asked to end, which torchrun passes on to its ranks."""
-    try:
-        return process.communicate(timeout=DEADLINE_S)[0]
-    except subprocess.TimeoutExpired:
-        process.terminate()
-        return process.communicate(timeout=30)[0] + "\n(past the deadline)"
-
-
-def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str]:
-    return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def finished(exercise: Exercise, code: int, output: str, out: Path, ranks: int) -> Finished:
-    path = out / "metrics.json"
-    metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return Finished(exercise, code, output, metrics, ranks)
-
-
-def flags(exercise: Exercise, **settings: str) -> list[str]:
-    return list(arguments(exercise, resolve(exercise, settings, local=True)))
-
-
-def laid_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
-    """The exercise's files side by side, as on a node."""
-    module, exercise = CATALOG.exercise(exercise_id)
-    folder.mkdir()
-    for name, place in CATALOG.sources(module, exercise).items():
-        shutil.copyfile(FOLDERS.exercises / place, folder / name)
-    return exercise, folder / exercise.script
-
-
-def by_torchrun(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
-    exercise, script = laid_out(exercise_id, folder)
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
-    command += [f"--master-port={free_port()}", script.name, *flags(exercise, **settings)]
-    process = start(command, folder, environment(folder))
-    output = wait(process)
-    return finished(exercise, process.returncode, output, folder, ranks)
-
-
-def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], **settings: str) -> Finished:
-    """Two ranks of a copy of the script in which words were replaced."""
-    exercise, script = laid_out(exercise_id, folder)
-    text = script.read_text(encoding="utf-8")
-    for old, new in changes:
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {script.name}"
-        text = text.replace(old, new)
-    script.write_text(text, encoding="utf-8")
-    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    command = [sys.executable, script.name, *flags(exercise, **settings)]
-    processes = [
-        start(command, folder, {**environment(folder), **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in (0, 1)
-    ]
-    outputs = [wait(process) for process in processes]
-    code = max(abs(process.returncode) for process in processes)
-    return finished(exercise, code, "\n".join(outputs), folder, 2)
-
+pytestmark = [pytest.mark.system, needs_torch]
 
 SMALL_HELLO = {"elements": "5000"}
 SMALL_TRAINING = {"samples": "1024", "hidden": "64", "batch_size": "64", "steps": "10", "epochs": "2"}
@@ -148,10 +43,6 @@ def hello(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.2", 2, tmp_path_factory.mktemp("training") / "a node's work")
-
-
-def words(verdict: ExerciseVerdict) -> dict[str, str]:
-    return {check.id: f"{check.verdict}: {check.observed}" for check in verdict.checks if check.verdict != "passed"}
 
 
 def test_hello_on_two_ranks_passes_every_check(hello: Finished) -> None:
