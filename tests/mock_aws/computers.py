@@ -38,6 +38,7 @@ class SimulatedComputers:
         self._lock = threading.Lock()
         self._booting: dict[str, Future[None]] = {}
         self._booted: dict[str, dict[str, Any]] = {}
+        self._halted: set[str] = set()
         self._ended: set[str] = set()
         (state.folder / "uid").write_text(self._uid, encoding="utf-8")
         self._write({})
@@ -45,11 +46,14 @@ class SimulatedComputers:
     def reconcile(self) -> None:
         """Have a computer for each instance that runs; end those of terminated ones; let stopped ones keep their disk only."""
         for _region, instance in self._state.instances():
+            if instance.state == "running":
+                self._halted.discard(instance.id)
             if instance.state == "running" and instance.id not in self._booting:
                 key = instance.ec2_backend.key_pairs.get(instance.key_name)
                 public_key = key.public_key.strip() if key else "# nobody"
                 self._booting[instance.id] = self._work.submit(self._boot, instance.id, public_key)
-            elif instance.state == "stopped":
+            elif instance.state == "stopped" and instance.id not in self._halted:
+                self._halted.add(instance.id)
                 self._work.submit(self._halt, instance.id)
             elif instance.state == GONE and instance.id in self._booting and instance.id not in self._ended:
                 self._ended.add(instance.id)

@@ -54,7 +54,7 @@ class Gate:
                 return self._unimplemented(call, f"{type(error).__name__}: {error}")
             if self._state.computers is not None and call.action in _MOVING:
                 self._state.computers.reconcile()
-        if answer.status == 501 or (answer.status >= 500 and not answer.code):
+        if answer.status >= 400 and not answer.code:
             return self._unimplemented(call, f"status {answer.status}")
         return answer
 

@@ -1,4 +1,4 @@
-"""The limits on how many vCPUs may run, by market and family, region by region."""
+"""The limits of an account, region by region: how many vCPUs may run, by market and family; how many networks there may be."""
 
 from __future__ import annotations
 
@@ -9,36 +9,35 @@ from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket:
-    """A limit: its code and name, what AWS gives a new account, and what this account has unless a test says otherwise.
+class Limit:
+    """One limit: its code and name, what AWS gives a new account, and what this account has unless a test says otherwise.
 
-    `families` are the letters that an instance type of the bucket starts with, as a tuple for `str.startswith`.
+    `families` are the beginnings of the instance types that it counts, `spot` their market; a limit without families counts
+    something else.
     """
 
     code: str
     name: str
     aws_default: float
     value: float
-    families: tuple[str, ...]
-    spot: bool
+    families: tuple[str, ...] = ()
+    spot: bool = False
+    service: str = "ec2"
 
 
+NETWORKS = "L-F678F1CE"
+_GRAPHICS = ("g", "vt")
 _STANDARD = ("a", "c", "d", "h", "i", "m", "r", "t", "z")
-BUCKETS = (
-    Bucket(
-        code="L-DB2E81BA",
-        name="Running On-Demand G and VT instances",
-        aws_default=0,
-        value=64,
-        families=("g", "vt"),
-        spot=False,
+_OF_THEIR_OWN = ("dl", "f", "hpc", "inf", "mac", "trn", "u", "x")  # each has a limit, and none of them is here
+_STANDARD_NAME = "Standard (A, C, D, H, I, M, R, T, Z)"
+LIMITS = (
+    Limit(code="L-DB2E81BA", name="Running On-Demand G and VT instances", aws_default=0, value=64, families=_GRAPHICS),
+    Limit(
+        code="L-3819A6DF", name="All G and VT Spot Instance Requests", aws_default=0, value=64, families=_GRAPHICS, spot=True
     ),
-    Bucket(
-        code="L-3819A6DF", name="All G and VT Spot Instance Requests", aws_default=0, value=64, families=("g", "vt"), spot=True
-    ),
-    Bucket(code="L-417A185B", name="Running On-Demand P instances", aws_default=0, value=0, families=("p",), spot=False),
-    Bucket(code="L-C4BD4855", name="All P5 Spot Instance Requests", aws_default=0, value=0, families=("p5",), spot=True),
-    Bucket(
+    Limit(code="L-417A185B", name="Running On-Demand P instances", aws_default=0, value=0, families=("p",)),
+    Limit(code="L-C4BD4855", name="All P5 Spot Instance Requests", aws_default=0, value=0, families=("p5",), spot=True),
+    Limit(
         code="L-7212CCBC",
         name="All P4, P3 and P2 Spot Instance Requests",
         aws_default=0,
@@ -46,34 +45,36 @@ BUCKETS = (
         families=("p2", "p3", "p4"),
         spot=True,
     ),
-    Bucket(
+    Limit(
         code="L-1216C47A",
-        name="Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+        name=f"Running On-Demand {_STANDARD_NAME} instances",
         aws_default=5,
         value=32,
         families=_STANDARD,
-        spot=False,
     ),
-    Bucket(
+    Limit(
         code="L-34B43A08",
-        name="All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
+        name=f"All {_STANDARD_NAME} Spot Instance Requests",
         aws_default=5,
         value=32,
         families=_STANDARD,
         spot=True,
     ),
+    Limit(code=NETWORKS, name="VPCs per Region", aws_default=5, value=5, service="vpc"),
 )
-BY_CODE = {bucket.code: bucket for bucket in BUCKETS}
-OPEN = {"PENDING", "CASEOPENED"}
+BY_CODE = {limit.code: limit for limit in LIMITS}
+OPEN = {"PENDING", "CASE_OPENED"}
 
 
-def bucket_of(instance_type: str, *, spot: bool) -> Bucket | None:
-    """The limit that counts for a launch; None for a type that no limit here covers. The longer name wins (`vt1` is no `t`)."""
+def limit_of(instance_type: str, *, spot: bool) -> Limit | None:
+    """The limit that counts for a launch; None for a type that no limit here covers. The longer beginning wins."""
+    if instance_type.startswith(_OF_THEIR_OWN):
+        return None
     fitting = [
-        (len(family), bucket)
-        for bucket in BUCKETS
-        for family in bucket.families
-        if bucket.spot is spot and instance_type.startswith(family)
+        (len(family), limit)
+        for limit in LIMITS
+        for family in limit.families
+        if limit.spot is spot and instance_type.startswith(family)
     ]
     return max(fitting, key=lambda one: one[0])[1] if fitting else None
 
@@ -92,7 +93,7 @@ class Quotas:
             return self.set.get((region, code), self.set.get(("", code), BY_CODE[code].value))
 
     def limit(self, region: str, code: str) -> float:
-        """How many vCPUs may run."""
+        """How much of it there may be."""
         applied = self.applied(region, code)
         return BY_CODE[code].aws_default if applied is None else applied
 

@@ -32,7 +32,6 @@ def main(folder: Path, *, computers: bool) -> None:
     standing = SimulatedComputers(state) if computers else None
     state.computers = standing
     server = make_server("127.0.0.1", 0, Gate(state), threaded=True)
-    server.daemon_threads = True  # type: ignore[attr-defined]  # a call that is held back must not hold the end back
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     sys.stdout.write(f"{server.server_port}\n")
@@ -40,9 +39,11 @@ def main(folder: Path, *, computers: bool) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # moto prints; nobody reads the pipe any more
     sys.stdin.buffer.read()
     state.faults.clear()
-    server.shutdown()
+    server.server_close()
     if standing is not None:
         standing.close()
+    sys.stderr.flush()
+    os._exit(0)  # at once: to take moto's books apart one by one would need seconds
 
 
 if __name__ == "__main__":

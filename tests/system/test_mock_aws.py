@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.mock_aws.account import Account, mock_account
+from tests.mock_aws.asking import BASE, SPOT, clean, described, image, launch, refused, wish
 
 pytestmark = pytest.mark.system
 
-BASE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
 G, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
 
@@ -27,40 +27,10 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 def account(shared: Account) -> Iterator[Account]:
     """The shared account, as each test should leave it: quiet and empty."""
     yield shared
-    shared.calm()
     shared.plan("PAID")
     for code in (G, G_SPOT):
         shared.quota(code, 64)
-    left = [instance.id for instance in shared.resources("instance")]
-    if left:
-        shared.client("ec2").terminate_instances(InstanceIds=left)
-    assert shared.resources() == []
-
-
-def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
-    """The error and the HTTP status of a call that must fail."""
-    error_class = pytest.importorskip("botocore.exceptions").ClientError
-    with pytest.raises(error_class) as caught:
-        call(**arguments)
-    return caught.value.response["Error"]["Code"], caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
-
-
-def image(account: Account, region: str = "") -> str:
-    found = account.client("ssm", region).get_parameter(Name=BASE)
-    return str(found["Parameter"]["Value"])
-
-
-def launch(account: Account, instance_type: str = "g4dn.xlarge", **more: Any) -> str:
-    ec2 = account.client("ec2")
-    found = ec2.run_instances(ImageId=image(account), InstanceType=instance_type, MinCount=1, MaxCount=1, **more)
-    return str(found["Instances"][0]["InstanceId"])
-
-
-def described(account: Account, instance_id: str) -> Any:
-    return account.client("ec2").describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][0]
-
-
-SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
+    clean(shared)
 
 
 def test_a_new_account_is_empty_in_every_region(account: Account) -> None:
@@ -117,8 +87,8 @@ def test_placement_groups_live_and_are_kept_while_in_use(account: Account) -> No
     ec2.terminate_instances(InstanceIds=[instance])
     ec2.delete_placement_group(GroupName="near")
     assert refused(ec2.describe_placement_groups, GroupNames=["near"])[0] == "InvalidPlacementGroup.Unknown"
-    assert refused(ec2.run_instances, ImageId=image(account), MinCount=1, MaxCount=1, InstanceType="g4dn.xlarge",
-                   Placement={"GroupName": "near"})[0] == "InvalidPlacementGroup.Unknown"  # fmt: skip
+    unknown = wish(account, Placement={"GroupName": "near"})
+    assert refused(ec2.run_instances, **unknown)[0] == "InvalidPlacementGroup.Unknown"
 
 
 def test_quotas_are_read_and_asked_to_be_raised(account: Account) -> None:
@@ -126,6 +96,7 @@ def test_quotas_are_read_and_asked_to_be_raised(account: Account) -> None:
     account.quota(G, 4)
     assert quotas.get_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 4
     account.quota(G, None, region="us-east-2")
+    assert quotas.get_service_quota(ServiceCode="vpc", QuotaCode="L-F678F1CE")["Quota"]["Value"] == 5
     assert refused(quotas.get_service_quota, ServiceCode="ec2", QuotaCode=G) == ("NoSuchResourceException", 400)
     assert quotas.get_aws_default_service_quota(ServiceCode="ec2", QuotaCode=G)["Quota"]["Value"] == 0
     assert G not in {found["QuotaCode"] for found in quotas.list_service_quotas(ServiceCode="ec2")["Quotas"]}
@@ -189,7 +160,7 @@ def test_a_free_plan_launches_nothing_of_use(account: Account) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "code"),
+    ("asked", "code"),
     [
         ({"InstanceType": "g9.huge"}, "InvalidParameterValue"),
         ({"InstanceType": "p3.2xlarge"}, "InvalidParameterValue"),
@@ -201,17 +172,14 @@ def test_a_free_plan_launches_nothing_of_use(account: Account) -> None:
         ),
     ],
 )
-def test_a_launch_that_cannot_be_is_refused(account: Account, wish: dict[str, Any], code: str) -> None:
-    assert (
-        refused(account.client("ec2").run_instances, **{"ImageId": image(account), "MinCount": 1, "MaxCount": 1, **wish})[0]
-        == code
-    )
+def test_a_launch_that_cannot_be_is_refused(account: Account, asked: dict[str, Any], code: str) -> None:
+    assert refused(account.client("ec2").run_instances, **{**wish(account), **asked})[0] == code
 
 
 def test_a_launch_in_a_zone_without_the_type_is_refused(account: Account) -> None:
     ec2 = account.client("ec2", "us-east-1")
-    wish = {"ImageId": image(account, "us-east-1"), "InstanceType": "g4dn.2xlarge", "MinCount": 1, "MaxCount": 1}
-    assert refused(ec2.run_instances, **wish, Placement={"AvailabilityZone": "us-east-1e"}) == ("Unsupported", 400)
+    asked = wish(account, "g4dn.2xlarge", Placement={"AvailabilityZone": "us-east-1e"})
+    assert refused(ec2.run_instances, **{**asked, "ImageId": image(account, "us-east-1")}) == ("Unsupported", 400)
 
 
 def test_a_root_disk_takes_after_its_image(account: Account) -> None:
@@ -227,8 +195,7 @@ def test_limits_count_virtual_processors_by_market(account: Account, market: dic
     options = {"InstanceMarketOptions": market} if market else {}
     launch(account, "g4dn.xlarge", **options)
     second = launch(account, "g4dn.xlarge", **options)
-    wish = {"ImageId": image(account), "InstanceType": "g4dn.xlarge", "MinCount": 1, "MaxCount": 1, **options}
-    assert refused(account.client("ec2").run_instances, **wish) == (code, 400)
+    assert refused(account.client("ec2").run_instances, **wish(account, **options)) == (code, 400)
     launch(account, "t3.medium", **options)  # another limit
     account.client("ec2").terminate_instances(InstanceIds=[second])
     launch(account, "g4dn.xlarge", **options)
@@ -246,10 +213,9 @@ def test_a_start_counts_too(account: Account) -> None:
 def test_the_first_spot_launch_makes_the_role_if_it_may(account: Account, tmp_path: Path) -> None:
     with mock_account(tmp_path / "another") as fresh:
         fresh.deny("iam:CreateServiceLinkedRole")
-        wish = {"ImageId": image(fresh), "InstanceType": "g4dn.xlarge", "MinCount": 1, "MaxCount": 1}
         run, role = fresh.client("ec2").run_instances, fresh.client("iam").get_role
         error = ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", 403)
-        assert refused(run, **wish, InstanceMarketOptions=SPOT) == error
+        assert refused(run, **wish(fresh, InstanceMarketOptions=SPOT)) == error
         assert refused(role, RoleName="AWSServiceRoleForEC2Spot")[0] == "NoSuchEntity"
         fresh.calm()
         launch(fresh, InstanceMarketOptions=SPOT)
@@ -258,7 +224,7 @@ def test_the_first_spot_launch_makes_the_role_if_it_may(account: Account, tmp_pa
 
 def test_a_trial_run_tells_of_permissions_only(account: Account) -> None:
     account.quota(G, 0)
-    wish = {"ImageId": image(account), "InstanceType": "g4dn.xlarge", "MinCount": 1, "MaxCount": 1, "DryRun": True}
-    assert refused(account.client("ec2").run_instances, **wish)[0] == "DryRunOperation"
+    trial = wish(account, DryRun=True)
+    assert refused(account.client("ec2").run_instances, **trial)[0] == "DryRunOperation"
     account.deny("ec2:RunInstances")
-    assert refused(account.client("ec2").run_instances, **wish) == ("UnauthorizedOperation", 403)
+    assert refused(account.client("ec2").run_instances, **trial) == ("UnauthorizedOperation", 403)

@@ -61,13 +61,13 @@ def _pytorch(version: str, ubuntu: str) -> PublicImage:
     )
 
 
-def _plain(version: str, word: str) -> PublicImage:
+def _plain(version: str, word: str, disk: str) -> PublicImage:
     return PublicImage(
         name=f"ubuntu/images/hvm-ssd-gp3/ubuntu-{word}-{version}-amd64-server-20261015",
         owner=_CANONICAL,
         alias="",
         root_gb=8,
-        parameter=f"{_UBUNTU}/{version}/stable/current/amd64/hvm/ebs-gp3/ami-id",
+        parameter=f"{_UBUNTU}/{version}/stable/current/amd64/hvm/{disk}/ami-id",
     )
 
 
@@ -81,8 +81,8 @@ IMAGES = (
     _pytorch("2.11", "24.04"),
     _pytorch("2.12", "24.04"),
     _pytorch("2.13", "26.04"),
-    _plain("22.04", "jammy"),
-    _plain("24.04", "noble"),
+    _plain("22.04", "jammy", "ebs-gp2"),
+    _plain("24.04", "noble", "ebs-gp3"),
 )
 
 

@@ -11,7 +11,7 @@ from moto.ec2.responses.instances import InstanceResponse
 
 from tests.mock_aws import errors
 from tests.mock_aws.call import Call
-from tests.mock_aws.limits import bucket_of
+from tests.mock_aws.limits import limit_of
 from tests.mock_aws.patches import spot
 from tests.mock_aws.patches.books import standing
 from tests.mock_aws.patches.images import root_gb
@@ -114,12 +114,12 @@ def _complete_disks(self: Any) -> None:
 def _check_limit(state: State, self: Any, kinds: Iterable[str], *, on_spot: bool) -> None:
     together: dict[str, list[str]] = {}
     for kind in kinds:
-        if bucket := bucket_of(kind, spot=on_spot):
-            together.setdefault(bucket.code, []).append(kind)
+        if counted := limit_of(kind, spot=on_spot):
+            together.setdefault(counted.code, []).append(kind)
     for instance in standing(self.ec2_backend):
-        bucket = bucket_of(instance.instance_type, spot=on_spot)
-        if instance.state in _COUNTED and (instance.lifecycle == "spot") is on_spot and bucket and bucket.code in together:
-            together[bucket.code].append(instance.instance_type)
+        counted = limit_of(instance.instance_type, spot=on_spot)
+        if instance.state in _COUNTED and (instance.lifecycle == "spot") is on_spot and counted and counted.code in together:
+            together[counted.code].append(instance.instance_type)
     for code, types in together.items():
         limit = state.quotas.limit(self.region, code)
         if sum(map(_vcpus, types)) > limit:

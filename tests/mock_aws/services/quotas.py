@@ -1,4 +1,4 @@
-"""Service Quotas for EC2: the limits on vCPUs, which can be set, read, and asked to be raised."""
+"""Service Quotas: the limits of the account, which can be set, read, and asked to be raised."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from tests.mock_aws.state import State
 
 
+_SERVICES = {"ec2": "Amazon Elastic Compute Cloud (Amazon EC2)", "vpc": "Amazon Virtual Private Cloud (Amazon VPC)"}
+
+
 def _quota(region: str, code: str, value: float) -> dict[str, Any]:
     return {
-        "ServiceCode": "ec2",
-        "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-        "QuotaArn": f"arn:aws:servicequotas:{region}:123456789012:ec2/{code}",
+        "ServiceCode": BY_CODE[code].service,
+        "ServiceName": _SERVICES[BY_CODE[code].service],
+        "QuotaArn": f"arn:aws:servicequotas:{region}:123456789012:{BY_CODE[code].service}/{code}",
         "QuotaCode": code,
         "QuotaName": BY_CODE[code].name,
         "Value": value,
@@ -32,7 +35,7 @@ def _quota(region: str, code: str, value: float) -> dict[str, Any]:
 
 def _known(call: Call) -> str:
     code = str(call.params.get("QuotaCode", ""))
-    if call.params.get("ServiceCode") != "ec2" or code not in BY_CODE:
+    if code not in BY_CODE or BY_CODE[code].service != call.params.get("ServiceCode"):
         raise Refused("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
     return code
 
@@ -51,14 +54,18 @@ def _default(_state: State, call: Call) -> Mapping[str, Any]:
 
 
 def _list(state: State, call: Call) -> Mapping[str, Any]:
-    if call.params.get("ServiceCode") != "ec2":
-        raise Refused("NoSuchResourceException", "The request failed because the specified service does not exist.")
-    values = ((code, state.quotas.applied(call.region, code)) for code in sorted(BY_CODE))
+    values = ((code, state.quotas.applied(call.region, code)) for code in _codes(call))
     return {"Quotas": [_quota(call.region, code, value) for code, value in values if value is not None]}
 
 
 def _defaults(_state: State, call: Call) -> Mapping[str, Any]:
-    return {"Quotas": [_quota(call.region, code, bucket.aws_default) for code, bucket in sorted(BY_CODE.items())]}
+    return {"Quotas": [_quota(call.region, code, BY_CODE[code].aws_default) for code in _codes(call)]}
+
+
+def _codes(call: Call) -> list[str]:
+    if call.params.get("ServiceCode") not in _SERVICES:
+        raise Refused("NoSuchResourceException", "The request failed because the specified service does not exist.")
+    return sorted(code for code, limit in BY_CODE.items() if limit.service == call.params["ServiceCode"])
 
 
 def _request(state: State, call: Call) -> Mapping[str, Any]:

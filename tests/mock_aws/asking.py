@@ -1,0 +1,65 @@
+"""What tests ask of a mock account again and again, with boto3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.mock_aws.account import Account
+
+BASE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
+
+
+def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
+    """The error and the HTTP status of a call that must fail."""
+    error_class = pytest.importorskip("botocore.exceptions").ClientError
+    with pytest.raises(error_class) as caught:
+        call(**arguments)
+    return caught.value.response["Error"]["Code"], caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+def image(account: Account, region: str = "") -> str:
+    """The id of a course image in a region."""
+    found = account.client("ssm", region).get_parameter(Name=BASE)
+    return str(found["Parameter"]["Value"])
+
+
+def wish(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -> dict[str, Any]:
+    """What one instance is asked for with."""
+    return {"ImageId": image(account), "InstanceType": instance_type, "MinCount": 1, "MaxCount": 1, **more}
+
+
+def launch(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -> str:
+    """One instance more; its id."""
+    found = account.client("ec2").run_instances(**wish(account, instance_type, **more))
+    return str(found["Instances"][0]["InstanceId"])
+
+
+def described(account: Account, instance_id: str) -> dict[str, Any]:
+    """What the account says of an instance."""
+    found: dict[str, Any] = account.client("ec2").describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][
+        0
+    ]
+    return found
+
+
+def network(account: Account) -> tuple[str, str, str]:
+    """A network with one subnet and one security group: their ids."""
+    ec2 = account.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.99.0.0/16")["Vpc"]["VpcId"]
+    zone = f"{account.region}a"
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.99.1.0/24", AvailabilityZone=zone)["Subnet"]["SubnetId"]
+    group = ec2.create_security_group(GroupName="inside", Description="inside", VpcId=vpc)["GroupId"]
+    return vpc, subnet, group
+
+
+def clean(account: Account) -> None:
+    """Take down every instance, and see that nothing else is left; quiet again, as it was at first."""
+    account.calm()
+    left = [instance.id for instance in account.resources("instance")]
+    if left:
+        account.client("ec2").terminate_instances(InstanceIds=left)
+    assert account.resources() == []
