@@ -33,7 +33,7 @@ AT_ONCE = 8
 _TAGGED_KINDS = (  # what the tagging API may list and the describe calls know better
     *("ec2:instance", "ec2:volume", "ec2:vpc", "ec2:subnet", "ec2:security-group", "ec2:security-group-rule"),
     *("ec2:internet-gateway", "ec2:route-table", "ec2:network-interface", "ec2:elastic-ip", "ec2:key-pair"),
-    *("ec2:placement-group", "ec2:spot-instances-request"),
+    *("ec2:placement-group", "ec2:spot-instances-request", "ec2:spot-instance-request"),
     *("elasticfilesystem:file-system", "scheduler:schedule-group", "iam:role"),
 )
 

@@ -1,0 +1,83 @@
+"""A lab in moto: everything that a stack of the course makes, with our tags, and a stranger's things beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.unit.aws.cloud import TAGS, MotoAccount, listed
+
+
+IMAGE = "ami-0123456789abcdef0"  # moto takes any
+
+
+@dataclass
+class Lab:
+    """Ids of what was made."""
+
+    vpc: str
+    subnet: str
+    group: str
+    instance: str
+    file_system: str
+
+
+@pytest.fixture
+def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoAccount]:
+    """An empty account."""
+    monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
+    mock_aws = pytest.importorskip("moto", reason="moto is not installed").mock_aws
+    with mock_aws():
+        yield MotoAccount()
+
+
+def make_lab(account: MotoAccount, tags: dict[str, str], *, node: str = "node0") -> Lab:
+    """A whole lab with these tags; without any, a stranger's."""
+    ec2 = account.client("ec2")
+
+    def tagged(*kinds: str) -> dict[str, Any]:
+        return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed(tags)} for kind in kinds]} if tags else {}
+
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **tagged("vpc"))["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.77.1.0/24", **tagged("subnet"))["Subnet"]["SubnetId"]
+    gateway = ec2.create_internet_gateway(**tagged("internet-gateway"))["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    table = ec2.create_route_table(VpcId=vpc, **tagged("route-table"))["RouteTable"]["RouteTableId"]
+    ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
+    name = tags.get("Stack", "foreign")
+    group = ec2.create_security_group(VpcId=vpc, GroupName=name, Description="d", **tagged("security-group"))["GroupId"]
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "18.1.2.3/32", "Description": "SSH"}]}
+    among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ssh, among])
+    ec2.create_key_pair(KeyName=name, **tagged("key-pair"))
+    network = {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group], "AssociatePublicIpAddress": True}
+    specifications = tagged("instance", "volume").get("TagSpecifications", [])
+    for one in specifications[:1]:
+        one["Tags"] = [*one["Tags"], {"Key": "Node", "Value": node}]
+    [instance] = ec2.run_instances(
+        ImageId=IMAGE,
+        MinCount=1,
+        MaxCount=1,
+        InstanceType="g4dn.xlarge",
+        NetworkInterfaces=[network],
+        TagSpecifications=specifications,
+    )["Instances"]
+    efs = account.client("efs")
+    system = efs.create_file_system(CreationToken=name, Tags=listed(tags))["FileSystemId"]
+    efs.create_mount_target(FileSystemId=system, SubnetId=subnet)
+    return Lab(vpc=vpc, subnet=subnet, group=group, instance=instance["InstanceId"], file_system=system)
+
+
+@pytest.fixture
+def lab(moto: MotoAccount) -> Lab:
+    """A lab of ours."""
+    return make_lab(moto, TAGS)
+
+
+@pytest.fixture
+def foreign(moto: MotoAccount) -> Lab:
+    """A lab of somebody else, without tags."""
+    return make_lab(moto, {})

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import threading
+import urllib.error
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from gpucourse.aws.caller import CHECKIP, caller_cidr, checked_cidr
+from gpucourse.errors import MissingError, UsageError
+
+
+def test_the_address_as_a_range_of_one() -> None:
+    assert caller_cidr({}, lambda url: {CHECKIP: "18.220.1.2"}[url]) == "18.220.1.2/32"
+
+
+def test_another_page_may_be_asked() -> None:
+    asked: list[str] = []
+
+    def ask(url: str) -> str:
+        asked.append(url)
+        return "203.0.113.9"
+
+    assert caller_cidr({"GPUCOURSE_CHECKIP_URL": "http://127.0.0.1:1/ip"}, ask) == "203.0.113.9/32"
+    assert asked == ["http://127.0.0.1:1/ip"]
+
+
+@pytest.mark.parametrize(
+    "problem", [urllib.error.URLError("no route"), TimeoutError("timed out"), ConnectionResetError("reset")]
+)
+def test_silence_asks_for_the_address(problem: Exception) -> None:
+    def silent(_url: str) -> str:
+        raise problem
+
+    with pytest.raises(MissingError) as caught:
+        caller_cidr({}, silent)
+    assert "--ssh-cidr" in caught.value.hint
+
+
+@pytest.mark.parametrize("said", ["<html>sign in to the hotel</html>", "", "300.1.1.1", "2001:4860:4860::8888"])
+def test_what_is_no_ipv4_address_is_refused(said: str) -> None:
+    with pytest.raises(MissingError) as caught:
+        caller_cidr({}, lambda _url: said)
+    assert "--ssh-cidr" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.0.0.0/0",
+        "18.220.1.0/24",
+        "18.220.1.2/31",
+        "10.0.0.1/32",
+        "192.168.1.2",
+        "127.0.0.1/32",
+        "169.254.169.254/32",
+        "100.64.0.1/32",
+        "::1/128",
+        "2001:4860::/32",
+        "me",
+        "18.220.1.2/24",
+    ],
+)
+def test_anything_but_one_public_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        checked_cidr(text)
+
+
+@pytest.mark.parametrize("text", ["18.220.1.2", "18.220.1.2/32", " 18.220.1.2/32 "])
+def test_one_public_address_is_taken(text: str) -> None:
+    assert checked_cidr(text) == "18.220.1.2/32"
+
+
+class Page(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"203.0.113.7\n")
+
+    def log_message(self, *_words: object) -> None: ...
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_real_page_is_read(page: str) -> None:
+    assert caller_cidr({"GPUCOURSE_CHECKIP_URL": page}) == "203.0.113.7/32"
+
+
+def test_nobody_behind_the_page() -> None:
+    with pytest.raises(MissingError):
+        caller_cidr({"GPUCOURSE_CHECKIP_URL": "http://127.0.0.1:9/"})

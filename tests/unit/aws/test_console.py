@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import console
+from gpucourse.errors import PermissionRefused
+from tests.unit.aws.cloud import ScriptedAccount, error, refused
+
+ED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f"
+OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtherOtherOtherOtherOtherOtherOtherOtherOthe"
+ECDSA = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBExampleExampleExampleExample="
+RSA = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQDExampleExampleExampleExampleExampleExampleExample"
+FINGERPRINTS = """\
+<14>Nov 21 cloud-init: -----BEGIN SSH HOST KEY FINGERPRINTS-----
+<14>Nov 21 cloud-init: 256 SHA256:abcdefg root@ip-10-77-1-4 (ED25519)
+<14>Nov 21 cloud-init: -----END SSH HOST KEY FINGERPRINTS-----
+"""
+
+
+def block(*keys: str, end: bool = True) -> str:
+    lines = [console.BEGIN, *(f"{key} root@ip-10-77-1-4" for key in keys), *([console.END] if end else [])]
+    return FINGERPRINTS + "\r\n".join(lines) + "\r\n[   20.1] cloud-init finished\r\n"
+
+
+def test_every_key_by_its_type() -> None:
+    assert console.host_keys(block(ECDSA, ED, RSA)) == {
+        "ssh-ed25519": ED,
+        "ecdsa-sha2-nistp256": ECDSA,
+        "ssh-rsa": RSA,
+    }
+
+
+def test_lines_may_carry_the_prefix_of_the_system_log() -> None:
+    text = f"<14>Nov 21 cloud-init: {console.BEGIN}\n<14>Nov 21 cloud-init: {ED} root@x\n<14>Nov 21 cloud-init: {console.END}\n"
+    assert console.host_keys(text) == {"ssh-ed25519": ED}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Linux version 6.17", FINGERPRINTS, block(ED, end=False), f"{console.BEGIN}\n{console.END}\n"]
+)
+def test_no_key_before_the_block_is_whole(text: str) -> None:
+    assert console.host_keys(text) == {}
+
+
+def test_a_key_outside_of_the_block_is_no_host_key() -> None:
+    assert console.host_keys(f"a learner typed: {OTHER} me@home\n" + block(ED)) == {"ssh-ed25519": ED}
+
+
+def test_the_last_boot_counts() -> None:
+    assert console.host_keys(block(OTHER) + block(ED)) == {"ssh-ed25519": ED}
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def account(outputs: list[Any]) -> ScriptedAccount:
+    def answer(_parameters: dict[str, Any]) -> Any:
+        found = outputs.pop(0) if len(outputs) > 1 else outputs[0]
+        return found if isinstance(found, Exception) else {"InstanceId": "i-1", "Output": found}
+
+    return ScriptedAccount({("ec2", "get_console_output"): answer})
+
+
+def test_it_waits_until_the_key_is_printed_and_prefers_ed25519() -> None:
+    clock = Clock()
+    asked = account(["", "booting", block(RSA, ED)])
+    assert console.host_key(asked, "i-1", sleep=clock.sleep, clock=clock) == ED
+    assert clock.now == 2 * console.POLL_S
+    assert asked.named("get_console_output")[0] == {"InstanceId": "i-1", "Latest": True}
+
+
+def test_no_key_in_time_is_none() -> None:
+    clock = Clock()
+    assert console.host_key(account(["booting"]), "i-1", timeout_s=30, sleep=clock.sleep, clock=clock) is None
+    assert 30 <= clock.now <= 30 + console.POLL_S
+
+
+def test_an_instance_without_the_newest_output_gives_the_older_one() -> None:
+    asked = account([error("Unsupported", "Latest is only for Nitro"), block(ED)])
+    assert console.host_key(asked, "i-1") == ED
+    assert asked.named("get_console_output")[1] == {"InstanceId": "i-1"}
+
+
+def test_a_refusal_is_told_at_once() -> None:
+    with pytest.raises(PermissionRefused):
+        console.host_key(account([refused("ec2:GetConsoleOutput")]), "i-1")

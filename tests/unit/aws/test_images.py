@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.aws.images import CANDIDATES, resolve
+from gpucourse.errors import MissingError
+from tests.unit.aws.cloud import ScriptedAccount
+
+ROOT = Path(__file__).resolve().parents[3]
+FIRST, SECOND = CANDIDATES["pytorch"][:2]
+
+
+def account(parameters: dict[str, str], size: int = 105) -> ScriptedAccount:
+    def images(asked: dict[str, Any]) -> dict[str, Any]:
+        disks = [
+            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": size}},
+            {"DeviceName": "/dev/sdb", "VirtualName": "ephemeral0"},
+        ]
+        return {"Images": [{"ImageId": asked["ImageIds"][0], "RootDeviceName": "/dev/sda1", "BlockDeviceMappings": disks}]}
+
+    listed = [{"Name": name, "Value": value} for name, value in parameters.items()]
+    return ScriptedAccount({("ssm", "get_parameters"): {"Parameters": listed}, ("ec2", "describe_images"): images})
+
+
+def test_the_best_that_is_there() -> None:
+    found = resolve(account({SECOND: "ami-2", FIRST: "ami-1"}), "pytorch")
+    assert (found.id, found.parameter, found.root_gib) == ("ami-1", FIRST, 105)
+    assert resolve(account({SECOND: "ami-2"}), "pytorch").id == "ami-2"
+
+
+def test_none_of_them_is_missing() -> None:
+    with pytest.raises(MissingError, match="us-east-2 has none"):
+        resolve(account({}), "pytorch")
+
+
+def test_a_parameter_that_names_nothing_is_missing() -> None:
+    asked = account({FIRST: "ami-1"})
+    asked.answers["ec2", "describe_images"] = {"Images": []}
+    with pytest.raises(MissingError, match="ami-1"):
+        resolve(asked, "pytorch")
+
+
+def test_terraform_holds_the_same_list_in_the_same_order() -> None:
+    text = (ROOT / "terraform" / "modules" / "node" / "image.tf").read_text(encoding="utf-8")
+    for kind, names in CANDIDATES.items():
+        block = re.search(rf"\b{kind}\s*=\s*\[(.*?)\]", text, re.DOTALL)
+        assert block is not None
+        assert tuple(re.findall(r'"([^"]+)"', block.group(1))) == names

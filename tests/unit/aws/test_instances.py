@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import instances
+from gpucourse.errors import CloudError, InfrastructureError
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
+from tests.unit.aws.test_console import Clock
+
+LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
+
+
+def described(state: str = "running", **more: Any) -> dict[str, Any]:
+    return {
+        "InstanceId": "i-0",
+        "InstanceType": "g4dn.xlarge",
+        "State": {"Name": state},
+        "LaunchTime": LAUNCHED,
+        "Placement": {"AvailabilityZone": "us-east-2b"},
+        "PublicIpAddress": "18.1.2.3",
+        "PrivateIpAddress": "10.77.1.4",
+        "StateTransitionReason": "",
+        "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeId": "vol-1"}}],
+        "Tags": listed({**TAGS, "Node": "node0", "Expires": "2026-11-21T13:00:00+00:00"}),
+        **more,
+    }
+
+
+def account(*found: dict[str, Any]) -> ScriptedAccount:
+    return ScriptedAccount({("ec2", "describe_instances"): {"Reservations": [{"Instances": [one]} for one in found]}})
+
+
+def test_what_aws_says_of_an_instance() -> None:
+    [found] = instances.find(account(described(InstanceLifecycle="spot")), stack="s-1")
+    assert (found.id, found.node, found.instance_type, found.zone) == ("i-0", "node0", "g4dn.xlarge", "us-east-2b")
+    assert (found.market, found.state, found.launched, found.alive) == ("spot", "running", LAUNCHED, True)
+    assert (found.address, found.private_address, found.disks) == ("18.1.2.3", "10.77.1.4", ("vol-1",))
+    assert (found.stack, found.module, found.expires) == ("s-1", "3", "2026-11-21T13:00:00+00:00")
+    assert (found.ended, found.reason) == (None, "")
+
+
+def test_they_are_asked_for_by_tags_and_given_by_node() -> None:
+    asked = account(
+        described(InstanceId="i-1", Tags=listed({**TAGS, "Node": "node1"})),
+        described(InstanceId="i-0", Tags=listed({**TAGS, "Node": "node0"})),
+    )
+    assert [one.id for one in instances.find(asked, course="c0ffee")] == ["i-0", "i-1"]
+    assert asked.named("describe_instances")[0]["Filters"] == [
+        {"Name": "tag:Project", "Values": ["gpucourse"]},
+        {"Name": "tag:Course", "Values": ["c0ffee"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "code", "reason", "ended"),
+    [
+        (
+            "terminated",
+            "User initiated (2026-11-21 10:30:05 GMT)",
+            "Client.UserInitiatedShutdown: User initiated shutdown",
+            "User",
+            5405,
+        ),
+        ("terminated", "", "Client.InstanceInitiatedShutdown: Instance initiated shutdown", "Instance initiated", None),
+        ("terminated", "", "Server.SpotInstanceTermination: Instance reclaimed", "SpotInstanceTermination", None),
+        ("stopped", "User initiated (2026-11-21 10:00:00 GMT)", "", "User initiated", 3600),
+    ],
+)
+def test_why_and_when_it_ended(state: str, said: str, code: str, reason: str, ended: int | None) -> None:
+    item = described(state, StateTransitionReason=said, StateReason={"Code": code.split(":")[0], "Message": code})
+    [found] = instances.find(account(item), stack="s-1")
+    assert reason in found.reason
+    assert found.ended == (LAUNCHED + timedelta(seconds=ended) if ended else None)
+    assert found.alive == (state == "stopped")
+
+
+def test_a_started_instance_has_not_ended_whatever_was_before() -> None:
+    [found] = instances.find(account(described(StateTransitionReason="User initiated (2026-11-20 10:00:00 GMT)")), stack="s-1")
+    assert found.ended is None
+
+
+def changing(*states: str) -> ScriptedAccount:
+    left = list(states)
+
+    def answer(_parameters: dict[str, Any]) -> Any:
+        state = left.pop(0) if len(left) > 1 else left[0]
+        if state == "unknown":
+            return error("InvalidInstanceID.NotFound")
+        return {"Reservations": [{"Instances": [described(state, StateReason={"Message": "because"})]}]}
+
+    return ScriptedAccount({("ec2", "describe_instances"): answer})
+
+
+def test_waiting_ends_with_the_state_also_where_aws_does_not_list_it_at_first() -> None:
+    clock = Clock()
+    [found] = instances.wait(changing("unknown", "pending", "running"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
+    assert found.state == "running"
+    assert clock.now == 2 * instances.POLL_S
+
+
+def test_an_instance_that_ends_meanwhile_is_told_with_its_reason() -> None:
+    clock = Clock()
+    with pytest.raises(InfrastructureError, match=r"i-0 \(because\)"):
+        instances.wait(changing("pending", "terminated"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
+
+
+def test_waiting_has_an_end() -> None:
+    clock = Clock()
+    with pytest.raises(InfrastructureError, match="i-0 is stopping"):
+        instances.wait(changing("stopping"), ["i-0"], "stopped", timeout_s=20, sleep=clock.sleep, clock=clock)
+    assert 20 <= clock.now <= 20 + instances.POLL_S
+
+
+def test_stop_and_start_name_the_instances() -> None:
+    asked = ScriptedAccount({("ec2", "stop_instances"): {}, ("ec2", "start_instances"): {}})
+    instances.stop(asked, ["i-0", "i-1"])
+    instances.start(asked, ["i-0"])
+    instances.stop(asked, [])
+    assert [call[1:] for call in asked.calls] == [
+        ("stop_instances", {"InstanceIds": ["i-0", "i-1"]}),
+        ("start_instances", {"InstanceIds": ["i-0"]}),
+    ]
+
+
+def test_no_room_to_start_again_is_a_matter_of_capacity() -> None:
+    asked = ScriptedAccount({("ec2", "start_instances"): error("InsufficientInstanceCapacity", "no room")})
+    with pytest.raises(CloudError) as caught:
+        instances.start(asked, ["i-0"])
+    assert caught.value.kind == "capacity"
+
+
+def test_more_time_is_written_on_the_resources_in_utc() -> None:
+    asked = ScriptedAccount({("ec2", "create_tags"): {}})
+    there = datetime(2026, 11, 21, 20, 0, tzinfo=timezone(timedelta(hours=2)))
+    instances.retag_expires(asked, ["vol-1", "i-0", "i-0"], there)
+    assert asked.named("create_tags") == [
+        {"Resources": ["i-0", "vol-1"], "Tags": [{"Key": "Expires", "Value": "2026-11-21T18:00:00+00:00"}]}
+    ]

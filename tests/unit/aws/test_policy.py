@@ -1,0 +1,113 @@
+"""The policy is the least that the course needs, and no less: every call that this package makes is in it."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpucourse.aws
+from gpucourse.aws.policy import policy_size, policy_text
+from gpucourse.aws.session import IAM_NAMES
+from tests.unit.aws.cloud import operation_model
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCE = Path(gpucourse.aws.__file__).parent
+STATEMENTS: list[dict[str, Any]] = json.loads(policy_text())["Statement"]
+ADMINISTRATOR = {  # an administrator makes the backstop's role once; without, deploy goes on without the backstop
+    "iam:CreateRole",
+    "iam:PutRolePolicy",
+    "iam:DeleteRolePolicy",
+    "iam:DeleteRole",
+}
+
+
+def actions(statement: dict[str, Any]) -> list[str]:
+    found = statement["Action"]
+    return [found] if isinstance(found, str) else found
+
+
+def calls() -> Iterator[tuple[str, str]]:
+    """Every (service, operation) that stands literally next to each other in a call of the package."""
+    for path in SOURCE.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if name in {"call", "pages", "Step", "_unless_gone"} and len(words) >= 2 and words[1].islower():
+                yield words[0], words[1]
+            elif name in {"_ec2", "_simple"} and words:
+                yield "ec2", words[0]
+            elif name == "Kind" and len(words) >= 2:
+                yield "ec2", words[1]
+
+
+CALLS = sorted(set(calls()))
+
+
+def iam_action(service: str, operation: str) -> str:
+    return f"{IAM_NAMES.get(service, service)}:{operation_model(service, operation).name}"
+
+
+def test_the_document_in_docs_is_the_one_that_ships() -> None:
+    assert (ROOT / "docs" / "aws-policy.json").read_text(encoding="utf-8") == policy_text()
+
+
+def test_it_fits_into_a_managed_policy() -> None:
+    assert policy_size() <= 6144
+
+
+def test_the_calls_were_found() -> None:
+    assert len(CALLS) > 40
+    assert ("ec2", "terminate_instances") in CALLS
+    assert ("efs", "delete_file_system") in CALLS
+
+
+@pytest.mark.parametrize(("service", "operation"), CALLS, ids=[f"{service}-{operation}" for service, operation in CALLS])
+def test_every_call_is_allowed(service: str, operation: str) -> None:
+    action = iam_action(service, operation)
+    allowed = [pattern for statement in STATEMENTS for pattern in actions(statement)]
+    assert action in ADMINISTRATOR or any(fnmatchcase(action, pattern) for pattern in allowed), action
+
+
+def test_nothing_is_changed_or_made_without_a_condition_or_a_narrow_resource() -> None:
+    for statement in STATEMENTS:
+        if statement["Resource"] == "*" and "Condition" not in statement:
+            for action in actions(statement):
+                verb = action.split(":")[1]
+                assert verb.startswith(("Describe", "Get", "List", "Decode")), action
+
+
+def test_what_exists_is_changed_only_where_it_is_ours() -> None:
+    own = {"aws:ResourceTag/Project": "gpucourse"}
+    for statement in STATEMENTS:
+        if "ec2:TerminateInstances" in actions(statement):
+            assert statement["Condition"] == {"StringEquals": own}
+            break
+    else:
+        pytest.fail("no statement allows to terminate")
+
+
+def test_instances_start_only_with_our_tag_and_in_the_sizes_of_the_course() -> None:
+    statement = next(one for one in STATEMENTS if one["Sid"] == "StartTaggedInstances")
+    wanted = statement["Condition"]["StringEquals"]
+    assert wanted["aws:RequestTag/Project"] == "gpucourse"
+    assert {"t3.medium", "g4dn.xlarge", "g4dn.2xlarge", "g6.xlarge", "p5.4xlarge"} <= set(wanted["ec2:InstanceType"])
+    assert not any(name.endswith(("48xlarge", "metal")) for name in wanted["ec2:InstanceType"])
+
+
+def test_an_identity_with_it_cannot_raise_its_own_rights() -> None:
+    for statement in STATEMENTS:
+        for action in actions(statement):
+            service, verb = action.split(":")
+            assert action not in {"*", "iam:*"}
+            if service == "iam" and verb not in {"GetRole", "ListRoles", "ListRoleTags"}:
+                assert verb in {"PassRole", "CreateServiceLinkedRole"}
+                assert "Condition" in statement
+                assert statement["Resource"] != "*"

@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import schedule
+from gpucourse.aws.images import CANDIDATES
+from gpucourse.aws.preflight import Circumstances, blocking, preflight
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.errors import CloudUnreachable, MissingError
+from gpucourse.model.cloud import Finding, LabNeed, Machines
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, expired, listed, refused
+
+KEY = "ssh-ed25519 AAAAC3Nz me"
+LABS = [
+    LabNeed(module="1", title="", machines=(Machines(instance_type="g4dn.xlarge"),), hours=Decimal(3)),
+    LabNeed(
+        module="2",
+        title="",
+        machines=(Machines(instance_type="t3.medium", disk_gib=20, spot=False), Machines(instance_type="g4dn.xlarge", count=3)),
+    ),
+]
+ZONES = [{"ZoneName": f"us-east-2{letter}", "ZoneId": f"use2-az{letter}"} for letter in "ab"]
+OFFERED = [{"InstanceType": kind, "Location": "us-east-2a"} for kind in ("g4dn.xlarge", "t3.medium")]
+EVERYTHING_EMPTY = {
+    ("ec2", "describe_instances"): {"Reservations": []},
+    ("ec2", "describe_spot_instance_requests"): {},
+    ("ec2", "describe_addresses"): {},
+    ("ec2", "describe_network_interfaces"): {},
+    ("ec2", "describe_volumes"): {},
+    ("ec2", "describe_placement_groups"): {},
+    ("ec2", "describe_key_pairs"): {},
+    ("ec2", "describe_security_groups"): {},
+    ("ec2", "describe_route_tables"): {},
+    ("ec2", "describe_subnets"): {},
+    ("ec2", "describe_internet_gateways"): {},
+    ("efs", "describe_file_systems"): {},
+    ("scheduler", "list_schedule_groups"): {"ScheduleGroups": []},
+    ("resourcegroupstaggingapi", "get_resources"): {},
+    ("iam", "list_roles"): {"Roles": []},
+}
+
+
+def role(name: str) -> dict[str, Any]:
+    arn = f"arn:aws:iam::123456789012:role/{name}"
+    made = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    return {"Role": {"Path": "/", "RoleName": name, "RoleId": "A" * 20, "Arn": arn, "CreateDate": made}}
+
+
+def a_good_account(**changed: Any) -> ScriptedAccount:
+    """An account that a course can be taken on. `changed`: other answers, by operation."""
+    names = [*CANDIDATES["pytorch"][:1], *CANDIDATES["ubuntu"][:1]]
+    answers: dict[tuple[str, str], Any] = {
+        **EVERYTHING_EMPTY,
+        ("sts", "get_caller_identity"): {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/ada"},
+        ("freetier", "get_account_plan_state"): {"accountPlanType": "PAID", "accountPlanStatus": "ACTIVE"},
+        ("ec2", "describe_regions"): {"Regions": [{"RegionName": "us-east-2", "OptInStatus": "opt-in-not-required"}]},
+        ("ec2", "describe_availability_zones"): {"AvailabilityZones": ZONES},
+        ("ec2", "describe_instance_type_offerings"): {"InstanceTypeOfferings": OFFERED},
+        ("service-quotas", "get_service_quota"): {"Quota": {"Value": 16.0}},
+        ("service-quotas", "list_requested_service_quota_change_history_by_quota"): {"RequestedQuotas": []},
+        ("iam", "get_role"): lambda asked: role(asked["RoleName"]),
+        ("ssm", "get_parameters"): {"Parameters": [{"Name": name, "Value": "ami-1"} for name in names]},
+        ("ec2", "describe_images"): {"Images": [{"ImageId": "ami-1"}]},
+        ("ec2", "describe_vpcs"): lambda asked: {"Vpcs": [] if asked.get("Filters") else [{"VpcId": "vpc-0"}]},
+        ("ec2", "run_instances"): error("DryRunOperation", "Request would have succeeded, but DryRun flag is set."),
+    }
+    for operation, answer in changed.items():
+        key = next(key for key in answers if key[1] == operation)
+        answers[key] = answer
+    return ScriptedAccount(answers)
+
+
+def circumstances(**changed: Any) -> Circumstances:
+    known: dict[str, Any] = {
+        "terraform": "1.11.4",
+        "public_key": KEY,
+        "book": PriceBook(region="us-east-2"),
+        "ask_address": lambda: "18.1.2.3/32",
+        "regions": ("us-east-2",),
+    }
+    return Circumstances(**{**known, **changed})
+
+
+def looked(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
+    found = preflight(account, LABS, circumstances(**changed))
+    assert len({finding.what for finding in found}) == len(found), "two findings of one name"
+    return {finding.what: finding for finding in found}
+
+
+def test_all_is_well_and_nothing_was_changed() -> None:
+    account = a_good_account()
+    found = looked(account)
+    assert {finding.state for finding in found.values()} == {"ok"}
+    assert list(found)[:3] == ["Terraform", "credentials", "account plan"]
+    assert set(found) >= {"region", "zones for module 1", "zones for module 2", "quota L-DB2E81BA (on-demand)"}
+    assert set(found) >= {"image (pytorch)", "image (ubuntu)", "room for a network", "leftovers", "your address", "price"}
+    assert set(found) >= {"permission to start g4dn.xlarge", "permission to start t3.medium", schedule.WHAT, "SSH key"}
+    assert "spot role" not in found
+    for _service, operation, parameters in account.calls:
+        assert operation.startswith(("describe_", "get_", "list_")) or parameters.get("DryRun") is True
+
+
+def test_spot_asks_for_its_own_quota_and_role() -> None:
+    account = a_good_account()
+    found = looked(account, market="spot")
+    assert found["quota L-3819A6DF (spot)"].state == "ok"
+    assert found["quota L-1216C47A (on-demand)"].state == "ok"
+    assert found["spot role"].state == "ok"
+    starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.named("run_instances")}
+    assert starts == {"g4dn.xlarge": True, "t3.medium": False}
+
+
+MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
+    ("free plan", {"get_account_plan_state": {"accountPlanType": "FREE"}}, "account plan", "missing", "Free plan", "billing"),
+    (
+        "plan over",
+        {"get_account_plan_state": {"accountPlanType": "PAID", "accountPlanStatus": "EXPIRED"}},
+        "account plan",
+        "missing",
+        "expired",
+        "billing",
+    ),
+    (
+        "plan refused",
+        {"get_account_plan_state": refused("freetier:GetAccountPlanState")},
+        "account plan",
+        "unknown",
+        "freetier",
+        "policy",
+    ),
+    ("no plan", {"get_account_plan_state": error("ResourceNotFoundException")}, "account plan", "unknown", "no plan", "deploy"),
+    (
+        "root",
+        {"get_caller_identity": {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:root"}},
+        "credentials",
+        "warning",
+        "root user",
+        "--policy",
+    ),
+    (
+        "region closed",
+        {"describe_regions": {"Regions": [{"RegionName": "us-east-2", "OptInStatus": "not-opted-in"}]}},
+        "region",
+        "missing",
+        "not enabled",
+        "aws account enable-region --region-name us-east-2",
+    ),
+    (
+        "no region",
+        {"describe_regions": {"Regions": [{"RegionName": "eu-west-1"}]}},
+        "region",
+        "missing",
+        "no region",
+        "eu-west-1",
+    ),
+    (
+        "not offered",
+        {"describe_instance_type_offerings": {"InstanceTypeOfferings": OFFERED[1:]}},
+        "zones for module 1",
+        "missing",
+        "no zone of us-east-2 offers g4dn.xlarge",
+        "--region",
+    ),
+    (
+        "not together",
+        {"describe_instance_type_offerings": {"InstanceTypeOfferings": [OFFERED[0], {**OFFERED[1], "Location": "us-east-2b"}]}},
+        "zones for module 2",
+        "missing",
+        "together",
+        "--region",
+    ),
+    (
+        "no quota",
+        {"get_service_quota": {"Quota": {"Value": 0.0}}},
+        "quota L-DB2E81BA (on-demand)",
+        "missing",
+        "needed 12 vCPU, limit 0, in use 0; enough for no module",
+        "--request-quota",
+    ),
+    (
+        "small quota",
+        {"get_service_quota": {"Quota": {"Value": 8.0}}},
+        "quota L-DB2E81BA (on-demand)",
+        "missing",
+        "enough for module 1",
+        "https://us-east-2.console.aws.amazon.com/servicequotas",
+    ),
+    (
+        "quota refused",
+        {"get_service_quota": refused("servicequotas:GetServiceQuota")},
+        "quota L-DB2E81BA (on-demand)",
+        "unknown",
+        "servicequotas:GetServiceQuota",
+        "https://",
+    ),
+    ("no image", {"get_parameters": {"Parameters": []}}, "image", "missing", "none of the images", "--region"),
+    (
+        "no room",
+        {"describe_vpcs": lambda asked: {"Vpcs": [] if asked.get("Filters") else [{"VpcId": f"vpc-{n}"} for n in range(16)]}},
+        "room for a network",
+        "missing",
+        "16 of 16",
+        "leaks",
+    ),
+    (
+        "may not start",
+        {"run_instances": refused("ec2:RunInstances")},
+        "permission to start g4dn.xlarge",
+        "missing",
+        "ec2:RunInstances",
+        "--policy",
+    ),
+    ("odd dry run", {"run_instances": error("VPCIdNotSpecified")}, "permission to start g4dn.xlarge", "unknown", "", "deploy"),
+    ("blocked", {"run_instances": error("Blocked")}, "permission to start g4dn.xlarge", "missing", "blocked", "support"),
+    (
+        "no backstop",
+        {"get_role": error("NoSuchEntity")},
+        schedule.WHAT,
+        "warning",
+        "no role gpucourse-backstop",
+        "aws iam create-role --role-name gpucourse-backstop",
+    ),
+    (
+        "backstop refused",
+        {"list_schedule_groups": refused("scheduler:ListScheduleGroups")},
+        schedule.WHAT,
+        "unknown",
+        "scheduler",
+        "aws iam",
+    ),
+    (
+        "left over",
+        {
+            "describe_volumes": {
+                "Volumes": [{"VolumeId": "vol-1", "Tags": listed({**TAGS, "Expires": "2026-01-01T00:00:00+00:00"})}]
+            }
+        },
+        "leftovers",
+        "warning",
+        "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their end of life",
+        "gpucourse leaks",
+    ),
+    ("may not see", {"describe_volumes": refused("ec2:DescribeVolumes")}, "leftovers", "unknown", "volume", "--policy"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "what", "state", "detail", "mend"), [miss[1:] for miss in MISSES], ids=[miss[0] for miss in MISSES]
+)
+def test_every_miss_is_told_with_what_mends_it(changed: dict[str, Any], what: str, state: str, detail: str, mend: str) -> None:
+    found = looked(a_good_account(**changed))[what]
+    assert found.state == state
+    assert detail in found.detail
+    assert mend in found.mend
+
+
+def test_all_misses_are_told_at_once() -> None:
+    account = a_good_account(
+        get_account_plan_state={"accountPlanType": "FREE"},
+        get_service_quota={"Quota": {"Value": 0.0}},
+        get_parameters={"Parameters": []},
+        run_instances=refused("ec2:RunInstances"),
+    )
+    found = preflight(account, LABS, circumstances(terraform="1.6.0"))
+    missing = {finding.what for finding in blocking(found)}
+    assert missing >= {"Terraform", "account plan", "quota L-DB2E81BA (on-demand)", "image"}
+
+
+def test_an_open_request_for_quota_is_told() -> None:
+    request = {"Status": "CASE_OPENED", "QuotaCode": "L-DB2E81BA", "DesiredValue": 12.0}
+    account = a_good_account(
+        get_service_quota={"Quota": {"Value": 0.0}},
+        list_requested_service_quota_change_history_by_quota={"RequestedQuotas": [request]},
+    )
+    assert "a request for 12 is open (CASE_OPENED)" in looked(account)["quota L-DB2E81BA (on-demand)"].detail
+
+
+def test_what_this_workspace_has_standing_is_no_leftover() -> None:
+    account = a_good_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": listed(TAGS)}]})
+    assert looked(account, standing=frozenset({"s-1"}))["leftovers"].state == "ok"
+
+
+def test_without_credentials_nothing_else_of_the_account_is_asked() -> None:
+    account = a_good_account(get_caller_identity=expired())
+    found = looked(account)
+    assert found["credentials"].state == "missing"
+    assert found["AWS account"].state == "unknown"
+    assert {operation for _service, operation, _parameters in account.calls} == {"get_caller_identity"}
+    assert found["your address"].state == "ok"
+    assert found["price"].state == "ok"
+
+
+def test_no_answer_from_aws_is_unknown() -> None:
+    found = looked(a_good_account(get_caller_identity=CloudUnreachable("AWS does not answer", hint="check the network")))
+    assert found["credentials"].state == "unknown"
+    assert found["AWS account"].mend == "check the network"
+
+
+def test_credentials_that_expire_midway_are_told_where_it_happened() -> None:
+    found = looked(a_good_account(describe_images=expired()))
+    assert found["image"].state == "missing"
+    assert found["region"].state == "ok"
+
+
+@pytest.mark.parametrize(
+    ("version", "state"), [("1.6.1", "ok"), ("1.11.4", "ok"), ("1.6.0", "missing"), ("1.5.7", "missing"), (None, "missing")]
+)
+def test_terraform(version: str | None, state: str) -> None:
+    assert looked(a_good_account(), terraform=version)["Terraform"].state == state
+
+
+@pytest.mark.parametrize(("key", "state"), [("", "ok"), ("ssh-rsa AAAA", "ok"), ("ecdsa-sha2-nistp256 AAAA", "missing")])
+def test_the_key_is_one_that_ec2_takes(key: str, state: str) -> None:
+    assert looked(a_good_account(), public_key=key)["SSH key"].state == state
+
+
+def test_the_address_is_asked_for_or_said() -> None:
+    def nobody() -> str:
+        raise MissingError("cannot learn the address", hint="--ssh-cidr")
+
+    assert looked(a_good_account(), ask_address=nobody)["your address"].state == "missing"
+    assert looked(a_good_account(), ask_address=nobody, ssh_cidr="18.9.9.9/32")["your address"].state == "ok"
+    assert looked(a_good_account(), ssh_cidr="0.0.0.0/0")["your address"].state == "missing"
+
+
+def test_the_price_of_the_labs_against_the_budget() -> None:
+    assert "about $4.98 for 2 labs" in looked(a_good_account())["price"].detail
+    assert looked(a_good_account(), budget=Decimal(20))["price"].state == "ok"
+    over = looked(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
+    assert (over.state, "$2.00 of the budget is left" in over.detail) == ("warning", True)

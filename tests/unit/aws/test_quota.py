@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import quota
+from gpucourse.errors import CloudError, PermissionRefused
+from gpucourse.model.cloud import LabNeed, Machines, Quota
+from tests.unit.aws.cloud import ScriptedAccount, error, refused
+
+G, G_SPOT, STANDARD, P5_SPOT = "L-DB2E81BA", "L-3819A6DF", "L-1216C47A", "L-C4BD4855"
+LABS = [
+    LabNeed(module="1", title="", machines=(Machines(instance_type="g4dn.xlarge"),)),
+    LabNeed(
+        module="2",
+        title="",
+        machines=(Machines(instance_type="t3.medium", spot=False), Machines(instance_type="g4dn.xlarge", count=3)),
+    ),
+    LabNeed(module="3", title="", machines=(Machines(instance_type="g4dn.2xlarge", count=2),)),
+]
+
+
+def limit(value: float) -> dict[str, Any]:
+    return {"Quota": {"Value": value}}
+
+
+def limits(**values: Any) -> Any:
+    def answer(parameters: dict[str, Any]) -> Any:
+        found = values[parameters["QuotaCode"].replace("-", "_")]
+        return found if isinstance(found, Exception) else limit(found)
+
+    return answer
+
+
+def running(*instances: tuple[str, int, bool]) -> dict[str, Any]:
+    described = [
+        {"InstanceType": name, "CpuOptions": {"CoreCount": vcpus // 2, "ThreadsPerCore": 2}}
+        | ({"InstanceLifecycle": "spot"} if spot else {})
+        for name, vcpus, spot in instances
+    ]
+    return {"Reservations": [{"Instances": described}]}
+
+
+def account(quota_limit: Any, instances: Any = None) -> ScriptedAccount:
+    return ScriptedAccount(
+        {
+            ("service-quotas", "get_service_quota"): quota_limit,
+            ("ec2", "describe_instances"): instances if instances is not None else running(),
+        }
+    )
+
+
+def by_code(found: list[Quota]) -> dict[str, Quota]:
+    return {one.code: one for one in found}
+
+
+def test_the_course_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
+    assert quota.needs(LABS, "on-demand") == {
+        (G, "on-demand"): {"1": 4, "2": 12, "3": 16},
+        (STANDARD, "on-demand"): {"2": 2},
+    }
+    found = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=32.0)), LABS))
+    assert (found[G].needed, found[G].limit, found[G].used, found[G].enough) == (16, 16, 0, True)
+    assert found[G].modules == ("1", "2", "3")
+    assert found[STANDARD].enough
+
+
+def test_spot_is_a_quota_of_its_own_and_a_head_stays_on_demand() -> None:
+    assert set(quota.needs(LABS, "spot")) == {(G_SPOT, "spot"), (STANDARD, "on-demand")}
+
+
+def test_what_runs_already_counts_whoever_owns_it() -> None:
+    instances = running(("g5.xlarge", 4, False), ("g6.xlarge", 4, True), ("m5.large", 2, False), ("inf2.xlarge", 4, False))
+    found = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=5.0), instances), LABS))
+    assert (found[G].used, found[G].free, found[G].enough) == (4, 12, False)
+    assert (found[STANDARD].used, found[STANDARD].enough) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "spot", "code"),
+    [
+        ("g4dn.xlarge", False, G),
+        ("vt1.3xlarge", False, G),
+        ("g6e.xlarge", True, G_SPOT),
+        ("p5.4xlarge", False, "L-417A185B"),
+        ("p5en.48xlarge", True, P5_SPOT),
+        ("p4d.24xlarge", True, "L-7212CCBC"),
+        ("t3.medium", False, STANDARD),
+        ("c7i.large", True, "L-34B43A08"),
+        ("trn1.2xlarge", False, None),
+        ("inf2.xlarge", False, None),
+        ("hpc7g.4xlarge", False, None),
+        ("dl1.24xlarge", False, None),
+        ("x2idn.xlarge", False, None),
+    ],
+)
+def test_a_type_counts_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:
+    found = quota.in_use(account({}, running((name, 8, spot))))
+    assert found == ({code: 8} if code else {})
+
+
+def test_a_limit_that_was_never_set_is_the_default_of_aws() -> None:
+    asked = account(error("NoSuchResourceException"))
+    asked.answers["service-quotas", "get_aws_default_service_quota"] = limit(0.0)
+    found = by_code(quota.assess(asked, LABS))
+    assert (found[G].limit, found[G].enough) == (0, False)
+
+
+def test_refused_is_unknown_never_enough() -> None:
+    found = by_code(quota.assess(account(refused("servicequotas:GetServiceQuota")), LABS))
+    assert (found[G].limit, found[G].enough) == (None, None)
+    assert "servicequotas:GetServiceQuota" in found[G].reason
+
+
+def test_a_use_that_is_not_known_is_unknown_but_a_limit_below_the_need_settles_it() -> None:
+    blind = refused("ec2:DescribeInstances")
+    assert by_code(quota.assess(account(limits(L_DB2E81BA=64.0, L_1216C47A=64.0), blind), LABS))[G].enough is None
+    assert by_code(quota.assess(account(limits(L_DB2E81BA=8.0, L_1216C47A=64.0), blind), LABS))[G].enough is False
+
+
+def wanting(needed: int, limit: int, used: int | None) -> Quota:
+    return Quota(code=G, name="", market="on-demand", region="us-east-2", needed=needed, limit=limit, used=used)
+
+
+def request(status: str, wanted: float = 16.0) -> dict[str, Any]:
+    return {"Id": "r-1", "CaseId": "c-1", "QuotaCode": G, "DesiredValue": wanted, "Status": status}
+
+
+def test_an_increase_is_asked_for_in_the_region_with_what_runs_on_top() -> None:
+    asked = ScriptedAccount(
+        {("service-quotas", "request_service_quota_increase"): {"RequestedQuota": request("PENDING", 20.0)}}
+    )
+    found = quota.request_increase(asked, wanting(16, 16, 4))
+    assert (found.wanted, found.status, found.case, found.opened_before) == (20, "PENDING", "c-1", False)
+    assert asked.named("request_service_quota_increase") == [{"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 20.0}]
+
+
+def test_an_open_request_is_given_back_instead_of_another() -> None:
+    history = {"RequestedQuotas": [request("CASE_CLOSED"), request("CASE_OPENED")]}
+    asked = ScriptedAccount(
+        {
+            ("service-quotas", "request_service_quota_increase"): error("ResourceAlreadyExistsException"),
+            ("service-quotas", "list_requested_service_quota_change_history_by_quota"): history,
+        }
+    )
+    found = quota.request_increase(asked, wanting(16, 0, 0))
+    assert (found.status, found.opened_before) == ("CASE_OPENED", True)
+
+
+def test_a_closed_case_is_no_open_request() -> None:
+    history = {"RequestedQuotas": [request("CASE_CLOSED"), request("APPROVED"), request("DENIED")]}
+    asked = ScriptedAccount({("service-quotas", "list_requested_service_quota_change_history_by_quota"): history})
+    assert quota.open_request(asked, G) is None
+
+
+@pytest.mark.parametrize("problem", [refused("servicequotas:RequestServiceQuotaIncrease"), error("QuotaExceededException")])
+def test_a_refused_request_is_an_error(problem: Exception) -> None:
+    asked = ScriptedAccount({("service-quotas", "request_service_quota_increase"): problem})
+    with pytest.raises((PermissionRefused, CloudError)):
+        quota.request_increase(asked, wanting(16, 0, 0))
+
+
+def test_the_page_is_in_the_region_of_the_lab() -> None:
+    page = quota.console_page(wanting(16, 0, 0))
+    assert page == f"https://us-east-2.console.aws.amazon.com/servicequotas/home/services/ec2/quotas/{G}"

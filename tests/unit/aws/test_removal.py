@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import removal, schedule, sweep
+from gpucourse.errors import CloudThrottled
+from gpucourse.model.cloud import Found
+from gpucourse.model.event import Event, ResourceEvent, unwatched
+from tests.unit.aws.cloud import TAGS, MotoAccount, error, listed, refused
+from tests.unit.aws.conftest import IMAGE, Lab
+from tests.unit.aws.test_console import Clock
+
+
+def remove(
+    account: MotoAccount, found: list[Found], patience_s: float = 60.0
+) -> tuple[list[Found], Clock, list[ResourceEvent]]:
+    clock, events = Clock(), list[ResourceEvent]()
+
+    def watch(event: Event) -> None:
+        assert isinstance(event, ResourceEvent)
+        events.append(event)
+
+    left = removal.remove(account, found, watch, patience_s=patience_s, sleep=clock.sleep, clock=clock)
+    return left, clock, events
+
+
+def test_a_whole_lab_goes_and_the_sweep_is_empty(moto: MotoAccount, lab: Lab, foreign: Lab) -> None:
+    found = sweep.find(moto, stack="s-1")
+    left, _clock, events = remove(moto, found)
+    assert left == []
+    assert sweep.find(moto, stack="s-1") == []
+    done = [event.address for event in events if event.state == "done"]
+    assert done == [f"us-east-2 {one.kind} {one.id}" for one in found]
+    ec2 = moto.client("ec2")
+    assert foreign.vpc in {vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"]}
+    states = ec2.describe_instances(InstanceIds=[foreign.instance])["Reservations"][0]["Instances"][0]["State"]
+    assert states["Name"] == "running"
+    assert len(moto.client("efs").describe_file_systems()["FileSystems"]) == 1
+
+
+def test_what_another_removed_meanwhile_is_done(moto: MotoAccount, lab: Lab) -> None:
+    found = sweep.find(moto, stack="s-1")
+    assert remove(moto, found)[0] == []
+    assert remove(moto, found)[0] == []
+
+
+def test_a_strangers_thing_is_left_alone_even_when_it_is_named(moto: MotoAccount, foreign: Lab) -> None:
+    strangers = Found(kind="instance", id=foreign.instance, region="us-east-2", remove="aws ...", tags={"Name": "mine"})
+    lying = replace(strangers, tags=TAGS)
+    left, _clock, _events = remove(moto, [strangers])
+    assert "left alone" in left[0].note
+    assert remove(moto, [lying])[0] == []  # by its tags there is no such instance: nothing to do
+    state = moto.client("ec2").describe_instances(InstanceIds=[foreign.instance])["Reservations"][0]["Instances"][0]["State"]
+    assert state["Name"] == "running"
+
+
+def test_a_thing_that_lost_our_tags_since_is_left_alone(moto: MotoAccount, lab: Lab) -> None:
+    [volume] = [one for one in sweep.find(moto, stack="s-1") if one.kind == "volume"]
+    moto.client("ec2").delete_tags(Resources=[volume.id], Tags=[{"Key": "Stack"}])
+    assert remove(moto, [volume])[0] == []
+    assert moto.client("ec2").describe_volumes(VolumeIds=[volume.id])["Volumes"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ("delete_security_group", "DependencyViolation"),
+        ("delete_file_system", "FileSystemInUse"),
+        ("delete_route_table", "DependencyViolation"),
+        ("delete_subnet", "DependencyViolation"),
+        ("delete_vpc", "InternalError"),
+    ],
+)
+def test_what_is_still_held_is_tried_again(moto: MotoAccount, lab: Lab, operation: str, code: str) -> None:
+    moto.fail = [(operation, error(code, "still held")), (operation, error(code, "still held"))]
+    left, clock, events = remove(moto, sweep.find(moto, stack="s-1"))
+    assert left == []
+    assert sweep.find(moto, stack="s-1") == []
+    assert clock.now >= 2 * removal.PAUSE_S
+    assert sum(event.state == "progress" for event in events) == 2
+
+
+def test_throttling_is_waited_out(moto: MotoAccount, lab: Lab) -> None:
+    moto.fail = [("terminate_instances", CloudThrottled("slower", kind="throttle"))]
+    assert remove(moto, sweep.find(moto, stack="s-1"))[0] == []
+
+
+def test_patience_ends_and_the_rest_goes_all_the_same(moto: MotoAccount, lab: Lab) -> None:
+    moto.fail = [("delete_vpc", error("DependencyViolation", "has dependencies")) for _ in range(100)]
+    left, clock, events = remove(moto, sweep.find(moto, stack="s-1"))
+    assert [(one.kind, one.id) for one in left] == [("VPC", lab.vpc)]
+    assert "still depends on it" in left[0].note
+    assert left[0].remove == f"aws ec2 delete-vpc --region us-east-2 --vpc-id {lab.vpc}"
+    assert 60 <= clock.now <= 60 + removal.PAUSE_S
+    assert [event.address for event in events if event.state == "failed"] == [f"us-east-2 VPC {lab.vpc}"]
+    assert [one.kind for one in sweep.find(moto, stack="s-1")] == ["VPC"]
+
+
+def test_what_holds_a_network_is_named(moto: MotoAccount, lab: Lab) -> None:
+    ec2 = moto.client("ec2")
+    interface = ec2.create_network_interface(SubnetId=lab.subnet, Description="of a load balancer")["NetworkInterface"]
+    moto.fail = [("delete_vpc", error("DependencyViolation")) for _ in range(100)]
+    left, _clock, _events = remove(moto, [one for one in sweep.find(moto, stack="s-1") if one.kind == "VPC"])
+    assert f"{interface['NetworkInterfaceId']} (of a load balancer)" in left[0].note
+
+
+def test_a_refusal_is_told_at_once_and_the_rest_goes(moto: MotoAccount, lab: Lab) -> None:
+    moto.fail = [("delete_key_pair", refused("ec2:DeleteKeyPair"))]
+    left, clock, _events = remove(moto, sweep.find(moto, stack="s-1"))
+    assert [one.kind for one in left] == ["key pair"]
+    assert "ec2:DeleteKeyPair" in left[0].note
+    assert clock.now == 0
+
+
+def test_what_could_not_be_seen_stays_on_the_list(moto: MotoAccount) -> None:
+    unseen = Found(kind="volume", id="unknown", region="us-east-2", remove="aws ec2 describe-volumes", seen=False, note="no")
+    assert remove(moto, [unseen])[0] == [unseen]
+
+
+def test_an_instance_that_does_not_end_in_time_is_left(moto: MotoAccount, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    [instance] = [one for one in sweep.find(moto, stack="s-1") if one.kind == "instance"]
+    monkeypatch.setattr(moto.client("ec2"), "terminate_instances", lambda **_parameters: {})
+    left, clock, _events = remove(moto, [instance])
+    assert left[0].note == "it was told to go and is still there"
+    assert clock.now >= 60
+
+
+def test_two_groups_that_name_each_other_go(moto: MotoAccount, lab: Lab) -> None:
+    ec2 = moto.client("ec2")
+    tagged = [{"ResourceType": "security-group", "Tags": listed(TAGS)}]
+    other = ec2.create_security_group(VpcId=lab.vpc, GroupName="b", Description="d", TagSpecifications=tagged)["GroupId"]
+    for group, named in ((lab.group, other), (other, lab.group)):
+        ec2.authorize_security_group_ingress(
+            GroupId=group, IpPermissions=[{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": named}]}]
+        )
+    held: list[str] = []
+
+    def holds(operation: str) -> None:
+        if operation == "delete_security_group":
+            rules = ec2.describe_security_group_rules()["SecurityGroupRules"]
+            held.extend(rule["GroupId"] for rule in rules if rule.get("ReferencedGroupInfo"))
+
+    moto.before = holds
+    assert remove(moto, sweep.find(moto, stack="s-1"))[0] == []
+    assert held == []
+
+
+def test_addresses_interfaces_spot_requests_and_schedules_go_too(moto: MotoAccount, lab: Lab) -> None:
+    ec2 = moto.client("ec2")
+
+    def tagged(kind: str) -> list[dict[str, Any]]:
+        return [{"ResourceType": kind, "Tags": listed(TAGS)}]
+
+    address = ec2.allocate_address(Domain="vpc", TagSpecifications=tagged("elastic-ip"))["AllocationId"]
+    ec2.associate_address(AllocationId=address, InstanceId=lab.instance)
+    ec2.create_network_interface(SubnetId=lab.subnet, TagSpecifications=tagged("network-interface"))
+    ec2.request_spot_instances(
+        LaunchSpecification={"ImageId": IMAGE, "InstanceType": "g4dn.xlarge", "SubnetId": lab.subnet},
+        TagSpecifications=tagged("spot-instances-request"),
+    )
+    iam = moto.client("iam")
+    iam.create_role(RoleName="gpucourse-backstop-s-1", Path=schedule.PATH, AssumeRolePolicyDocument="{}", Tags=listed(TAGS))
+    moto.client("scheduler").create_schedule_group(Name="gpucourse-s-1", Tags=listed(TAGS))
+    found = sweep.find(moto, stack="s-1")
+    kinds = {one.kind for one in found}
+    assert kinds >= {"elastic address", "network interface", "spot request", "schedule group", "role"}
+    assert remove(moto, found)[0] == []
+    assert sweep.find(moto, stack="s-1") == []
+
+
+def test_the_backstop_stays_while_an_instance_does(moto: MotoAccount, lab: Lab) -> None:
+    moto.client("scheduler").create_schedule_group(Name="gpucourse-s-1", Tags=listed(TAGS))
+    moto.fail = [("terminate_instances", refused("ec2:TerminateInstances"))]
+    wanted = [one for one in sweep.find(moto, stack="s-1") if one.kind in {"instance", "schedule group"}]
+    left, _clock, _events = remove(moto, wanted)
+    assert [one.kind for one in left] == ["instance", "schedule group"]
+    assert moto.client("scheduler").get_schedule_group(Name="gpucourse-s-1")
+
+
+def test_a_kind_that_the_course_does_not_make_is_left_with_its_command(moto: MotoAccount) -> None:
+    other = Found(kind="other", id="arn:aws:ec2:us-east-2:1:natgateway/nat-1", region="us-east-2", remove="aws look", tags=TAGS)
+    left, _clock, _events = remove(moto, [other])
+    assert left[0].remove == "aws look"
+    assert "does not make" in left[0].note
+
+
+def test_several_regions_go_together(moto: MotoAccount, lab: Lab) -> None:
+    west = moto.in_region("us-west-2")
+    west.client("ec2").create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": listed(TAGS)}])
+    found = sweep.find(moto, course="c0ffee", regions=["us-east-2", "us-west-2"])
+    assert removal.remove(moto, found, unwatched, sleep=lambda _s: None) == []
+    assert sweep.find(moto, course="c0ffee", regions=["us-east-2", "us-west-2"]) == []
+
+
+def test_nothing_found_is_nothing_to_do(moto: MotoAccount) -> None:
+    assert removal.remove(moto, [], unwatched) == []
