@@ -1,0 +1,173 @@
+"""The exercises of module 0 as a learner runs them, with real processes, judged by the checks of their own manifest.
+
+Each healthy run passes every check. Each fault, planted into a copy of a file, is found by the check that is there for it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tests.system.exercising import (
+    FOLDERS,
+    Finished,
+    environment,
+    finished,
+    flags,
+    laid_out,
+    needs_torch,
+    start,
+    wait,
+    words,
+)
+
+from gpucourse.figures.plots import draw
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+
+def by_python(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
+    """One process, as on a node, in whose files (name, old, new) words were replaced."""
+    exercise, script = laid_out(exercise_id, folder)
+    for name, old, new in changes:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
+        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
+    output = wait(process)
+    return finished(exercise, process.returncode, output, folder, 1)
+
+
+def failed(run: Finished) -> set[str]:
+    return {check.id for check in run.verdict().checks if check.verdict == "failed"}
+
+
+def told(run: Finished, tmp_path: Path) -> None:
+    """What was measured can be drawn and tabled as the manifest says."""
+    for plot in run.exercise.plots:
+        assert len(draw(plot, run.metrics, subtitle="test", folder=tmp_path)) == 2
+    for table in run.exercise.tables:
+        rows = run.metrics[table.rows.removeprefix("metrics.")]
+        assert all(column.key in row for row in rows for column in table.columns)
+
+
+def module_of(name: str) -> ModuleType:
+    """A file of module 0 that needs no torch, as a module."""
+    spec = importlib.util.spec_from_file_location(name, FOLDERS.exercises / "00-local-foundations" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+# --- 0.1 ---------------------------------------------------------------------------------------------------------------
+
+BRIEF = {"epochs": "1", "layers": "1", "compare_layers": "2", "hidden": "16"}
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return by_python("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
+
+
+def test_the_text_is_what_its_grammar_writes_and_every_sum_in_it_is_right() -> None:
+    stories = module_of("stories")
+    text, floor = stories.write()
+    shipped = FOLDERS.exercises / "00-local-foundations" / "stories.txt"
+    assert shipped.read_text(encoding="utf-8") == text
+    for line in text.splitlines():
+        words_of = line.split()
+        has, gives, keeps = (stories.NUMBERS.index(words_of[place].rstrip(".")) for place in (2, 6, -1))
+        assert has - gives == keeps
+    assert floor == pytest.approx(0.1034, abs=1e-4), "the lesson says so"
+    assert (len(text), len(set(text))) == (39295, 30)
+
+
+def test_the_dice_count_what_they_bring() -> None:
+    dice = module_of("stories").Dice(0)
+    for _ in range(10):
+        dice.one_of("ab")
+    assert dice.nats == pytest.approx(10 * math.log(2))
+
+
+def test_tiny_transformers_learn(tiny: Finished) -> None:
+    assert tiny.code == 0, tiny.output
+    assert words(tiny.verdict()) == {}
+    found = tiny.metrics
+    assert found["loss_of_guessing"] == pytest.approx(math.log(30))
+    assert found["loss_of_counting"] < found["loss_of_guessing"]
+    assert [row["layers"] for row in found["models"]] == [2, 4]
+    assert (found["schema"], found["mode"], found["cuda"]) == ("tiny_transformer/1", "local", None)
+
+
+def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) -> None:
+    for row in tiny.metrics["models"]:
+        mine = [step for step in tiny.metrics["curve"] if step["layers"] == row["layers"]]
+        assert [step["step"] for step in mine] == list(range(1, row["steps"] + 1))
+        assert row["training_s"] == pytest.approx(sum(step["took_s"] for step in mine))
+        assert row["tokens_per_s"] == pytest.approx(16 * 64 / row["median_ms"] * 1e3)
+        width, vocabulary, context = 32, 30, 64
+        block = 12 * width**2 + 13 * width  # matrices; biases and two norms
+        outside = (vocabulary + context) * width + 2 * width + (width + 1) * vocabulary
+        assert row["parameters"] == row["layers"] * block + outside
+    samples = (tiny_folder(tiny) / "samples.txt").read_text(encoding="utf-8")
+    assert "2 layers wrote:\n" in samples
+    assert "4 layers wrote:\n" in samples
+    told(tiny, tmp_path)
+
+
+def tiny_folder(run: Finished) -> Path:
+    """Where a run wrote, as it said itself."""
+    return Path(next(line for line in run.output.splitlines() if line.startswith("written: ")).partition(": ")[2]).parent
+
+
+def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
+    run = by_python(
+        "0.1", tmp_path / "work", ("tiny_transformer.py", "            optimizer.step()", "            pass"), **BRIEF
+    )
+    assert run.code == 0, run.output
+    assert "more-than-counting" in failed(run)
+    assert run.verdict().verdict == "failed"
+
+
+def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
+    fault = ("transformer.py", "triu(diagonal=1)", "triu(diagonal=2)")
+    run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
+    assert run.code == 0, run.output
+    assert failed(run) == {"no-look-ahead"}
+
+
+def test_first_weights_that_are_too_large_are_found(tmp_path: Path) -> None:
+    run = by_python("0.1", tmp_path / "work", ("transformer.py", "std=0.02", "std=0.5"), **BRIEF)
+    assert run.code == 0, run.output
+    assert "begins-by-guessing" in failed(run)
+
+
+def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
+    run = by_python("0.1", tmp_path / "work", **BRIEF, lr="100")
+    assert run.code == 0, run.output
+    assert "more-than-counting" in failed(run)
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("--hidden=30", "30 is not a multiple of 4"),
+        ("--compare-layers=2", "both 2: there is nothing to compare"),
+        ("--epochs=0", "every value must be above zero"),
+        ("--lr=nan", "every value must be above zero"),
+        ("--batch-size=2000", "too few for a step of 2000 pieces of 64 (--batch-size)"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_with_a_sentence(flag: str, said: str, tmp_path: Path) -> None:
+    _, script = laid_out("0.1", tmp_path / "work")
+    process = start([sys.executable, str(script), flag], tmp_path, environment(tmp_path))
+    output = wait(process)
+    assert process.returncode in {1, 2}
+    assert said in output
+    assert "Traceback" not in output
