@@ -111,7 +111,9 @@ def disarm(account: Account, *, stack: str) -> Finding:
     """Take the stack's schedules away, with their group, and the role that was made for it."""
 
     def do() -> str:
-        _unless_gone(account, "scheduler", "delete_schedule_group", Name=group_name(stack))
+        known = account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=group_name(stack))
+        if group_name(stack) in [group["Name"] for group in known]:
+            _unless_gone(account, "scheduler", "delete_schedule_group", Name=group_name(stack))
         if _arn(account, role_name(stack)):
             _unless_gone(account, "iam", "delete_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME)
             _unless_gone(account, "iam", "delete_role", RoleName=role_name(stack))

@@ -326,7 +326,7 @@ class Span:
         seconds = Decimal(str(max(0.0, (last - first).total_seconds())))
         if self.charge.kind == "instance" and since is None and until is None and now >= self.started:
             seconds = max(seconds, Decimal(60))
-        return seconds / 3600 * self.charge.units * self.charge.rate.usd_per_hour
+        return seconds * self.charge.units * self.charge.rate.usd_per_hour / 3600
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,7 +59,10 @@ class Ledger:
 
 
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
-    """Write down that these cost since they began, or since `at`. What is already open stays as it began. Raises StorageError."""
+    """Write down that these cost since they began, else since `at`. What is already open stays as it began.
+
+    Raises StorageError.
+    """
     running = {span.charge.item for span in read(path).open()}
     _append(path, [_line("start", charge.since or at, **_plain(charge)) for charge in charges if charge.item not in running])
 
@@ -75,8 +78,8 @@ def settle(
 ) -> None:
     """Bring the ledger in line with what this stack costs right now: `charges` are all of it.
 
-    What is new began when its charge says so, else at `at`. What is no longer among them ended, at the moment and for the reason that `ended` has for
-    its item, else at `at`. Raises StorageError.
+    What is new began when its charge says so, else at `at`. What is no longer among them ended, at the moment and for the
+    reason that `ended` has for its item, else at `at`. Raises StorageError.
     """
     known = ended or {}
     costing = {charge.item for charge in charges}

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.aws import failures
-from gpucourse.aws.failure_table import ROWS
+from gpucourse.aws.failure_table import ROWS, Row
 from gpucourse.aws.failures import classify, deciding, from_text, sentence
 
 FREE = "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run ..."
@@ -109,7 +108,7 @@ def test_every_code_has_its_kind_and_only_capacity_and_zone_go_elsewhere(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codes[0])
-def test_every_row_speaks_for_a_code_of_the_table(row: failures.Row) -> None:
+def test_every_row_speaks_for_a_code_of_the_table(row: Row) -> None:
     spoken = [classify(code, message) for code, message, _kind, _elsewhere in TABLE]
     assert any((found.kind, found.tell) == (row.kind, row.tell) for found in spoken)
 
@@ -150,8 +149,10 @@ def test_free_plan_and_quota_say_what_to_open_or_to_type() -> None:
     ("text", "code"),
     [
         (
-            "╷\n│ Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500,\n"
-            "│ RequestID: x, api error InsufficientInstanceCapacity: We currently do not have sufficient capacity\n╵",
+            (
+                "╷\n│ Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500,\n"
+                "│ RequestID: x, api error InsufficientInstanceCapacity: We currently do not have sufficient capacity\n╵"
+            ),
             "InsufficientInstanceCapacity",
         ),
         (
@@ -163,8 +164,10 @@ def test_free_plan_and_quota_say_what_to_open_or_to_type() -> None:
             "RequestLimitExceeded",
         ),
         (
-            "waiting for EC2 Instance (i-0123) create: unexpected state 'shutting-down', wanted target 'running'. last error: "
-            "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy your spot request",
+            (
+                "waiting for EC2 Instance (i-0123) create: unexpected state 'shutting-down', wanted target 'running'. last error: "
+                "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy your spot request"
+            ),
             "InsufficientInstanceCapacity",
         ),
         (

@@ -4,11 +4,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
+from tests.unit.aws.test_console import Clock
 
 from gpucourse.aws import instances
 from gpucourse.errors import CloudError, InfrastructureError
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
-from tests.unit.aws.test_console import Clock
 
 LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
 
@@ -70,7 +70,7 @@ def test_they_are_asked_for_by_tags_and_given_by_node() -> None:
     ],
 )
 def test_why_and_when_it_ended(state: str, said: str, code: str, reason: str, ended: int | None) -> None:
-    item = described(state, StateTransitionReason=said, StateReason={"Code": code.split(":")[0], "Message": code})
+    item = described(state, StateTransitionReason=said, StateReason={"Code": code.split(":", maxsplit=1)[0], "Message": code})
     [found] = instances.find(account(item), stack="s-1")
     assert reason in found.reason
     assert found.ended == (LAUNCHED + timedelta(seconds=ended) if ended else None)

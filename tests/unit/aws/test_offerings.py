@@ -4,13 +4,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.unit.aws.cloud import ScriptedAccount
 
 from gpucourse.aws import offerings
 from gpucourse.aws.failures import classify
 from gpucourse.aws.offerings import first_attempt, instance_type, instance_types, next_attempt, siblings, type_for
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.cloud import Attempt, Failure, Offers, Zone
-from tests.unit.aws.cloud import ScriptedAccount
 
 NO_ROOM = classify("InsufficientInstanceCapacity", "no room")
 NOT_HERE = classify("Unsupported", "not here")
@@ -53,12 +53,12 @@ def test_a_gpu_by_its_name(gpu: str, size: str, name: str) -> None:
 def test_v100_is_refused_with_the_reason() -> None:
     with pytest.raises(UsageError, match="AWS retired"):
         type_for("v100")
-    with pytest.raises(UsageError, match="retired p3.2xlarge"):
+    with pytest.raises(UsageError, match=r"retired p3\.2xlarge"):
         instance_type("p3.2xlarge")
 
 
 def test_unknown_names_show_near_ones() -> None:
-    with pytest.raises(UnknownName, match="Did you mean g4dn.xlarge"):
+    with pytest.raises(UnknownName, match=r"Did you mean g4dn\.xlarge"):
         instance_type("g4n.xlarge")
     with pytest.raises(UnknownName, match="l40s"):
         type_for("l40")

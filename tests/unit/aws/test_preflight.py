@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, expired, listed, refused
 
 from gpucourse.aws import schedule
 from gpucourse.aws.images import CANDIDATES
@@ -12,7 +13,6 @@ from gpucourse.aws.preflight import Circumstances, blocking, preflight
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import CloudUnreachable, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, expired, listed, refused
 
 KEY = "ssh-ed25519 AAAAC3Nz me"
 LABS = [
@@ -25,7 +25,7 @@ LABS = [
 ]
 ZONES = [{"ZoneName": f"us-east-2{letter}", "ZoneId": f"use2-az{letter}"} for letter in "ab"]
 OFFERED = [{"InstanceType": kind, "Location": "us-east-2a"} for kind in ("g4dn.xlarge", "t3.medium")]
-EVERYTHING_EMPTY = {
+EVERYTHING_EMPTY: dict[tuple[str, str], Any] = {
     ("ec2", "describe_instances"): {"Reservations": []},
     ("ec2", "describe_spot_instance_requests"): {},
     ("ec2", "describe_addresses"): {},

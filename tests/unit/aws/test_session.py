@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as known
 from botocore.stub import Stubber
+from tests.unit.aws.cloud import ENVIRON, REGION
 
 import gpucourse.aws
 from gpucourse.aws import session
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, CloudUnreachable, CredentialsError, PermissionRefused
-from tests.unit.aws.cloud import ENVIRON, REGION
 
 WHO = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/ada", "UserId": "AIDA"}
 
@@ -155,7 +155,7 @@ def test_a_profile_of_the_credentials_file_serves(tmp_path: Path) -> None:
         known.EndpointConnectionError(endpoint_url="https://x"),
         known.ConnectTimeoutError(endpoint_url="https://x"),
         known.ReadTimeoutError(endpoint_url="https://x"),
-        known.SSLError(endpoint_url="https://x", error="bad"),
+        known.SSLError(endpoint_url="https://x", error=OSError("bad")),
         known.ProxyConnectionError(proxy_url="http://p", error="bad"),
     ],
     ids=lambda error: type(error).__name__,
@@ -180,9 +180,9 @@ class Answers(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.paths.append(self.headers.get("Authorization", ""))  # type: ignore[attr-defined]
         body = (
-            "<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:iam::1:user/x</Arn><UserId>u</UserId>"
-            "<Account>000000000001</Account></GetCallerIdentityResult></GetCallerIdentityResponse>"
-        ).encode()
+            b"<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:iam::1:user/x</Arn><UserId>u</UserId>"
+            b"<Account>000000000001</Account></GetCallerIdentityResult></GetCallerIdentityResponse>"
+        )
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, refused
+from tests.unit.aws.test_console import Clock
+
+from gpucourse.aws import schedule
+from gpucourse.errors import CloudUnreachable, GpucourseError
+
+EXPIRES = datetime(2026, 11, 21, 15, 0, tzinfo=timezone(timedelta(hours=2)))
+AT = datetime(2026, 11, 21, 13, 10, tzinfo=timezone.utc)
+IDS = ["i-1", "i-2"]
+
+
+def names(account: MotoAccount) -> list[str]:
+    return [role["RoleName"] for role in account.client("iam").list_roles()["Roles"]]
+
+
+def test_each_instance_has_a_schedule_ten_minutes_after_its_end(moto: MotoAccount) -> None:
+    finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    assert (finding.state, finding.what) == ("ok", schedule.WHAT)
+    assert "2 instances at 2026-11-21T13:10:00Z" in finding.detail
+    assert schedule.armed(moto, stack="s-1") == {"i-1": AT, "i-2": AT}
+    made = moto.client("scheduler").get_schedule(Name="i-1", GroupName="gpucourse-s-1")
+    assert made["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
+    assert json.loads(made["Target"]["Input"]) == {"InstanceIds": ["i-1"]}
+    assert made["ActionAfterCompletion"] == "DELETE"
+    assert made["ScheduleExpressionTimezone"] == "UTC"
+
+
+def test_its_role_may_only_end_what_is_ours(moto: MotoAccount) -> None:
+    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    assert names(moto) == ["gpucourse-backstop-s-1"]
+    document = moto.client("iam").get_role_policy(RoleName="gpucourse-backstop-s-1", PolicyName=schedule.POLICY_NAME)
+    [statement] = document["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "ec2:TerminateInstances"
+    assert statement["Condition"] == {"StringEquals": {"aws:ResourceTag/Project": "gpucourse"}}
+
+
+def test_a_role_that_an_administrator_made_is_taken_instead(moto: MotoAccount) -> None:
+    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument=json.dumps(schedule.TRUST))
+    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    assert names(moto) == [schedule.ROLE]
+    assert schedule.disarm(moto, stack="s-1").state == "ok"
+    assert names(moto) == [schedule.ROLE]
+
+
+def test_arming_again_moves(moto: MotoAccount) -> None:
+    schedule.arm(moto, ["i-1"], EXPIRES, wanted=TAGS)
+    schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), wanted=TAGS)
+    later = AT + timedelta(hours=1)
+    assert schedule.armed(moto, stack="s-1") == {"i-1": later, "i-2": later}
+
+
+def test_moving_takes_every_schedule_of_the_stack_and_no_other(moto: MotoAccount) -> None:
+    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    schedule.arm(moto, ["i-9"], EXPIRES, wanted={**TAGS, "Stack": "s-2"})
+    assert schedule.move(moto, EXPIRES + timedelta(hours=2), stack="s-1").state == "ok"
+    later = AT + timedelta(hours=2)
+    assert schedule.armed(moto, stack="s-1") == {"i-1": later, "i-2": later}
+    assert schedule.armed(moto, stack="s-2") == {"i-9": AT}
+
+
+def test_disarming_leaves_nothing_and_may_be_repeated(moto: MotoAccount) -> None:
+    schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    assert schedule.disarm(moto, stack="s-1").state == "ok"
+    assert schedule.armed(moto, stack="s-1") == {}
+    assert names(moto) == []
+    assert schedule.disarm(moto, stack="s-1").state == "ok"
+
+
+def test_nothing_to_move_is_a_warning(moto: MotoAccount) -> None:
+    assert schedule.move(moto, EXPIRES, stack="s-1").state == "warning"
+
+
+@pytest.mark.parametrize("operation", ["get_role", "create_role", "create_schedule_group", "create_schedule"])
+@pytest.mark.parametrize("problem", [refused("some:Action"), CloudUnreachable("silence", hint=""), expired()])
+def test_what_aws_refuses_is_a_finding_with_the_way_out_and_no_error(
+    moto: MotoAccount, operation: str, problem: GpucourseError
+) -> None:
+    moto.fail = [(operation, problem)]
+    finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
+    assert finding.state == "warning"
+    assert problem.what in finding.detail
+    assert "aws iam create-role" in finding.mend
+
+
+def test_a_role_that_is_only_just_known_is_waited_for(moto: MotoAccount) -> None:
+    clock = Clock()
+    young = error(
+        "ValidationException", "The execution role you provide must allow AWS EventBridge Scheduler to assume the role."
+    )
+    moto.fail = [("create_schedule", young), ("create_schedule", young)]
+    assert schedule.arm(moto, IDS, EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "ok"
+    assert clock.now == 4.0
+    moto.fail = [("create_schedule", young)] * 50
+    assert schedule.arm(moto, ["i-3"], EXPIRES, wanted=TAGS, sleep=clock.sleep).state == "warning"
+    assert clock.now < 30
+
+
+def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
+    assert schedule.readiness(moto).state == "warning"
+    assert names(moto) == []
+    moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument=json.dumps(schedule.TRUST))
+    assert schedule.readiness(moto).state == "ok"
+    moto.fail = [("list_schedule_groups", refused("scheduler:ListScheduleGroups"))]
+    assert schedule.readiness(moto).state == "unknown"
+
+
+def test_the_commands_for_an_administrator_are_whole() -> None:
+    make, allow = (shlex.split(command) for command in schedule.setup_commands())
+    assert make[:3] == ["aws", "iam", "create-role"]
+    assert json.loads(make[make.index("--assume-role-policy-document") + 1]) == schedule.TRUST
+    assert json.loads(allow[allow.index("--policy-document") + 1]) == schedule.MAY
+
+
+def test_a_long_name_still_makes_a_valid_role() -> None:
+    assert len(schedule.role_name("s" * 80)) == 64

@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError
+from gpucourse.model.cloud import Charge, Charged, Market, Rate, RunTime
+from gpucourse.workspace.ledger import begin, end, read, settle
+from gpucourse.workspace.paths import WorkspacePaths
+
+T0 = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
+HOUR = timedelta(hours=1)
+GP3 = Decimal("0.08") / 730
+
+
+def charge(
+    item: str,
+    usd: str = "0.526",
+    *,
+    kind: Charged = "instance",
+    stack: str = "03-aws",
+    module: str = "3",
+    units: str = "1",
+    market: Market = "on-demand",
+    since: datetime | None = None,
+) -> Charge:
+    rate = Rate(usd_per_hour=Decimal(usd), source="the table", date="2026-07-20", note="a note")
+    return Charge(
+        item=item,
+        kind=kind,
+        what="g4dn.xlarge",
+        stack=stack,
+        module=module,
+        rate=rate,
+        units=Decimal(units),
+        market=market,
+        zone="us-east-2a",
+        since=since,
+    )
+
+
+NODE = [
+    charge("i-1"),
+    charge("vol-1", str(GP3), kind="disk", units="100"),
+    charge("i-1:ipv4", "0.005", kind="address"),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return WorkspacePaths(tmp_path).ledger
+
+
+def test_a_lab_costs_from_its_launch_to_its_end_to_the_cent(path: Path) -> None:
+    """Module 1: 3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63."""
+    begin(path, NODE, T0)
+    end(path, ["i-1", "vol-1", "i-1:ipv4"], T0 + 3 * HOUR, "destroyed")
+    found = read(path)
+    assert f"{found.total(T0 + 300 * HOUR):.2f}" == "1.63"
+    assert found.open() == ()
+    assert {span.reason for span in found.spans} == {"destroyed"}
+
+
+def test_money_is_exact_and_travels_as_text(path: Path) -> None:
+    begin(path, [charge("i-1", "0.1")], T0)
+    assert read(path).total(T0 + 3 * HOUR) == Decimal("0.3")
+    entry = json.loads(path.read_text().splitlines()[0])
+    assert entry["usd_per_hour"] == "0.1"
+    assert (entry["market"], entry["zone"], entry["source"], entry["date"]) == (
+        "on-demand",
+        "us-east-2a",
+        "the table",
+        "2026-07-20",
+    )
+
+
+def test_what_was_written_is_read_back_as_it_was(path: Path) -> None:
+    begin(path, NODE, T0)
+    assert [span.charge for span in read(path).spans] == NODE
+
+
+def test_what_runs_counts_up_to_now(path: Path) -> None:
+    begin(path, NODE, T0)
+    found = read(path)
+    assert found.total(T0 + HOUR) == sum((one.units * one.rate.usd_per_hour for one in NODE), Decimal(0))
+    assert found.per_hour() == found.total(T0 + HOUR)
+    assert found.total(T0 - HOUR) == 0
+
+
+def test_a_second_counts_and_a_minute_is_the_least_for_an_instance(path: Path) -> None:
+    begin(path, [charge("i-1", "3.6"), charge("vol-1", "3.6", kind="disk")], T0)
+    end(path, ["i-1", "vol-1"], T0 + timedelta(seconds=10))
+    by_item = read(path).by("item", T0 + HOUR)
+    assert by_item == {"i-1": Decimal("0.06"), "vol-1": Decimal("0.01")}
+
+
+def test_a_charge_begins_when_the_cloud_says(path: Path) -> None:
+    begin(path, [charge("i-1", since=T0 - HOUR)], T0)
+    assert read(path).total(T0 + HOUR) == Decimal("1.052")
+
+
+def test_beginning_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) -> None:
+    begin(path, [charge("i-1", "1")], T0)
+    begin(path, [charge("i-1", "9")], T0 + HOUR)
+    end(path, ["i-1"], T0 + 2 * HOUR, "stopped")
+    begin(path, [charge("i-1", "1")], T0 + 5 * HOUR)
+    end(path, ["i-1", "i-9"], T0 + 6 * HOUR)
+    found = read(path)
+    assert [(span.started, span.ended) for span in found.spans] == [
+        (T0, T0 + 2 * HOUR),
+        (T0 + 5 * HOUR, T0 + 6 * HOUR),
+    ]
+    assert found.total(T0 + 100 * HOUR) == 3
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_totals_by_module_stack_kind_and_market(path: Path) -> None:
+    begin(path, [*NODE, charge("i-2", "2", stack="01-aws", module="1", market="spot")], T0)
+    found, now = read(path), T0 + HOUR
+    assert found.by("module", now)["1"] == 2
+    assert set(found.by("stack", now)) == {"03-aws", "01-aws"}
+    assert set(found.by("kind", now)) == {"instance", "disk", "address"}
+    assert found.by("market", now)["spot"] == 2
+    for field in ("module", "stack", "kind", "market", "zone", "item"):
+        assert sum(found.by(field, now).values(), Decimal(0)) == found.total(now)
+    assert found.per_hour(stack="01-aws") == 2
+
+
+def test_an_exercise_costs_what_its_stack_cost_while_it_ran(path: Path) -> None:
+    begin(path, [charge("i-1", "1"), charge("i-2", "1"), charge("i-3", "7", stack="01-aws")], T0)
+    end(path, ["i-2"], T0 + 2 * HOUR)
+    runs = [
+        RunTime(exercise="3.1", stack="03-aws", started=T0 + HOUR / 2, ended=T0 + HOUR),
+        RunTime(exercise="3.2", stack="03-aws", started=T0 + HOUR, ended=T0 + 3 * HOUR),
+        RunTime(exercise="3.2", stack="03-aws", started=T0 + 9 * HOUR),
+        RunTime(exercise="2.1", stack="02-aws", started=T0, ended=T0 + HOUR),
+    ]
+    assert read(path).by_exercise(runs, T0 + 10 * HOUR) == {"3.1": 1, "3.2": 2 + 1 + 1, "2.1": 0}
+
+
+def test_settling_follows_what_stands_and_a_lost_node_keeps_its_cost(path: Path) -> None:
+    begin(path, [charge("i-9", "1", stack="01-aws")], T0)
+    settle(path, "03-aws", [charge("i-1", "1"), charge("i-2", "1")], T0)
+    settle(path, "03-aws", [charge("i-1", "1")], T0 + 5 * HOUR, {"i-2": (T0 + 2 * HOUR, "spot interruption")})
+    settle(path, "03-aws", [], T0 + 6 * HOUR)
+    found = {span.charge.item: span for span in read(path).spans}
+    assert (found["i-2"].ended, found["i-2"].reason) == (T0 + 2 * HOUR, "spot interruption")
+    assert (found["i-1"].ended, found["i-1"].reason) == (T0 + 6 * HOUR, "gone")
+    assert found["i-9"].ended is None
+    assert read(path).by("stack", T0 + 6 * HOUR)["03-aws"] == 8
+
+
+def test_an_end_before_the_beginning_costs_the_least(path: Path) -> None:
+    begin(path, [charge("i-1", "60")], T0)
+    end(path, ["i-1"], T0 - HOUR)
+    assert read(path).total(T0 + HOUR) == 1
+
+
+def test_no_ledger_is_an_empty_one(path: Path) -> None:
+    assert read(path).spans == ()
+    assert read(path).total(T0) == 0
+    begin(path, [], T0)
+    end(path, ["i-1"], T0)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"v": 1, "event": "en', b"\xff\xfe", b'{"v": 1}', b"[]", b'{"event": "start", "at": "soon"}']
+)
+def test_a_torn_last_line_loses_nothing_before_or_after_it(path: Path, torn: bytes) -> None:
+    begin(path, [charge("i-1", "1")], T0)
+    with path.open("ab") as file:
+        file.write(torn)
+    assert read(path).damaged == 1
+    assert read(path).total(T0 + HOUR) == 1
+    end(path, ["i-1"], T0 + 2 * HOUR)
+    begin(path, [charge("i-2", "1")], T0 + 2 * HOUR)
+    found = read(path)
+    assert found.damaged == 1
+    assert [span.charge.item for span in found.spans] == ["i-1", "i-2"]
+    assert found.total(T0 + 3 * HOUR) == 3
+
+
+def test_every_line_is_on_the_disk_before_it_returns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    real = os.fsync
+
+    def fsync(handle: int) -> None:
+        synced.append(os.fstat(handle).st_size)
+        real(handle)
+
+    monkeypatch.setattr("gpucourse.workspace.ledger.os.fsync", fsync)
+    begin(path, NODE, T0)
+    assert synced == [path.stat().st_size]
+
+
+def test_it_is_never_rewritten(path: Path) -> None:
+    begin(path, [charge("i-1")], T0)
+    before, inode = path.read_bytes(), path.stat().st_ino
+    end(path, ["i-1"], T0 + HOUR)
+    assert path.read_bytes().startswith(before)
+    assert path.stat().st_ino == inode
+
+
+def test_a_full_disk_is_told_and_what_was_written_before_stays(path: Path) -> None:
+    begin(path, [charge("i-1", "1")], T0)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
+    try:
+        with pytest.raises(StorageError, match="no space"):
+            begin(path, [charge("i-2", "1")], T0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert read(path).total(T0 + HOUR) == 1
+    assert read(path).damaged == 1
+    begin(path, [charge("i-2", "1")], T0)
+    assert read(path).total(T0 + HOUR) == 2
+
+
+def test_a_path_in_the_way_is_told(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(StorageError):
+        begin(path, NODE, T0)
+
+
+def _write(path: Path, first: int) -> None:
+    for number in range(first, first + 25):
+        begin(path, [charge(f"i-{number}", "1")], T0)
+
+
+def test_several_commands_may_write_at_once(path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write, args=(path, first)) for first in (0, 100, 200)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.exitcode for writer in writers] == [0, 0, 0]
+    found = read(path)
+    assert (len(found.spans), found.damaged) == (75, 0)
