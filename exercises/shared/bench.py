@@ -5,7 +5,6 @@ Needs torch only; travels beside the exercise's script. Times are in seconds ins
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -41,37 +40,50 @@ def time_calls(
     budget_s: float = 0.5,
     at_most: int = 100,
     agree: Callable[[float], float] = alone,
+    before: Callable[[], object] | None = None,
 ) -> list[float]:
     """Seconds of each of many warm calls: as many as fit into the budget, from 20 (5 where a call takes long) to `at_most`.
 
     The number of calls follows from a first, warm estimate. Processes that call a collective must all make the same number
-    of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks).
+    of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `before` see
+    `timed`.
     """
-    timed(call, device, 2)  # the first calls pay for memory, handles and connections
-    estimate = max(agree(min(timed(call, device, 3))), 1e-7)
-    timed(call, device, min(at_most, math.ceil(warmup_s / estimate)))
+    timed(call, device, 2, before)  # the first calls pay for memory, handles and connections
+    estimate = max(agree(min(timed(call, device, 3, before))), 1e-7)
+    timed(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
     at_least = 20 if estimate < 0.1 else 5
-    return timed(call, device, max(at_least, min(at_most, int(budget_s / estimate))))
+    return timed(call, device, max(at_least, min(at_most, int(budget_s / estimate))), before)
 
 
-def timed(call: Callable[[], object], device: torch.device, count: int) -> list[float]:
-    """Seconds of each of exactly `count` calls, back to back. Cold ones are the caller's to drop.
+def timed(
+    call: Callable[[], object], device: torch.device, count: int, before: Callable[[], object] | None = None
+) -> list[float]:
+    """Seconds of each of exactly `count` calls, back to back, or each after a call of `before`, whose time is not counted.
 
-    GPU work is asynchronous: there a pair of events stands around each call, and the clock is read after all of them.
+    Cold ones are the caller's to drop. GPU work is asynchronous: there a pair of events stands around each call, and the
+    clock is read after all of them.
     """
+    ready = before or _nothing
     if device.type != "cuda":
-        ticks = [time.perf_counter()]
+        seconds = []
         for _ in range(count):
+            ready()
+            begun = time.perf_counter()
             call()
-            ticks.append(time.perf_counter())
-        return [after - before for before, after in itertools.pairwise(ticks)]
+            seconds.append(time.perf_counter() - begun)
+        return seconds
     pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
     for begin, end in pairs:
+        ready()
         begin.record()
         call()
         end.record()
     torch.cuda.synchronize(device)
     return [begin.elapsed_time(end) / 1e3 for begin, end in pairs]
+
+
+def _nothing() -> None:
+    """What stands before calls that follow each other at once."""
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:

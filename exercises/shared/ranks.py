@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -38,11 +39,25 @@ class World:
             return math.nan
         return (self.over_ranks(mine, dist.ReduceOp.MAX) - self.over_ranks(mine, dist.ReduceOp.MIN)).max().item()
 
+    def error(self, found: torch.Tensor, right: torch.Tensor) -> float:
+        """The largest difference between the two on any rank, as a share of the largest element. NaN stays NaN."""
+        mine = ((found - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
+        return max(self.gather(mine), key=lambda value: math.inf if math.isnan(value) else value)
+
     def gather(self, mine: object) -> list:
         """One object of every rank, in the order of the ranks."""
         every: list[object] = [None] * self.size
         dist.all_gather_object(every, mine)
         return every
+
+    def free_bytes(self) -> int:
+        """Memory that every rank may count on: the least of all GPUs; on CPUs a rank's share of its computer."""
+        if self.device.type == "cuda":
+            mine: float = torch.cuda.mem_get_info(self.device)[0]
+        else:
+            pages = os.sysconf("SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES")
+            mine = pages * os.sysconf("SC_PAGE_SIZE") / self.gather(socket.gethostname()).count(socket.gethostname())
+        return int(self.over_ranks(mine, dist.ReduceOp.MIN).item())
 
     def wait_for_all(self) -> None:
         """Wait until every rank is here, without using the processor that a measurement elsewhere may need."""

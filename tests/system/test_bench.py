@@ -46,6 +46,22 @@ def test_exactly_as_many_calls_as_asked(bench: ModuleType) -> None:
     assert len(bench.timed(lambda: calls.append(1), bench.torch.device("cpu"), 7)) == len(calls) == 7
 
 
+def test_what_comes_before_each_call_is_made_and_not_timed(bench: ModuleType) -> None:
+    order: list[str] = []
+    clock = bench.time.perf_counter
+
+    def wait() -> None:
+        order.append("before")
+        until = clock() + 0.02
+        while clock() < until:
+            pass
+
+    seconds = bench.timed(lambda: order.append("call"), bench.torch.device("cpu"), 3, wait)
+    assert order == ["before", "call"] * 3
+    assert bench.percentile(seconds, 50) < 0.01
+    assert len(bench.time_calls(lambda: None, bench.torch.device("cpu"), agree=lambda _: 5.0, before=lambda: None)) == 5
+
+
 def test_the_number_of_calls_follows_from_what_all_agree_on(bench: ModuleType) -> None:
     """One rank finds a call fast, another slow: with the agreed estimate both make the same number."""
     cpu, asked = bench.torch.device("cpu"), []

@@ -1,0 +1,91 @@
+"""The arithmetic of a collective's speed: bandwidths, latency, plateau. Only formulas, nothing is measured here.
+
+GB is 10**9 bytes, as in the data sheets of links. Times are in seconds, sizes in bytes, bandwidths in GB/s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NEAR_THE_TOP, STILL_RISING = 0.95, 0.05
+
+
+def bus_factor(collective: str, ranks: int) -> float:
+    """How often each byte of the tensor crosses the busiest link, whatever the algorithm: nccl-tests, doc/PERFORMANCE.md.
+
+    The tensor is the whole one: for AllGather what each rank holds afterwards, for ReduceScatter what each rank brings.
+    """
+    others = (ranks - 1) / ranks
+    return {"all_reduce": 2 * others, "broadcast": 1.0, "all_gather": others, "reduce_scatter": others}[collective]
+
+
+def algbw(size: float, seconds: float) -> float:
+    """Algorithm bandwidth, S / t: what the caller got."""
+    return size / seconds / 1e9
+
+
+def busbw(collective: str, size: float, seconds: float, ranks: int) -> float:
+    """Bus bandwidth: the algorithm bandwidth times the bus factor. This one may be compared with a link's data sheet."""
+    return algbw(size, seconds) * bus_factor(collective, ranks)
+
+
+def nearest_rank(samples: Sequence[float], percent: float) -> float:
+    """The smallest sample that `percent` of all samples do not exceed. For 99 % of fewer than 100 samples: the largest."""
+    return sorted(samples)[max(1, math.ceil(len(samples) * percent / 100)) - 1]
+
+
+@dataclass(frozen=True)
+class Line:
+    """t = latency + S / bandwidth. `half_bytes` is the size at which half of the bandwidth is reached: latency * bandwidth."""
+
+    latency_s: float
+    bandwidth: float
+    half_bytes: float
+    error_percent: float
+
+
+def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
+    """The line through all times that is off by the least PERCENT (root mean square), or None where no line makes sense.
+
+    Percent, not seconds: with plain least squares the largest tensor alone would decide, and the latency be anything.
+    Weighted least squares in closed form, the weights being 1 / t**2.
+    """
+    if len(set(sizes)) < 3:
+        return None
+    weights = [1 / t**2 for t in seconds]
+    total = math.fsum(weights)
+    mean_size = math.fsum(w * s for w, s in zip(weights, sizes, strict=True)) / total
+    mean_time = math.fsum(w * t for w, t in zip(weights, seconds, strict=True)) / total
+    spread = math.fsum(w * (s - mean_size) ** 2 for w, s in zip(weights, sizes, strict=True))
+    together = math.fsum(w * (s - mean_size) * (t - mean_time) for w, s, t in zip(weights, sizes, seconds, strict=True))
+    per_byte = together / spread
+    latency = mean_time - per_byte * mean_size
+    if per_byte <= 0 or latency <= 0:
+        return None
+    off = [(latency + per_byte * s) / t - 1 for s, t in zip(sizes, seconds, strict=True)]
+    error = 100 * math.sqrt(math.fsum(each**2 for each in off) / len(off))
+    return Line(latency, 1 / per_byte / 1e9, latency / per_byte, error)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Where a curve has become flat: from `size` on, or None; how much the last doubling of the size still gained; in words."""
+
+    size: float | None
+    gain_percent: float | None
+    words: str
+
+
+def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
+    """The smallest size with 95 % of the best of the three largest sizes. Not reached while a doubling gains more than 5 %."""
+    if len(sizes) < 3:
+        return Plateau(None, None, "too few sizes to say")
+    doublings = math.log2(sizes[-1] / sizes[-2])
+    gain = (bandwidths[-1] / bandwidths[-2]) ** (1 / doublings) - 1
+    if gain > STILL_RISING:
+        return Plateau(None, 100 * gain, f"not reached: still rising {gain:.0%} a doubling")
+    enough = NEAR_THE_TOP * max(bandwidths[-3:])
+    first = next(size for size, bandwidth in zip(sizes, bandwidths, strict=True) if bandwidth >= enough)
+    return Plateau(first, 100 * gain, "reached" if gain >= -STILL_RISING else f"reached, then falling {-gain:.0%} a doubling")

@@ -1,0 +1,163 @@
+"""Communication profiling: how long each collective takes for which size, and what bandwidth that is.
+
+You will learn    what AllReduce, Broadcast, AllGather and ReduceScatter cost; algorithm and bus bandwidth; how to take a
+                  latency and a bandwidth out of a sweep; from which size on a link is busy (the plateau)
+You will produce  a line a size; metrics.json with times, bandwidths, the fitted line and the plateau of each collective
+Run it            torchrun --nproc-per-node=2 communication_profile.py --max-bytes 16777216 --factor 4      (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           communication_profile.py --link-gbps 10     (on the first node; --node-rank=1 on the second)
+Your part         predict the time of 256 MiB from the fitted line, then run it; read the six formulas in bandwidth.py
+Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs" and "Which bandwidth?"
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bandwidth
+import bench
+import nccl_tests
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+
+SEED, PERIOD = 0, 97
+TITLES = {"all_reduce": "AllReduce", "broadcast": "Broadcast", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="time, bandwidth, latency and plateau of collectives over sizes")
+parser.add_argument("--collective", type=str, default="all", choices=["all", *TITLES], help="which one, or all")
+parser.add_argument("--min-bytes", type=int, default=1024, help="the smallest tensor")
+parser.add_argument("--max-bytes", type=int, default=1073741824, help="the largest tensor")
+parser.add_argument("--factor", type=int, default=2, help="from one size to the next")
+parser.add_argument("--link-gbps", type=float, default=0.0, help="data sheet speed of the slowest link, Gbit/s; 0: not known")
+args = parser.parse_args()
+if not (4 <= args.min_bytes <= args.max_bytes and args.factor >= 2 and 0 <= args.link_gbps < math.inf):
+    parser.error("4 <= --min-bytes <= --max-bytes, --factor >= 2 and --link-gbps >= 0 are needed")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+if size < 2:
+    sys.exit("one rank has nobody to talk to: start two, torchrun --nproc-per-node=2 communication_profile.py")
+say(f"rank {rank} of {size} is on {bench.node_label()} ({device})")
+collectives = list(TITLES) if args.collective == "all" else [args.collective]
+gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # one operation, renamed in PyTorch 2.13
+scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
+
+
+def can_scatter() -> bool:
+    """Older versions of gloo cannot, and say so at once, every rank alike."""
+    try:
+        scatter(torch.zeros(1, device=device), torch.zeros(size, device=device))
+    except (RuntimeError, NotImplementedError) as error:
+        say(f"rank {rank}: no ReduceScatter here ({error}); AllReduce takes its place, and every rank keeps its part")
+        return False
+    return True
+
+
+def prepare(collective: str, count: int) -> tuple[Callable[[], object], torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The call on `count` elements, the tensor it reads, the one it fills, and what must be in that one afterwards.
+
+    What is read is filled: rank r brings i % 97 + r + 1 as element i, so that a lost, doubled or misplaced part shows.
+    """
+    part = slice(count // size * rank, count // size * (rank + 1))
+    pattern = torch.arange(count, dtype=torch.int32, device=device).remainder_(PERIOD).float()
+    total = size * pattern + size * (size + 1) / 2  # exact in float32
+    brought = pattern + (rank + 1)
+    if collective == "all_reduce":
+        return lambda: dist.all_reduce(brought), brought, brought, total
+    if collective == "broadcast":
+        return lambda: dist.broadcast(brought, src=0), brought, brought, pattern + 1
+    if collective == "all_gather":
+        mine, every = brought[: count // size].clone(), torch.full_like(pattern, math.nan)
+        expected = torch.cat([pattern[: count // size] + (other + 1) for other in range(size)])
+        return lambda: gather(every, mine), mine, every, expected
+    if not scatters:
+        return lambda: dist.all_reduce(brought), brought, brought[part], total[part]
+    kept = torch.full_like(pattern[part], math.nan)
+    return lambda: scatter(kept, brought), brought, kept, total[part]
+
+
+# --- the experiment: every size is first checked, then timed -----------------------------------------------------------
+scatters, link = can_scatter(), args.link_gbps / 8 or None  # bits to bytes
+largest = max(args.min_bytes, min(args.max_bytes, world.free_bytes() // 8))  # buffers, patterns, what is expected
+if largest < args.max_bytes and rank == 0:
+    say(f"rank 0: sizes end at {largest:,} bytes, an eighth of the free memory")
+steps = itertools.takewhile(lambda step: step <= largest, (args.min_bytes * args.factor**power for power in itertools.count()))
+counts = sorted({max(1, step // (4 * size)) * size for step in steps})  # float32 elements, an equal part for each rank
+sweep: list[dict] = []
+for collective in collectives:
+    for count in counts:
+        call, source, result, expected = prepare(collective, count)
+        call()
+        wrong = int(world.over_ranks(float((result != expected).sum()), dist.ReduceOp.SUM))  # NaN differs from everything
+        source.zero_()  # AllReduce works in place: repeated, any other sum would grow without end
+        seconds = bench.time_calls(call, device, budget_s=0.1, agree=lambda mine: world.slowest([mine])[0], before=dist.barrier)
+        slowest = world.slowest(seconds)  # all begin together (the barrier), and the last one through ends the call
+        median = bench.percentile(slowest, 50)
+        row = {
+            "collective": TITLES[collective], "bytes": 4 * count, "elements": count, "dtype": "float32",
+            "via": "all_reduce" if collective == "reduce_scatter" and not scatters else collective,
+            "median_us": median * 1e6, "p99_us": bandwidth.nearest_rank(slowest, 99) * 1e6, "samples": len(slowest),
+            "algbw_gb_per_s": bandwidth.algbw(4 * count, median),
+            "busbw_gb_per_s": bandwidth.busbw(collective, 4 * count, median, size), "link_gb_per_s": link, "wrong": wrong,
+        }  # fmt: skip
+        sweep.append(row)
+        if rank == 0:
+            speed = f"{row['busbw_gb_per_s']:>9.3g} GB/s on the bus"
+            say(f"{TITLES[collective]:<13} {4 * count:>13,} bytes {median * 1e6:>12,.1f} us {speed}   {wrong} wrong")
+
+# --- what the sweep says: t = latency + S / bandwidth, and where the curve becomes flat ----------------------------------
+summary = []
+for collective in collectives:
+    rows = [row for row in sweep if row["collective"] == TITLES[collective]]
+    line = bandwidth.fit([row["bytes"] for row in rows], [row["median_us"] / 1e6 for row in rows])
+    flat = bandwidth.plateau([row["bytes"] for row in rows], [row["busbw_gb_per_s"] for row in rows])
+    best = max(rows, key=lambda row: row["busbw_gb_per_s"])
+    summary.append({
+        "collective": TITLES[collective], "smallest_us": rows[0]["median_us"],
+        "latency_us": line and line.latency_s * 1e6, "fit_error_percent": line and line.error_percent,
+        "asymptote_busbw_gb_per_s": line and line.bandwidth * bandwidth.bus_factor(collective, size),
+        "half_speed_bytes": line and round(line.half_bytes), "best_busbw_gb_per_s": best["busbw_gb_per_s"],
+        "best_bytes": best["bytes"], "plateau_bytes": flat.size, "plateau": flat.words,
+        "last_doubling_gain_percent": flat.gain_percent,
+        "percent_of_link": 100 * best["busbw_gb_per_s"] / link if link else None,
+    })  # fmt: skip
+
+# --- beside NVIDIA's own program, where this node has it -----------------------------------------------------------------
+hosts = len(set(world.gather(socket.gethostname())))
+if rank == 0:
+    ours = {row["bytes"]: row["busbw_gb_per_s"] for row in sweep if row["collective"] == "AllReduce"}
+    gpus = size if device.type == "cuda" else 0
+    beside, why_not = nccl_tests.beside(ours, high=largest, factor=args.factor, gpus=gpus, hosts=hosts)
+world.wait_for_all()
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+if rank == 0:
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "hosts": hosts, "largest_bytes": counts[-1] * 4, "link_gb_per_s": link,
+        "sweep": sweep, "summary": summary, "collectives": len(collectives), "sizes": len(counts),
+        "plateaus_reached": sum(row["plateau_bytes"] is not None for row in summary),
+        "above_link": sum(row["busbw_gb_per_s"] > link for row in sweep) if link else 0,
+        "beside_all_reduce_perf": beside, "all_reduce_perf_not_run": why_not,
+    }  # fmt: skip
+    titles = {"collective": "collective", "latency_us": "latency us", "asymptote_busbw_gb_per_s": "asymptote GB/s",
+              "best_busbw_gb_per_s": "best GB/s", "plateau_bytes": "plateau bytes", "plateau": "plateau"}  # fmt: skip
+    say("\n" + bench.table(summary, titles) + "\n")
+    say(f"beside NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
+    if device.type == "cpu" and not link:
+        say("gloo on one computer: memory copies through the loopback. The formulas hold everywhere, these numbers only here.")
+    path = bench.write_metrics("communication_profile/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+dist.destroy_process_group()

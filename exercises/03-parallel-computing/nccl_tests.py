@@ -1,0 +1,91 @@
+"""NVIDIA's own benchmark beside ours: find `all_reduce_perf` (github.com/NVIDIA/nccl-tests), run it, read its table."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PLACES = (  # where images for deep learning and people who build it themselves put it
+    "/usr/local/cuda*/efa/test-cuda*/all_reduce_perf",
+    "/opt/nccl-tests/build/all_reduce_perf",
+    "/usr/local/bin/all_reduce_perf",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size of its table; bandwidths in GB/s. `wrong` is None where the benchmark did not check the values."""
+
+    size: int
+    count: int
+    dtype: str
+    time_us: float
+    algbw: float
+    busbw: float
+    wrong: int | None
+
+
+def beside(
+    ours: Mapping[int, float], *, high: int, factor: int, gpus: int, hosts: int
+) -> tuple[list[dict[str, float | int | None]], str | None]:
+    """Its bus bandwidth beside `ours` (GB/s by size in bytes), a row a size; and why there is none, or None.
+
+    `gpus` is how many ranks have one; over several hosts the program would need MPI, which is not assumed.
+    """
+    program = find()
+    if program is None:
+        return [], "all_reduce_perf is not on this node"
+    if not ours or gpus < 2 or hosts > 1:
+        return [], f"{program} was not run: " + (
+            "AllReduce was not measured" if not ours else "it needs two GPUs" if gpus < 2 else "over several nodes it needs MPI"
+        )
+    try:
+        theirs = measure(program, low=min(ours), high=high, factor=factor, gpus=gpus)
+    except (RuntimeError, ValueError) as error:
+        return [], str(error)
+    rows = [
+        {"bytes": row.size, "ours_gb_per_s": ours[row.size], "theirs_gb_per_s": row.busbw, "their_wrong": row.wrong,
+         "ours_percent": 100 * ours[row.size] / row.busbw if row.busbw else None}
+        for row in theirs if row.size in ours
+    ]  # fmt: skip
+    return rows, None if rows else f"{program} measured other sizes"
+
+
+def find() -> str | None:
+    """Where the program is on this node, or None."""
+    known = [str(path) for place in PLACES for path in sorted(Path("/").glob(place.lstrip("/")), reverse=True)]
+    return shutil.which("all_reduce_perf") or next(iter(known), None)
+
+
+def measure(program: str, *, low: int, high: int, factor: int, gpus: int, timeout_s: float = 600) -> list[Row]:
+    """AllReduce over the GPUs of this node, from `low` to `high` bytes. Raises RuntimeError with the end of what it said."""
+    command = [program, "-b", str(low), "-e", str(high), "-f", str(factor), "-g", str(gpus), "-n", "20", "-w", "5"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f"{program}: {error}") from error
+    rows = parse(done.stdout)
+    if done.returncode or not rows:
+        said = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        raise RuntimeError(f"{program} ended with {done.returncode} and {len(rows)} rows; its last line: {said}")
+    return rows
+
+
+def parse(text: str) -> list[Row]:
+    """The in-place half of its text table, which is what `dist.all_reduce` does.
+
+    A row is: size count type redop root, then time algbw busbw #wrong out of place, then the same four in place. Lines of
+    comments (#), of MPI and of NCCL's own log are passed over.
+    """
+    rows = []
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) < 13 or not (words[0].isdigit() and words[1].isdigit()):
+            continue
+        time_us, alg, bus, wrong = words[9:13]
+        checked = None if wrong == "N/A" else int(float(wrong))
+        rows.append(Row(int(words[0]), int(words[1]), words[2], float(time_us), float(alg), float(bus), checked))
+    return rows
