@@ -66,8 +66,8 @@ def remove(
         work = _Work(account=account.in_region(region), watcher=watcher, deadline=deadline, sleep=sleep, clock=clock)
         return _remove_in(work, [one for one in found if one.region == region])
 
-    if not regions:
-        return []
+    if len(regions) < 2:  # in this thread, where Ctrl-C arrives
+        return [one for region in regions for one in one_region(region)]
     with ThreadPoolExecutor(len(regions)) as pool:
         return [one for left in pool.map(one_region, regions) for one in left]
 
@@ -167,7 +167,7 @@ def _still_going(work: _Work, leaving: list[Found]) -> list[Found]:
         try:
             leaving = [one for one in leaving if _present(work.account, one)]
         except GpucourseError as error:
-            if work.clock() >= work.deadline:
+            if work.clock() >= work.deadline or not isinstance(error, CloudError):
                 return [replace(one, note=error.what) for one in leaving]
         if leaving and work.clock() >= work.deadline:
             return [replace(one, note="it was told to go and is still there") for one in leaving]

@@ -165,7 +165,7 @@ def test_free_plan_and_quota_say_what_to_open_or_to_type() -> None:
         ),
         (
             (
-                "waiting for EC2 Instance (i-0123) create: unexpected state 'shutting-down', wanted target 'running'. last error: "
+                "waiting for EC2 Instance (i-0123) create: unexpected state 'shutting-down', wanted 'running'. last error: "
                 "Server.InsufficientInstanceCapacity: Insufficient capacity to satisfy your spot request"
             ),
             "InsufficientInstanceCapacity",

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import TAGS, MotoAccount, error, listed, refused
+from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, listed, refused
 from tests.unit.aws.conftest import IMAGE, Lab
 from tests.unit.aws.test_console import Clock
 
@@ -126,6 +126,25 @@ def test_an_instance_that_does_not_end_in_time_is_left(moto: MotoAccount, lab: L
     left, clock, _events = remove(moto, [instance])
     assert left[0].note == "it was told to go and is still there"
     assert clock.now >= 60
+
+
+def test_credentials_that_expire_midway_end_it_at_once_with_everything_still_listed(moto: MotoAccount, lab: Lab) -> None:
+    found = sweep.find(moto, stack="s-1")
+    over = False
+
+    def session_ends(operation: str) -> None:
+        nonlocal over
+        if over:
+            raise expired()
+        over = operation == "terminate_instances"
+
+    moto.before = session_ends
+    left, clock, _events = remove(moto, found)
+    assert {one.id for one in left} == {one.id for one in found}
+    assert all("expired" in one.note for one in left)
+    assert clock.now == 0
+    moto.before = lambda _operation: None
+    assert remove(moto, sweep.find(moto, stack="s-1"))[0] == []
 
 
 def test_two_groups_that_name_each_other_go(moto: MotoAccount, lab: Lab) -> None:
