@@ -138,6 +138,10 @@ def every_error(folder: Path) -> None:
         account.fail("ImportKeyPair", "InvalidKeyPair.Duplicate")
         account.deny("elasticfilesystem:CreateFileSystem")
         stack = Stack("mock-aws-errors", folder, account, codes=list(CODES), public_key=KEY)
+        account.fail("GetCallerIdentity", "InvalidClientTokenId", times=1)
+        stranger = stack.plan()
+        assert (stranger.code, "api error InvalidClientTokenId: " in stranger.text) == (1, True), stranger.text
+        assert stranger.seconds < 30
         applied = stack.apply()
         assert applied.code == 1
         assert applied.seconds < 30, applied.text
