@@ -56,12 +56,13 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
     if not ast.get_docstring(tree):
         yield f"{shown}: has no docstring, which is the first thing that a learner reads"
     flags = _flags(tree)
-    for parameter in exercise.parameters:
+    passed = [parameter for parameter in exercise.parameters if parameter.name != exercise.launch.counted_by]
+    for parameter in passed:
         if parameter.flag not in flags:
             yield f"{shown}: has no flag {parameter.flag}, a parameter of {exercise.id}"
         else:
             yield from _difference(shown, parameter, flags[parameter.flag])
-    named = {parameter.flag for parameter in exercise.parameters}
+    named = {parameter.flag for parameter in passed}
     yield from (f"{shown}: the flag {flag} is no parameter of {exercise.id}" for flag in flags if flag not in named)
 
 

@@ -41,8 +41,12 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
 
 
 def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """The script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text."""
-    return tuple(_flag(parameter, values[parameter.name]) for parameter in exercise.parameters if parameter.name in values)
+    """The script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text.
+
+    The number of processes a node is the launcher's, and no flag.
+    """
+    passed = (each for each in exercise.parameters if each.name in values and each.name != exercise.launch.counted_by)
+    return tuple(_flag(parameter, values[parameter.name]) for parameter in passed)
 
 
 def _flag(parameter: Parameter, value: Scalar) -> str:

@@ -49,12 +49,31 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
     if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
         yield Complaint((*here, "script"), f"there is no file exercises/{folder}/{script}")
     files = exercise.get("files")
+    yield from _count(exercise, here)
     for index, file in enumerate(files if isinstance(files, list) else ()):
         if isinstance(file, str) and _harmless(file) and place_of(exercises, folder, file) is None:
             reason = f"there is no file exercises/{folder}/{file}, nor exercises/{SHARED}/{file}"
             yield Complaint((*here, "files", index), reason)
         if file == script:
             yield Complaint((*here, "files", index), f"{file} is the script, which travels anyway")
+
+
+def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:
+    """A word for the number of processes must be a parameter that can only be one."""
+    launch = exercise.get("launch")
+    word = launch.get("procs_per_node") if isinstance(launch, dict) else None
+    if not isinstance(word, str) or word == "gpu":
+        return
+    found = next((each for each in _mappings(exercise.get("parameters")) if each.get("name") == word), None)
+    place = (*here, "launch", "procs_per_node")
+    if found is None:
+        yield Complaint(place, f"'{word}' is neither the word gpu nor a parameter of this exercise")
+    elif found.get("type") != "int" or not all(_one_to_64(found.get(key)) for key in ("min", "max")):
+        yield Complaint(place, f"the parameter {word} must be a whole number (int) with a min and a max from 1 to 64")
+
+
+def _one_to_64(value: object) -> bool:
+    return isinstance(value, (int, float)) and 1 <= value <= 64
 
 
 def place_of(exercises: Path, folder: str, file: str) -> str | None:

@@ -2,7 +2,8 @@
 
 A check ends in one of four words. `passed`: the value was read and the comparison holds. `failed`: it does not hold, or the
 value is not a finite number. `error`: the check could not be made, because a value is missing or of the wrong type; that
-is never taken for a pass. `not_measured`: it needs a GPU and there was none, so that nothing can be said.
+is never taken for a pass. `not_measured`: it needs a GPU and there was none, or the learner left the part open that it is
+about (`when_open`), so that nothing can be said.
 
 The exercise's own word: failed if any check failed, else error if any could not be made, else passed if any passed, else
 not_measured (no check, or none that could be measured).
@@ -61,6 +62,8 @@ def _judged(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> Ch
         return _result(check, "error", "not compared", f"unknown: {error}", hint=_ERROR_HINT)
     try:
         observed = read(check.value, evidence)
+        if observed is None and check.when_open:
+            return _result(check, "not_measured", check.when_open, expected, hint=check.hint)
         holds = _holds(name, observed, wanted, check.tolerance)
     except Unreadable as error:
         return _result(check, "error", str(error), expected, hint=_ERROR_HINT)

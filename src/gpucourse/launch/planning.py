@@ -99,8 +99,12 @@ def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFact
 def _processes(request: Request, node: Node) -> int:
     if request.launcher == "python":
         return 1
-    wanted = request.exercise.launch.procs_per_node
-    return max(1, node.gpus) if wanted == "gpu" else wanted
+    wanted: object = request.exercise.launch.procs_per_node
+    if name := request.exercise.launch.counted_by:
+        parameter = request.exercise.parameter(name)
+        default = parameter.default_for(local=node.mode == "local") if parameter else 1
+        wanted = request.parameters.get(name, default)  # a script of the learner's own has only what was typed
+    return wanted if isinstance(wanted, int) else max(1, node.gpus)
 
 
 def _range(low: int, high: int) -> str:

@@ -6,7 +6,7 @@ Each carries what an editor needs to check it (its JSON Schema) beside what this
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -77,15 +77,17 @@ Scalar = bool | int | float | str
 
 
 def _processes(value: object) -> object:
-    if value != "gpu" and (not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 64):
-        raise ValueError(f"{value!r} is neither a whole number from 1 to 64 nor the word gpu")
+    if isinstance(value, str) and re.fullmatch(NAME, value):
+        return value
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 64:
+        raise ValueError(f"{value!r} is neither a whole number from 1 to 64, nor the word gpu, nor a parameter's name")
     return value
 
 
 ProcsPerNode = Annotated[
-    int | Literal["gpu"],
+    int | str,
     BeforeValidator(_processes),
-    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"const": "gpu"}]}),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": 64}, {"type": "string", "pattern": NAME}]}),
 ]
 
 EXPRESSION = re.compile(

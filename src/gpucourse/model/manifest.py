@@ -105,7 +105,10 @@ class Parameter(_Strict):
 
 
 class Launch(_Strict):
-    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none."""
+    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none.
+
+    Any other word is a parameter that says how many. It is for the launcher alone: the script gets no such flag.
+    """
 
     kind: Literal["python", "torchrun"]
     nodes: int = Field(default=1, ge=1, le=64, description="how many nodes when the learner does not say")
@@ -114,6 +117,11 @@ class Launch(_Strict):
     procs_per_node: ProcsPerNode = "gpu"
     timeout: Seconds = 1800.0
     collective_timeout: Seconds = 120.0
+
+    @property
+    def counted_by(self) -> str | None:
+        """The parameter that says how many processes a node there are, where the learner sets that."""
+        return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
     @model_validator(mode="after")
     def _ordered(self) -> Launch:
@@ -129,7 +137,8 @@ class Check(_Strict):
 
     `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
     every element, and min, max, median, last, count or sum makes one number of it. An operand may be such a path too
-    (`equals: plan.world_size`), or a number, a word, true or false.
+    (`equals: plan.world_size`), or a number, a word, true or false. Where the learner may leave a part open, `when_open`
+    says so in place of a verdict: the script then writes null.
     """
 
     id: Slug
@@ -143,6 +152,7 @@ class Check(_Strict):
     tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
     unit: str = ""
     evidence: Literal["logic", "gpu"] = "logic"
+    when_open: Text | None = Field(default=None, description="what to say, instead of a fault, where the value is null")
     hint: Text
 
     @property

@@ -61,6 +61,14 @@ def test_few_hints(linted: Any) -> None:
     assert lint(linted.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: 1 of at least 3"]
 
 
+def test_the_number_of_processes_is_the_launchers_and_no_flag_of_the_script(linted: Any) -> None:
+    count = "- {name: nproc, type: int, default: 2, min: 1, max: 8, help: how many processes}\n      - {name: depth"
+    linted.change("- {name: depth", count)
+    assert lint(linted.load()) == ["exercises/07-rivers/source.py: has no flag --nproc, a parameter of 7.1"]
+    linted.change("kind: torchrun, nodes: 2", "kind: torchrun, nodes: 2, procs_per_node: nproc")
+    assert lint(linted.load()) == []
+
+
 def test_a_stale_schema(linted: Any) -> None:
     (linted.folders.modules / "module.schema.json").write_text("{}")
     assert lint(linted.load()) == [

@@ -12,7 +12,7 @@ import pytest
 
 from gpucourse.course.parameters import arguments, resolve
 from gpucourse.errors import ExitCode, UnknownName, UsageError
-from gpucourse.model.manifest import Exercise
+from gpucourse.model.manifest import Exercise, Launch
 
 
 def exercise(*parameters: dict[str, Any]) -> Exercise:
@@ -169,3 +169,11 @@ def test_flags_of_every_type() -> None:
     found = exercise(SIZE, RATE, WORDS, FAST)
     values = resolve(found, {"rate": "1e-07", "fast": "yes"}, local=True)
     assert arguments(found, values) == ("--batch-size=8", "--rate=1e-07", "--words=hello", "--fast")
+
+
+def test_the_number_of_processes_goes_to_the_launcher_and_not_to_the_script() -> None:
+    count = {"name": "nproc", "type": "int", "default": 2, "min": 1, "max": 8}
+    found = exercise(count, FAST).model_copy(update={"launch": Launch(kind="torchrun", procs_per_node="nproc")})
+    values = resolve(found, {"nproc": "3"}, local=True)
+    assert values["nproc"] == 3
+    assert arguments(found, values) == ("--no-fast",)

@@ -146,3 +146,17 @@ def test_the_word_for_all(words: list[Verdict], word: Verdict) -> None:
         CheckResult(id="c", title="t", verdict=each, evidence="logic", observed="", expected="", hint="") for each in words
     ]
     assert overall(results) == word
+
+
+@pytest.mark.parametrize(
+    ("observed", "verdict", "told"),
+    [(None, "not_measured", "not answered yet"), (True, "passed", "true"), (False, "failed", "false")],
+)
+def test_what_the_learner_left_open_is_no_fault_and_no_pass(observed: bool | None, verdict: Verdict, told: str) -> None:
+    found = value({"equals": True, "when_open": "not answered yet"}, observed)
+    assert (found.verdict, found.observed) == (verdict, told)
+
+
+def test_left_open_is_null_and_not_a_value_that_is_missing() -> None:
+    check = {"value": "metrics.gone", "equals": True, "when_open": "not answered yet"}
+    assert judge(check, {}).verdict == "error"

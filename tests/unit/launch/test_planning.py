@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpucourse.errors import UsageError
@@ -39,13 +41,18 @@ def node(index: int, *, gpus: int = 0, mode: str = "local") -> Node:
 
 
 def planned(
-    *nodes: Node, launcher: str = "torchrun", arguments: tuple[str, ...] = (), cores: int = 8, **changes: object
+    *nodes: Node,
+    launcher: str = "torchrun",
+    arguments: tuple[str, ...] = (),
+    cores: int = 8,
+    parameters_chosen: dict[str, object] | None = None,
+    **changes: object,
 ) -> LaunchPlan:
     request = launch.Request(
         exercise=exercise(**changes),
         launcher=launcher,
         script="ddp.py",
-        parameters={},
+        parameters=parameters_chosen or {},
         arguments=arguments,
         uploads=(),
         timeout_s=600,
@@ -127,3 +134,17 @@ def test_more_nodes_than_deployed_names_the_command_that_mends_it() -> None:
 def test_counts_out_of_range(count: int) -> None:
     with pytest.raises(UsageError, match=f"not on {count}"):
         launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), count, "3")
+
+
+COUNTED: dict[str, Any] = {
+    "launch": {"kind": "torchrun", "procs_per_node": "nproc"},
+    "parameters": [{"name": "nproc", "type": "int", "default": 4, "local": 2, "min": 1, "max": 8, "help": "how many"}],
+}
+
+
+@pytest.mark.parametrize(("chosen", "local", "count"), [({"nproc": 3}, True, 3), ({}, True, 2), ({}, False, 4)])
+def test_a_parameter_may_say_how_many_processes_a_node_there_are(chosen: dict[str, object], local: bool, count: int) -> None:
+    one = node(0) if local else node(0, gpus=1, mode="aws")
+    plan = planned(one, parameters_chosen=chosen, **COUNTED)
+    assert f"--nproc-per-node={count}" in plan.commands[0].argv
+    assert plan.commands[0].ranks == tuple(range(count))

@@ -113,6 +113,8 @@ def _where(exercise: Exercise) -> str:
     launch = exercise.launch
     some = counted(launch.nodes, "node")
     processes = "one process a GPU" if launch.procs_per_node == "gpu" else f"{launch.procs_per_node} processes a node"
+    if launch.kind == "python":
+        processes = "one process a node"
     return f"{some} ({launch.min_nodes} to {launch.max_nodes}), {processes}, by {launch.kind}"
 
 
