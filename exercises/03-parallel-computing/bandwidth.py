@@ -88,4 +88,5 @@ def plateau(sizes: Sequence[float], bandwidths: Sequence[float]) -> Plateau:
         return Plateau(None, 100 * gain, f"not reached: still rising {gain:.0%} a doubling")
     enough = NEAR_THE_TOP * max(bandwidths[-3:])
     first = next(size for size, bandwidth in zip(sizes, bandwidths, strict=True) if bandwidth >= enough)
-    return Plateau(first, 100 * gain, "reached" if gain >= -STILL_RISING else f"reached, then falling {-gain:.0%} a doubling")
+    falling = f", then falling {-gain:.0%} a doubling" if gain < -STILL_RISING else ""
+    return Plateau(first, 100 * gain, f"from {first:,} bytes{falling}")

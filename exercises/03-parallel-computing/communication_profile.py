@@ -152,7 +152,7 @@ if rank == 0:
         "beside_all_reduce_perf": beside, "all_reduce_perf_not_run": why_not,
     }  # fmt: skip
     titles = {"collective": "collective", "latency_us": "latency us", "asymptote_busbw_gb_per_s": "asymptote GB/s",
-              "best_busbw_gb_per_s": "best GB/s", "plateau_bytes": "plateau bytes", "plateau": "plateau"}  # fmt: skip
+              "best_busbw_gb_per_s": "best GB/s", "plateau": "plateau"}  # fmt: skip
     say("\n" + bench.table(summary, titles) + "\n")
     say(f"beside NVIDIA's program: {why_not or f'{len(beside)} sizes, see the table'}")
     if device.type == "cpu" and not link:

@@ -68,7 +68,7 @@ def test_the_plateau_of_the_published_curve() -> None:
     found = bandwidth.plateau(*p4de(12))
     assert found.size == GIB, "512 MiB has 94.8 % of the best"
     assert found.gain_percent == pytest.approx(2.0, abs=0.05)
-    assert found.words == "reached"
+    assert found.words == "from 1,073,741,824 bytes"
 
 
 def test_cut_at_32_mib_the_same_curve_has_no_plateau() -> None:
@@ -77,13 +77,13 @@ def test_cut_at_32_mib_the_same_curve_has_no_plateau() -> None:
 
 
 def test_the_last_step_is_counted_in_doublings() -> None:
-    assert bandwidth.plateau([1, 4, 16], [1.0, 2.0, 2.18]).words == "reached", "9 % over two doublings are 4.4 % each"
+    assert bandwidth.plateau([1, 4, 16], [1.0, 2.0, 2.18]).words == "from 16 bytes", "9 % over two doublings are 4.4 % each"
     assert bandwidth.plateau([1, 2, 4], [1.0, 2.0, 2.18]).size is None
 
 
 def test_a_curve_that_falls_again_says_so_and_two_sizes_say_nothing() -> None:
     found = bandwidth.plateau([1, 2, 4, 8], [1.0, 8.0, 7.9, 6.0])
-    assert (found.size, found.words) == (2, "reached, then falling 24% a doubling")
+    assert (found.size, found.words) == (2, "from 2 bytes, then falling 24% a doubling")
     assert bandwidth.plateau([1, 2], [1.0, 1.0]) == bandwidth.Plateau(None, None, "too few sizes to say")
 
 

@@ -1,0 +1,80 @@
+"""The arithmetic of a pipeline's bubble: the formula, and a replay of orders that were drawn by hand."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+
+@pytest.fixture(scope="module")
+def bubble() -> ModuleType:
+    return beside_the_script("03-parallel-computing", "bubble")
+
+
+def gpipe(bubble: ModuleType, stages: int, micro_batches: int, forward: float = 1.0, backward: float = 2.0) -> list[Any]:
+    there = [bubble.Piece("forward", m, forward) for m in range(micro_batches)]
+    back = [bubble.Piece("backward", m, backward) for m in range(micro_batches)]
+    return [there + back for _ in range(stages)]
+
+
+def one_f_one_b(bubble: ModuleType, stages: int, micro_batches: int) -> list[Any]:
+    orders = []
+    for stage in range(stages):
+        ahead = stages - stage
+        kinds = "F" * ahead + "BF" * (micro_batches - ahead) + "B" * ahead
+        numbers = {"F": iter(range(micro_batches)), "B": iter(range(micro_batches))}
+        words = {"F": ("forward", 1.0), "B": ("backward", 2.0)}
+        orders.append([bubble.Piece(words[kind][0], next(numbers[kind]), words[kind][1]) for kind in kinds])
+    return orders
+
+
+def test_the_formula(bubble: ModuleType) -> None:
+    assert bubble.predicted(4, 8) == pytest.approx(0.2727, abs=1e-4)
+    assert bubble.predicted(2, 1) == 0.5
+    assert bubble.predicted(1, 5) == 0
+    assert [round(bubble.predicted(p, 1), 6) for p in (2, 3, 4)] == [round(1 - 1 / p, 6) for p in (2, 3, 4)]
+
+
+@pytest.mark.parametrize(("stages", "micro_batches"), [(1, 1), (2, 1), (2, 8), (3, 5), (4, 8), (8, 8)])
+def test_equal_stages_replayed_give_the_formula(bubble: ModuleType, stages: int, micro_batches: int) -> None:
+    for orders in (gpipe(bubble, stages, micro_batches), one_f_one_b(bubble, stages, max(micro_batches, stages))):
+        m = len(orders[0]) // 2
+        seconds = bubble.replay(orders)
+        assert seconds == pytest.approx(3 * (m + stages - 1))
+        assert bubble.idle_share(orders, seconds) == pytest.approx(bubble.predicted(stages, m))
+
+
+def test_one_piece_is_one_rank_at_a_time(bubble: ModuleType) -> None:
+    orders = gpipe(bubble, 3, 1, forward=0.5, backward=1.25)
+    assert bubble.replay(orders) == pytest.approx(3 * 1.75)
+
+
+def test_a_slow_stage_makes_a_bubble_that_no_formula_knows(bubble: ModuleType) -> None:
+    fast, slow = gpipe(bubble, 2, 4)[0], gpipe(bubble, 2, 4, forward=3.0, backward=6.0)[0]
+    seconds = bubble.replay([fast, slow])
+    assert seconds == pytest.approx(1 + 4 * 3 + 4 * 6 + 2)
+    assert bubble.idle_share([fast, slow], seconds) > bubble.predicted(2, 4) + 0.1
+
+
+def test_an_order_that_waits_for_itself_is_refused(bubble: ModuleType) -> None:
+    piece = bubble.Piece
+    with pytest.raises(ValueError, match="no stage can go on"):
+        bubble.replay([[piece("backward", 0, 1.0), piece("forward", 0, 1.0)], [piece("forward", 0, 1.0), piece("backward", 0, 1.0)]])
+
+
+def test_how_many_micro_batches_are_held(bubble: ModuleType) -> None:
+    assert [bubble.in_flight(order) for order in gpipe(bubble, 4, 8)] == [8, 8, 8, 8]
+    assert [bubble.in_flight(order) for order in one_f_one_b(bubble, 4, 8)] == [4, 3, 2, 1]
+
+
+def test_the_summary_of_a_way(bubble: ModuleType) -> None:
+    found = bubble.summary(gpipe(bubble, 2, 4), step_ms=20_000.0)
+    assert found["busy_ms"] == [12_000.0, 12_000.0]
+    assert found["bubble_predicted_percent"] == pytest.approx(20)
+    assert found["bubble_off_points"] == pytest.approx(0)
+    assert found["bubble_wall_percent"] == pytest.approx(40)
+    assert found["in_flight"] == 4
