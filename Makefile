@@ -17,15 +17,15 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests benchmarks exercises
-	$(BIN)/ruff check src tests benchmarks exercises
+	$(BIN)/ruff format --check src tests benchmarks exercises terraform
+	$(BIN)/ruff check src tests benchmarks exercises terraform
 	$(BIN)/mypy
 	$(BIN)/python -m gpucourse.course.lint
 	sh tests/shell-lint.sh
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests benchmarks exercises
-	$(BIN)/ruff check --fix src tests benchmarks exercises
+	$(BIN)/ruff format src tests benchmarks exercises terraform
+	$(BIN)/ruff check --fix src tests benchmarks exercises terraform
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -15,14 +15,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.sshlab import ssh_lab
-
 from benchmarks.measure import Row, seconds, table
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet, values
 from gpucourse.remote.keys import known_hosts, ssh_config
 from gpucourse.remote.ssh import SshTransport
 from gpucourse.workspace.files import write_record
+from tests.sshlab import ssh_lab
 
 NODES = 64
 ROUNDS = 7

@@ -10,7 +10,7 @@ from benchmarks.lab import GPUCOURSE, Lab, lab
 from benchmarks.measure import Row
 
 SECONDS, LINES_PER_S, LINE = 5, 100_000, 96
-SCRIPT = f'''
+SCRIPT = f"""
 import json, os, time
 line = b"x" * {LINE - 1} + b"\\n"
 block, began = line * 1000, time.monotonic()
@@ -22,7 +22,7 @@ for count in range({SECONDS * LINES_PER_S // 1000}):
 rank = os.environ["RANK"]
 with open(os.path.join(os.environ["GPUCOURSE_OUT"], "took.json"), "w") as file:
     json.dump({{"seconds": time.monotonic() - began}}, file)
-'''
+"""
 MOST_MIB = 150
 
 

@@ -14,8 +14,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.sshlab import KINDS, SshLab, ssh_lab
-
 from benchmarks.measure import Row, seconds, table
 from gpucourse.model.node import Inventory
 from gpucourse.model.plan import Upload
@@ -23,6 +21,7 @@ from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.keys import known_hosts, ssh_config
 from gpucourse.remote.push import parcels, push
 from gpucourse.remote.ssh import SshTransport
+from tests.sshlab import KINDS, SshLab, ssh_lab
 
 CIPHER = "aes128-gcm@openssh.com"
 ROUNDS = 5

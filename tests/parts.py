@@ -1,4 +1,4 @@
-"""System parts that tests use for real: found, or the test skips with the reason; if the set-up installed it, it must be there."""
+"""System parts that tests use for real: found, or the test skips with the reason. What the set-up installed must be there."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.sshlab import KINDS, Line, SshLab, eventually, ssh_lab
 
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import SshLink, SshTransport
+from tests.sshlab import KINDS, Line, SshLab, eventually, ssh_lab
 
 pytestmark = pytest.mark.system
 

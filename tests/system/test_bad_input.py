@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.system import scripts
 from tests.system.cli import Learner
 

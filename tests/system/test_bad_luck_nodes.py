@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from tests.system import scripts
 from tests.system.cli import Learner, heard, until
 

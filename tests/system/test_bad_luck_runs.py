@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from tests.system import scripts
 from tests.system.cli import Learner
 

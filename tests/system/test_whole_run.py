@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.parts import need
 from tests.system import scripts
 from tests.system.cli import Learner, heard

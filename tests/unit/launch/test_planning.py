@@ -136,7 +136,7 @@ def test_counts_out_of_range(count: int) -> None:
         launch.choose_nodes(exercise(), Inventory(stack="s", nodes=(node(0),)), count, "3")
 
 
-COUNTED: dict[str, Any] = {
+COUNTED: Any = {
     "launch": {"kind": "torchrun", "procs_per_node": "nproc"},
     "parameters": [{"name": "nproc", "type": "int", "default": 4, "local": 2, "min": 1, "max": 8, "help": "how many"}],
 }
