@@ -44,9 +44,7 @@ class Link(Protocol):
         """
         ...
 
-    def stream(
-        self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0
-    ) -> AbstractContextManager[Iterator[bytes]]:
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
         Raises UnreachableError after `silence_s` without a byte, and at the end where the exit code is not 0.

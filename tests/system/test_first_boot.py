@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from tests.system.first_boot import HOOKS, KEYS, TERRAFORM, Boot, in_hours, render
 
 pytestmark = pytest.mark.system

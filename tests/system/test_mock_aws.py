@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import BASE, SPOT, clean, described, image, launch, refused, wish
 

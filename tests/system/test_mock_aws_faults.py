@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.mock_aws.account import ROOT, Account, eventually, mock_account
 from tests.mock_aws.asking import SPOT, clean, image, launch, refused, wish
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from tests.mock_aws.account import Account, mock_account
 from tests.mock_aws.asking import SPOT, clean, described, launch, network, refused
 

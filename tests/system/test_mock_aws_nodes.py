@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from gpucourse.local import processes
 from tests.mock_aws.account import Account, eventually, mock_account
 from tests.mock_aws.asking import described, launch
 from tests.parts import need
 from tests.simulated import make_key
-
-from gpucourse.local import processes
 
 pytestmark = pytest.mark.system
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mock_aws.account import Account, mock_account
-from tests.system.provisioning import STACKS, any_terraform
 
 from gpucourse.provision.providers import find_mirror
+from tests.mock_aws.account import Account, mock_account
+from tests.system.provisioning import STACKS, any_terraform
 
 pytestmark = pytest.mark.system
 

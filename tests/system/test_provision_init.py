@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.provisioning import Lab
 
 from gpucourse.errors import MissingError, TerraformFailed
 from gpucourse.model.event import Stage
 from gpucourse.provision.stack import TerraformStack
+from tests.system.provisioning import Lab
 
 pytestmark = pytest.mark.system
 

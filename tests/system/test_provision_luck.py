@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
 from gpucourse.errors import ExitCode, Interrupted, MissingError, StorageError
 from gpucourse.model.event import ResourceEvent
 from gpucourse.provision.binary import TerraformBinary, find_terraform
+from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
 pytestmark = pytest.mark.system
 

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
 from gpucourse.provision import claim
 from gpucourse.workspace.paths import StackPaths
+from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
 pytestmark = pytest.mark.system
 

@@ -8,10 +8,10 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.system.provisioning import STACKS, Lab
 
 from gpucourse.errors import ExitCode, InfrastructureError, MissingError, TerraformFailed
 from gpucourse.model.event import Event
+from tests.system.provisioning import STACKS, Lab
 
 pytestmark = pytest.mark.system
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runs import Run, prepare
-from tests.sshlab import KINDS, Line, SshLab, ssh_lab
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.plan import Upload
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, Line, SshLab, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.runs import Run, prepare
-from tests.sshlab import KINDS, SshLab, eventually, marked, ssh_lab
 
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.event import NodeEvent
@@ -18,6 +16,8 @@ from gpucourse.model.plan import Upload
 from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, SshLab, eventually, marked, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)

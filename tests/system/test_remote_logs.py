@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.runs import Run, prepare
-from tests.sshlab import KINDS, Line, SshLab, eventually, marked, ssh_lab
 
 from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
+from tests.runs import Run, prepare
+from tests.sshlab import KINDS, Line, SshLab, eventually, marked, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)

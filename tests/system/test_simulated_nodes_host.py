@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
 
 from gpucourse.local import health, hostlock, layout, processes
 from gpucourse.model.deployment import NodeHealth
+from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
 
 pytestmark = pytest.mark.system
 

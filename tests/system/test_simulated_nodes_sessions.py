@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.parts import need
-from tests.simulated import SimulatedNodes, eventually, simulated_nodes
 
 from gpucourse.local import processes
+from tests.parts import need
+from tests.simulated import SimulatedNodes, eventually, simulated_nodes
 
 asyncssh = pytest.importorskip("asyncssh")
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.parts import need
 from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
 

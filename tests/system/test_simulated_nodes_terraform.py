@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.simulated import SimulatedNodes, eventually, make_key
-from tests.system.provisioning import any_terraform
 
 from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Node
+from tests.simulated import SimulatedNodes, eventually, make_key
+from tests.system.provisioning import any_terraform
 
 pytestmark = pytest.mark.system
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.provisioning import any_terraform
 
 from gpucourse.aws.images import CANDIDATES
 from gpucourse.provision.providers import find_mirror
 from gpucourse.provision.template import copy_template
+from tests.system.provisioning import any_terraform
 
 pytestmark = pytest.mark.system
 

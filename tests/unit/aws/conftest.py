@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
 from tests.unit.aws.cloud import TAGS, MotoAccount, listed
 
 IMAGE = "ami-0123456789abcdef0"  # moto takes any

@@ -4,11 +4,10 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, listed
-from tests.unit.aws.test_instances import described
-
 from gpucourse.aws import charges, instances
 from gpucourse.aws.pricing import PriceBook
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, listed
+from tests.unit.aws.test_instances import described
 
 BOOK = PriceBook(region="us-east-2")
 MADE = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import ScriptedAccount, error, refused
 
 from gpucourse.aws import console
 from gpucourse.errors import PermissionRefused
+from tests.unit.aws.cloud import ScriptedAccount, error, refused
 
 ED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f"
 OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtherOtherOtherOtherOtherOtherOtherOtherOthe"

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import ScriptedAccount
 
 from gpucourse.aws.images import CANDIDATES, resolve
 from gpucourse.errors import MissingError
+from tests.unit.aws.cloud import ScriptedAccount
 
 ROOT = Path(__file__).resolve().parents[3]
 FIRST, SECOND = CANDIDATES["pytorch"][:2]

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.aws.cloud import TAGS, MotoAccount
-from tests.unit.aws.conftest import Lab, make_lab
 
 from gpucourse.aws import ingress
 from gpucourse.errors import MissingError, UsageError
+from tests.unit.aws.cloud import TAGS, MotoAccount
+from tests.unit.aws.conftest import Lab, make_lab
 
 
 def rules(account: MotoAccount, group: str) -> dict[str, tuple[str, str]]:

@@ -4,11 +4,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
-from tests.unit.aws.test_console import Clock
 
 from gpucourse.aws import instances
 from gpucourse.errors import CloudError, InfrastructureError
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
+from tests.unit.aws.test_console import Clock
 
 LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
 

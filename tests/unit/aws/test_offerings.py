@@ -4,13 +4,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import ScriptedAccount
 
 from gpucourse.aws import offerings
 from gpucourse.aws.failures import classify
 from gpucourse.aws.offerings import first_attempt, instance_type, instance_types, next_attempt, siblings, type_for
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.cloud import Attempt, Failure, Offers, Zone
+from tests.unit.aws.cloud import ScriptedAccount
 
 NO_ROOM = classify("InsufficientInstanceCapacity", "no room")
 NOT_HERE = classify("Unsupported", "not here")

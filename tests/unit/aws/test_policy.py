@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import operation_model
 
 import gpucourse.aws
 from gpucourse.aws.policy import policy_size, policy_text
 from gpucourse.aws.session import IAM_NAMES
+from tests.unit.aws.cloud import operation_model
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(gpucourse.aws.__file__).parent

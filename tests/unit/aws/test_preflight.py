@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, expired, listed, refused
 
 from gpucourse.aws import schedule
 from gpucourse.aws.images import CANDIDATES
@@ -13,6 +12,7 @@ from gpucourse.aws.preflight import Circumstances, blocking, preflight
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import CloudUnreachable, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, expired, listed, refused
 
 KEY = "ssh-ed25519 AAAAC3Nz me"
 LABS = [

@@ -6,11 +6,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import ScriptedAccount, refused
 
 from gpucourse.aws.pricing import PRICE_LIST, SPOT_HISTORY, PriceBook, estimate, refreshed
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.cloud import LabNeed, Machines, Market, Rate
+from tests.unit.aws.cloud import ScriptedAccount, refused
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
 BOOK = PriceBook(region="us-east-2")

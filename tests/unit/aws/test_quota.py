@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import ScriptedAccount, error, refused
 
 from gpucourse.aws import quota
 from gpucourse.errors import CloudError, PermissionRefused
 from gpucourse.model.cloud import LabNeed, Machines, Quota
+from tests.unit.aws.cloud import ScriptedAccount, error, refused
 
 G, G_SPOT, STANDARD, P5_SPOT = "L-DB2E81BA", "L-3819A6DF", "L-1216C47A", "L-C4BD4855"
 LABS = [

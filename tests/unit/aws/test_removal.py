@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, listed, refused
-from tests.unit.aws.conftest import IMAGE, Lab
-from tests.unit.aws.test_console import Clock
 
 from gpucourse.aws import removal, schedule, sweep
 from gpucourse.errors import CloudThrottled
 from gpucourse.model.cloud import Found
 from gpucourse.model.event import Event, ResourceEvent, unwatched
+from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, listed, refused
+from tests.unit.aws.conftest import IMAGE, Lab
+from tests.unit.aws.test_console import Clock
 
 
 def remove(

@@ -5,11 +5,11 @@ import shlex
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, refused
-from tests.unit.aws.test_console import Clock
 
 from gpucourse.aws import schedule
 from gpucourse.errors import CloudUnreachable, GpucourseError
+from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, refused
+from tests.unit.aws.test_console import Clock
 
 EXPIRES = datetime(2026, 11, 21, 15, 0, tzinfo=timezone(timedelta(hours=2)))
 AT = datetime(2026, 11, 21, 13, 10, tzinfo=timezone.utc)

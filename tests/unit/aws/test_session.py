@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as known
 from botocore.stub import Stubber
-from tests.unit.aws.cloud import ENVIRON, REGION
 
 import gpucourse.aws
 from gpucourse.aws import session
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, CloudUnreachable, CredentialsError, PermissionRefused
+from tests.unit.aws.cloud import ENVIRON, REGION
 
 WHO = {"Account": "123456789012", "Arn": "arn:aws:iam::123456789012:user/ada", "UserId": "AIDA"}
 

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, listed, refused
-from tests.unit.aws.conftest import Lab, make_lab
-from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
 
 from gpucourse.aws import sweep
 from gpucourse.aws.kinds import ORDER, Step
 from gpucourse.errors import CloudUnreachable
 from gpucourse.model.cloud import Found
+from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, listed, refused
+from tests.unit.aws.conftest import Lab, make_lab
+from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
 
 LAB_KINDS = [
     "instance",

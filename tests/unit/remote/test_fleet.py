@@ -6,11 +6,11 @@ import threading
 from dataclasses import replace
 
 import pytest
-from tests.unit.remote.test_keys import node
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.fleet import combined, each, values
+from tests.unit.remote.test_keys import node
 
 NODES = [replace(node(0), name=f"node{number}") for number in range(8)]
 

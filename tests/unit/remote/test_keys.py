@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.parts import need
-from tests.sshlab import KINDS, SshLab, ssh_lab
 
 from gpucourse.errors import MissingError
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.keys import ensure_client_key, known_hosts, ssh_config
+from tests.parts import need
+from tests.sshlab import KINDS, SshLab, ssh_lab
 
 
 def node(number: int) -> Node:

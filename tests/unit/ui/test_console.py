@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.unit.ui.emulator import terminal
 
 from gpucourse.errors import GpucourseError, ManifestError, StorageError, UnknownName
 from gpucourse.model.record import RunRecord
 from gpucourse.ui.console import Face
 from gpucourse.ui.tables import Cell, Paragraph, View, table
+from tests.unit.ui.emulator import terminal
 
 VIEW = View(title="A title", parts=(table(["name", "state"], [("node0", Cell("ready", "good"))]),), mode="local")
 

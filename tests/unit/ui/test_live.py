@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.unit.ui.emulator import Emulator, terminal
 
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
@@ -15,6 +14,7 @@ from gpucourse.model.record import RankExit
 from gpucourse.ui.line import plain
 from gpucourse.ui.live import Live
 from gpucourse.ui.out import Out
+from tests.unit.ui.emulator import Emulator, terminal
 
 FIRST = RankExit(node="node1", rank=1, code=3, at=0.0)
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 
 import pytest
-from tests.unit.ui.emulator import Emulator
 
 from gpucourse.ui.line import Span, line
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
+from tests.unit.ui.emulator import Emulator
 
 
 class Sized(Out):

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from tests.unit.ui.examples import EXERCISE, MODULE, VERDICT, text
-
 from gpucourse.errors import ManifestError
 from gpucourse.ui.views import course
+from tests.unit.ui.examples import EXERCISE, MODULE, VERDICT, text
 
 
 def test_the_syllabus() -> None:

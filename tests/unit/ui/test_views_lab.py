@@ -3,13 +3,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.unit.ui.examples import deployment, record, text
-
 from gpucourse.actions.deploy import Deployed
 from gpucourse.actions.doctor import Finding
 from gpucourse.actions.status import StackStatus
 from gpucourse.model.deployment import Leftover, NodeHealth, Receipt
 from gpucourse.ui.views import lab
+from tests.unit.ui.examples import deployment, record, text
 
 
 def test_status_of_a_sick_stack() -> None:

@@ -4,10 +4,9 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from tests.unit.ui.examples import node, text
-
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 from gpucourse.ui.views import plan
+from tests.unit.ui.examples import node, text
 
 AWKWARD = [
     "it's",

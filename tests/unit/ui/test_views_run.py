@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 from gpucourse.actions.settle import Listed
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, Refused, RunRecord
@@ -12,6 +11,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views import run
 from gpucourse.workspace.paths import RunPaths
+from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 
 def test_the_list_of_runs() -> None:
