@@ -108,23 +108,23 @@ def by_torchrun(exercise_id: str, ranks: int, folder: Path, **settings: str) -> 
     return finished(exercise, process.returncode, output, folder, ranks)
 
 
-def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], **settings: str) -> Finished:
-    """Two ranks of a copy of the script in which words were replaced."""
+def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: int = 2, **settings: str) -> Finished:
+    """Ranks of a copy of the script in which words were replaced."""
     exercise, script = laid_out(exercise_id, folder)
     text = script.read_text(encoding="utf-8")
     for old, new in changes:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {script.name}"
         text = text.replace(old, new)
     script.write_text(text, encoding="utf-8")
-    meeting = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    meeting = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     command = [sys.executable, script.name, *flags(exercise, **settings)]
     processes = [
         start(command, folder, {**environment(folder), **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-        for rank in (0, 1)
+        for rank in range(ranks)
     ]
     outputs = [wait(process) for process in processes]
     code = max(abs(process.returncode) for process in processes)
-    return finished(exercise, code, "\n".join(outputs), folder, 2)
+    return finished(exercise, code, "\n".join(outputs), folder, ranks)
 
 
 def words(verdict: ExerciseVerdict) -> dict[str, str]:

@@ -63,7 +63,9 @@ def test_a_slow_stage_makes_a_bubble_that_no_formula_knows(bubble: ModuleType) -
 def test_an_order_that_waits_for_itself_is_refused(bubble: ModuleType) -> None:
     piece = bubble.Piece
     with pytest.raises(ValueError, match="no stage can go on"):
-        bubble.replay([[piece("backward", 0, 1.0), piece("forward", 0, 1.0)], [piece("forward", 0, 1.0), piece("backward", 0, 1.0)]])
+        bubble.replay(
+            [[piece("backward", 0, 1.0), piece("forward", 0, 1.0)], [piece("forward", 0, 1.0), piece("backward", 0, 1.0)]]
+        )
 
 
 def test_how_many_micro_batches_are_held(bubble: ModuleType) -> None:

@@ -1,0 +1,82 @@
+"""The arithmetic of a pipeline's bubble: what the formula says, and what follows from how long each piece of work took.
+
+A bubble is the share of all stages' time in which a stage has nothing to do. Only arithmetic, nothing is measured here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+FORWARD, BACKWARD = "forward", "backward"
+
+
+class Piece(NamedTuple):
+    """One micro-batch's way through one stage, forward or backward, and the seconds that the stage computed on it."""
+
+    kind: str
+    micro_batch: int
+    seconds: float
+
+
+def predicted(stages: int, micro_batches: int) -> float:
+    """(p - 1) / (m + p - 1) for p equal stages and m micro-batches: Huang et al., GPipe, 2019, section 2.3."""
+    return (stages - 1) / (micro_batches + stages - 1)
+
+
+def replay(orders: Sequence[Sequence[Piece]]) -> float:
+    """When the last stage would be done, in seconds, if each had a processor of its own and sending took no time.
+
+    `orders` gives for each stage the pieces in the order in which it really computed them. A piece begins when its stage
+    is free and what it needs is there: forward the stage before, backward the stage behind. Raises ValueError where the
+    pieces wait for each other for ever.
+    """
+    done: dict[tuple[int, str, int], float] = {}
+    free, next_piece = [0.0] * len(orders), [0] * len(orders)
+    while any(at < len(order) for at, order in zip(next_piece, orders, strict=True)):
+        moved = False
+        for stage, order in enumerate(orders):
+            while next_piece[stage] < len(order):
+                piece = order[next_piece[stage]]
+                before = stage - 1 if piece.kind == FORWARD else stage + 1
+                needed = (before, piece.kind, piece.micro_batch)
+                if 0 <= before < len(orders) and needed not in done:
+                    break
+                free[stage] = max(free[stage], done.get(needed, 0.0)) + piece.seconds
+                done[stage, piece.kind, piece.micro_batch] = free[stage]
+                next_piece[stage] += 1
+                moved = True
+        if not moved:
+            raise ValueError(
+                f"no stage can go on: {[list(order)[at:][:1] for at, order in zip(next_piece, orders, strict=True)]}"
+            )
+    return max(free)
+
+
+def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
+    """The share of `seconds` on all stages together in which they did not compute."""
+    busy = sum(piece.seconds for order in orders for piece in order)
+    return 1 - busy / (len(orders) * seconds)
+
+
+def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
+    """What one way of working came to: how long each stage was busy; the bubble by formula, by replay and by the clock."""
+    stages, micro_batches = len(orders), len(orders[0]) // 2
+    said, found = 100 * predicted(stages, micro_batches), 100 * idle_share(orders, replay(orders))
+    return {
+        "busy_ms": [round(1e3 * sum(piece.seconds for piece in order), 3) for order in orders],
+        "bubble_predicted_percent": said,
+        "bubble_replayed_percent": found,
+        "bubble_off_points": abs(found - said),
+        "bubble_wall_percent": 100 * idle_share(orders, step_ms / 1e3),
+        "in_flight": max(map(in_flight, orders)),
+    }
+
+
+def in_flight(order: Sequence[Piece]) -> int:
+    """The most micro-batches whose activations a stage held at once: gone forward, not yet back."""
+    held, most = 0, 0
+    for piece in order:
+        held += 1 if piece.kind == FORWARD else -1
+        most = max(most, held)
+    return most

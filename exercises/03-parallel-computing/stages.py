@@ -1,0 +1,79 @@
+"""What watches a pipeline's stages at work: which micro-batch was computed when, in which direction, for how long."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import Any
+
+import torch
+from bubble import BACKWARD, FORWARD, Piece
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+
+
+class Watch:
+    """Notes each piece of work of this rank, and how long the rank computed on it.
+
+    On a CPU that is the thread's processor time, which stands still while another rank has the core: use one thread a rank.
+    On a GPU it is the time between two events around the work.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._on_gpu = device.type == "cuda"
+        self._noted: list[tuple[str, int, Callable[[], float]]] = []
+
+    @contextlib.contextmanager
+    def piece(self, kind: str, micro_batch: int) -> Iterator[None]:
+        """The block is that piece."""
+        if self._on_gpu:
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record()
+            yield
+            end.record()
+            self._noted.append((kind, micro_batch, lambda: begin.elapsed_time(end) / 1e3))
+        else:
+            begun = time.thread_time()
+            yield
+            seconds = time.thread_time() - begun
+            self._noted.append((kind, micro_batch, lambda: seconds))
+
+    def take(self) -> list[Piece]:
+        """The pieces since the last call, in order. On a GPU the work must be through."""
+        pieces = [Piece(kind, micro_batch, seconds()) for kind, micro_batch, seconds in self._noted]
+        self._noted.clear()
+        return pieces
+
+
+class Layer(nn.Module):
+    """A layer of the model that is divided: the same work in each, so that equal shares of layers are equal work."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+
+
+class WatchedStage(PipelineStage):
+    """A stage of torch's pipelines that notes its pieces. It receives and sends between them, which is not counted."""
+
+    def __init__(self, watch: Watch, *rest: Any, **named: Any) -> None:
+        super().__init__(*rest, **named)
+        self.watch = watch
+
+    def forward_one_chunk(self, index: int, *rest: Any, **named: Any) -> Any:
+        with self.watch.piece(FORWARD, index):
+            return super().forward_one_chunk(index, *rest, **named)
+
+    def backward_one_chunk(self, index: int, *rest: Any, **named: Any) -> Any:
+        with self.watch.piece(BACKWARD, index):
+            return super().backward_one_chunk(index, *rest, **named)
+
+
+def typical(steps: Sequence[Sequence[Piece]]) -> list[Piece]:
+    """The pieces of one step, each with its median of all steps: a schedule has the same order in every step."""
+    return [piece._replace(seconds=median(step[place].seconds for step in steps)) for place, piece in enumerate(steps[0])]
