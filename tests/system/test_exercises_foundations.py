@@ -5,27 +5,31 @@ Each healthy run passes every check. Each fault, planted into a copy of a file, 
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import math
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     FOLDERS,
     Finished,
+    by_torchrun,
     environment,
     finished,
     flags,
     laid_out,
     needs_torch,
+    spoiled,
     start,
     wait,
     words,
 )
-
-from gpucourse.figures.plots import draw
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -171,3 +175,77 @@ def test_what_cannot_be_trained_is_refused_with_a_sentence(flag: str, said: str,
     assert process.returncode in {1, 2}
     assert said in output
     assert "Traceback" not in output
+
+
+# --- 0.2 ---------------------------------------------------------------------------------------------------------------
+
+SMALL: dict[str, Any] = {"samples": "64", "batch_size": "16", "epochs": "2"}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+    folder = tmp_path_factory.mktemp("shared") / "a node's work"
+    return by_torchrun("0.2", 3, folder, epochs="2"), folder
+
+
+def test_ranks_train_one_model_on_shares_of_their_own(shared: tuple[Finished, Path], tmp_path: Path) -> None:
+    run, _ = shared
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {}
+    rows = run.metrics["ranks"]
+    assert len({row["made"] for row in rows}) == 3, "each rank made weights of its own"
+    assert {row["wrapped"] for row in rows} == {rows[0]["made"]}, "and DDP gave it rank 0's"
+    assert len({row["trained"] for row in rows}) == 1
+    assert len({row["loss_last_step"] for row in rows}) == 3
+    assert run.metrics["own_gradient_difference_across_ranks"] > 0
+    told(run, tmp_path)
+
+
+def test_the_shards_that_the_ranks_wrote_are_a_partition_but_for_the_padding(shared: tuple[Finished, Path]) -> None:
+    run, folder = shared
+    for epoch in ("1", "2"):
+        shards = []
+        for rank in range(3):
+            with (folder / f"shard_rank{rank}.csv").open(encoding="utf-8") as file:
+                rows = [row for row in csv.DictReader(file) if row["epoch"] == epoch]
+            assert {row["rank"] for row in rows} == {str(rank)}
+            shards.append([int(row["sample"]) for row in rows])
+        assert [len(shard) for shard in shards] == [171, 171, 171]
+        assert set().union(*map(set, shards)) == set(range(512))
+    assert run.metrics["samples_twice"] == run.metrics["samples_twice_expected"] == 1
+    assert all(moved > 50 for moved in run.metrics["samples_new_in_second_epoch"])
+
+
+def test_logs_side_by_side(shared: tuple[Finished, Path]) -> None:
+    run, folder = shared
+    lines = (folder / "side_by_side.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[0].split()[:7] == ["step", "rank", "0", "rank", "1", "rank", "2"]
+    assert len(lines) == 2 + 2 * 6, "a title, a rule, and six steps an epoch"
+    assert all("=" not in line for line in lines), "one averaged gradient a step"
+    for rank in range(3):
+        assert run.output.count(f"step   1  rank {rank}  samples") == 1
+    assert "given the same samples they differ by 0." in run.output
+
+
+def test_ddp_by_hand_is_a_world_of_one(tmp_path: Path) -> None:
+    run = by_python("0.2", tmp_path / "work", **SMALL)
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {}
+
+
+def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
+    run = spoiled(
+        "0.2", tmp_path / "work", ("batch_size=args.batch_size, sampler=sampler", "batch_size=args.batch_size"), **SMALL
+    )
+    assert run.code == 0, run.output
+    assert run.check("nothing-twice").verdict == "failed"
+    assert run.metrics["samples_twice"] == 64
+
+
+def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
+    run = spoiled(
+        "0.2", tmp_path / "work", ("loss_of(model, x, y).backward()", "loss_of(model.module, x, y).backward()"), **SMALL
+    )
+    assert run.code == 0, run.output
+    found = {check.id for check in run.verdict().checks if check.verdict == "failed"}
+    assert found >= {"gradients-equal", "gradients-mean", "parameters-equal", "same-samples-same-loss"}

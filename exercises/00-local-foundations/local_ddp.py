@@ -1,0 +1,164 @@
+"""DDP on one machine: the same script several times, each with other samples, and one model that all of them share.
+
+You will learn    what a rank is; how DistributedSampler splits the data, and that it really does; what is different on each
+                  rank (samples, loss, own gradient) and what is not (averaged gradient, weights)
+You will produce  a log a rank; shard_rank0.csv, shard_rank1.csv, ... with the samples of each; side_by_side.txt; metrics.json
+Run it            python local_ddp.py                                                   (a world of one)
+                  torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
+                  torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log a rank)
+Your part         take DistributedSampler away, or set_epoch; say first which line of the side by side table will change
+Reading           modules/00-local-foundations/lesson.md, "The same script, several times"
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import os
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node the two lie beside this
+
+import bench
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+from ranks import flat
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+SEED, FEATURES, CLASSES = 0, 32, 4
+
+# --- knobs (how many ranks there are is the launcher's) ---------------------------------------------------------------
+parser = argparse.ArgumentParser(description="data parallel training on one machine, everything on record")
+parser.add_argument("--epochs", type=int, default=3, help="passes over the data")
+parser.add_argument("--samples", type=int, default=512, help="samples in all; the ranks share them")
+parser.add_argument("--batch-size", type=int, default=32, help="samples a rank takes in one step")
+args = parser.parse_args()
+if min(vars(args).values()) < 1:
+    parser.error("every value must be at least 1")
+
+# --- set-up: who am I, and the same data on every rank ----------------------------------------------------------------
+if torch.cuda.device_count() < int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
+    os.environ["GPUCOURSE_BACKEND"] = "gloo"  # two ranks cannot share a GPU under NCCL; on CPUs there is room for any number
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+source = torch.Generator().manual_seed(SEED)
+features = torch.randn(args.samples, FEATURES, generator=source)
+labels = (features @ torch.randn(FEATURES, CLASSES, generator=source)).argmax(dim=1)
+numbers = torch.arange(args.samples)  # each sample carries its number, so that we can say who saw it
+say(f"rank {rank} of {size}: process {os.getpid()} on {bench.node_label()} ({device})")
+
+
+def build() -> nn.Module:
+    torch.manual_seed(SEED + rank)  # other weights on every rank, on purpose: see what DDP does about it
+    return nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, CLASSES)).to(device)
+
+
+def loss_of(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+
+
+def loss_on(model: nn.Module, first: int) -> float:
+    with torch.no_grad():
+        return loss_of(model, features[:first], labels[:first]).item()
+
+
+def fingerprint(model: nn.Module) -> str:
+    return ranks.checksum(flat(model.parameters()))[:8]
+
+
+# --- DDP: rank 0's weights go to everyone -----------------------------------------------------------------------------
+own = build()
+made = fingerprint(own)
+model = DistributedDataParallel(own, device_ids=[device] if device.type == "cuda" else None)
+wrapped = fingerprint(model.module)
+say(f"rank {rank}: I made the weights {made}, and DDP gave me {wrapped}")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+sampler = DistributedSampler(numbers, num_replicas=size, rank=rank, seed=SEED)
+loader = DataLoader(TensorDataset(numbers, features, labels), batch_size=args.batch_size, sampler=sampler)
+
+# --- training: my samples, my loss, my gradient; then everybody's -----------------------------------------------------
+shares: list[list[int]] = []
+steps: list[dict[str, object]] = []
+apart: list[list[float]] = []  # a step: gradients of two ranks after averaging; average and mean; gradients before
+loss_before = loss_on(model.module, args.samples)
+for epoch in range(args.epochs):
+    sampler.set_epoch(epoch)  # shuffle anew, alike on every rank; without it each epoch has the same shares
+    shares.append([])
+    for chosen, x, y in loader:
+        shares[-1] += chosen.tolist()
+        loss = loss_of(model.module, x, y)  # past DDP: this gradient stays with me
+        mine = flat(torch.autograd.grad(loss, list(model.module.parameters())))
+        optimizer.zero_grad()
+        loss_of(model, x, y).backward()  # through DDP: the gradients of all ranks, averaged
+        ours = flat(weight.grad for weight in model.parameters())
+        optimizer.step()
+        mean = world.over_ranks(mine, dist.ReduceOp.SUM) / size
+        error = ((ours - mean).abs().max() / mean.abs().max()).item()
+        apart.append([world.difference(ours), error, world.difference(mine)])
+        steps.append({"rank": rank, "step": len(steps) + 1, "epoch": epoch + 1, "loss": loss.item()})
+        steps[-1] |= {"gradient_mine": mine.norm().item(), "gradient_ours": ours.norm().item()}
+        first = " ".join(f"{number:>4}" for number in chosen[:4].tolist())
+        say(
+            f"epoch {epoch + 1}  step {len(steps):>3}  rank {rank}  samples {first} ...  loss {loss.item():.4f}  "
+            f"gradient {mine.norm():.4f}, averaged {ours.norm():.4f}"
+        )
+
+# --- what each rank leaves behind -------------------------------------------------------------------------------------
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+with (out / f"shard_rank{rank}.csv").open("w", encoding="utf-8", newline="") as file:
+    writer = csv.writer(file)
+    writer.writerow(["epoch", "rank", "sample"])
+    writer.writerows([epoch + 1, rank, number] for epoch, share in enumerate(shares) for number in share)
+weights = flat(model.parameters())
+parameter_difference = world.difference(weights)
+probe = min(args.batch_size, args.samples)
+same_samples_loss = loss_on(model.module, probe)
+loss_difference = world.difference(torch.tensor([same_samples_loss], dtype=torch.float64, device=device))
+say(f"rank {rank}: on samples 0 to {probe - 1}, which nobody chose for me, my loss is {same_samples_loss:.6f}")
+row = {
+    "rank": rank, "pid": os.getpid(), "host": bench.node_label(), "samples": len(shares[0]),
+    "first_samples": " ".join(map(str, shares[0][:4])), "made": made, "wrapped": wrapped, "trained": fingerprint(model.module),
+    "loss_first_step": steps[0]["loss"], "loss_last_step": steps[-1]["loss"], "loss_same_samples": same_samples_loss,
+}  # fmt: skip
+rows, every_share, every_step = world.gather(row), world.gather(shares), world.gather(steps)
+
+# --- the record: rank 0 puts the ranks side by side -------------------------------------------------------------------
+if rank == 0:
+    by_epoch = [[share[epoch] for share in every_share] for epoch in range(args.epochs)]
+    seen = [set().union(*epoch) for epoch in by_epoch]
+    worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
+    moved = [len(set(one[1]) - set(one[0])) for one in every_share if args.epochs > 1]
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for each in every_step for step in each],
+        "samples_missing": max(args.samples - len(numbers) for numbers in seen),
+        "samples_twice": max(sum(map(len, epoch)) - len(numbers) for epoch, numbers in zip(by_epoch, seen, strict=True)),
+        "samples_twice_expected": math.ceil(args.samples / size) * size - args.samples,
+        "samples_new_in_second_epoch": moved or None, "gradient_difference_across_ranks": worst[0],
+        "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
+        "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
+        "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),
+    }  # fmt: skip
+    together = [
+        {"step": of_rank[0]["step"]}
+        | {f"rank {one['rank']}": f"{one['loss']:.4f}" for one in of_rank}
+        | {"averaged gradient": " = ".join(sorted({f"{one['gradient_ours']:.6f}" for one in of_rank}))}
+        for of_rank in zip(*every_step, strict=True)
+    ]
+    side_by_side = bench.table(together, {key: key for key in together[0]})
+    (out / "side_by_side.txt").write_text(side_by_side + "\n", encoding="utf-8")
+    say("\nThe loss of every step, rank beside rank\n" + "\n".join(side_by_side.splitlines()[:10]) + "\n")
+    titles = {"rank": "rank", "samples": "samples", "first_samples": "first", "made": "made", "wrapped": "after DDP"}
+    say(bench.table(rows, titles | {"trained": "trained", "loss_same_samples": "loss, same samples"}))
+    say(f"\nThe losses differ because the samples do: given the same samples they differ by {loss_difference:g}.")
+    path = bench.write_metrics("local_ddp/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+world.wait_for_all()
+dist.destroy_process_group()
