@@ -1,0 +1,37 @@
+"""The arithmetic of scaling: speed-up, efficiency, and where the rest went. Only formulas, nothing is measured here."""
+
+from __future__ import annotations
+
+
+def counts(most: int) -> list[int]:
+    """How many workers to measure: 1, 2, 4, 8 ... and `most` itself."""
+    return sorted({2**power for power in range(most.bit_length())} | {most})
+
+
+def speedup(samples_per_s: float, samples_per_s_of_one: float) -> float:
+    """S: how many times the work of one worker gets done. With one amount of work this is T1 / Tn."""
+    return samples_per_s / samples_per_s_of_one
+
+
+def efficiency_percent(times: float, workers: int) -> float:
+    """E = S / n, in percent."""
+    return 100 * times / workers
+
+
+def serial_percent(times: float, workers: int) -> float | None:
+    """The share of the work that no worker helps with, as this speed-up implies it: (1/S - 1/n) / (1 - 1/n).
+
+    Karp and Flatt, "Measuring parallel processor performance", 1990. Where it grows with n, the loss is not a part that stays
+    serial (Amdahl) but overhead: communication, shared hardware. None for one worker, which says nothing about it.
+    """
+    return 100 * (1 / times - 1 / workers) / (1 - 1 / workers) if workers > 1 else None
+
+
+def losses_ms(step_ms: float, silent_ms: float, one_ms: float, share: float) -> dict[str, float]:
+    """A step taken apart: what it would take ideally, what computing took longer than that, what communication added.
+
+    `silent_ms` is the same step without communication, `one_ms` one worker's with the whole batch, of which `share` is here.
+    The three add up to the step. Below 0 is noise: measurements that do not differ, subtracted.
+    """
+    ideal = one_ms * share
+    return {"ideal_ms": ideal, "slower_computing_ms": silent_ms - ideal, "communication_ms": step_ms - silent_ms}

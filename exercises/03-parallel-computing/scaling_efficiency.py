@@ -1,0 +1,159 @@
+"""Scaling efficiency: the same training with 1, 2 and 4 workers in one run, strong and weak, and where the rest went.
+
+You will learn    how to measure a scaling curve fairly; what strong and weak scaling promise; how to tell communication from
+                  computing that got slower; what the Karp-Flatt fraction says
+You will produce  proof that each group of workers trains one model; metrics.json and the curve with the ideal line
+Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size 128 --hidden 256 --steps 20   (four ranks)
+                  torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           scaling_efficiency.py     (on the first node; --node-rank=1, 2 and 3 on the others)
+Your part         find the batch size at which 4 workers reach 80 % efficiency; name the bottleneck at 4, with its milliseconds
+Reading           modules/03-parallel-computing/lesson.md, "Strong and weak scaling" and "The scaling curve"
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import ranks
+import scaling
+import torch
+import torch.distributed as dist
+from bench import say
+from ranks import flat
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+SEED, CLASSES, PIXELS = 0, 10, 784
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="a scaling curve: 1, 2, 4 ... workers, strong and weak, in one run")
+parser.add_argument("--workers", type=int, default=4, help="the most workers; all ranks where there are fewer")
+parser.add_argument("--batch-size", type=int, default=2048, help="weak: of each worker; strong: of all together")
+parser.add_argument("--hidden", type=int, default=2048, help="width of the hidden layers")
+parser.add_argument("--depth", type=int, default=3, help="hidden layers")
+parser.add_argument("--steps", type=int, default=50, help="timed steps of each measurement; a fifth as many run before")
+args = parser.parse_args()
+if min(vars(args).values()) < 1 or args.batch_size < args.workers:
+    parser.error("every value must be at least 1, and --batch-size at least --workers: a sample for each")
+
+# --- set-up: data with something to learn, a model -------------------------------------------------------------------------
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+torch.backends.cuda.matmul.allow_tf32 = False
+counts = scaling.counts(min(args.workers, size))
+source = torch.Generator().manual_seed(SEED)
+images = torch.randn(args.batch_size * counts[-1], PIXELS, generator=source)
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network says what is right
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {', '.join(map(str, counts))} workers, one after the other")
+
+
+def build(group: dist.ProcessGroup | None) -> nn.Module:
+    torch.manual_seed(SEED)
+    hidden = [layer for _ in range(args.depth - 1) for layer in (nn.Linear(args.hidden, args.hidden), nn.ReLU())]
+    model = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), *hidden, nn.Linear(args.hidden, CLASSES)).to(device)
+    if group is None:
+        return model
+    return DistributedDataParallel(model, process_group=group, device_ids=[device] if device.type == "cuda" else None)
+
+
+def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> None:
+    model.zero_grad(set_to_none=True)
+    nn.functional.cross_entropy(model(x), y).backward()
+
+
+# --- one trial: the first n ranks are the workers; the others wait without using a core -------------------------------------
+def trial(n: int, batch: int, group: dist.ProcessGroup | None) -> dict[str, object]:
+    whole, mine = slice(batch * n), slice(batch * rank, batch * (rank + 1))
+    x, y, trained = images[mine].to(device), labels[mine].to(device), 0
+    model = build(group)
+    backward(model, x, y)
+    gradient, error = flat(weight.grad for weight in model.parameters()), None
+    if rank == 0:  # the average of the shares' gradients is the gradient of them all, whatever n
+        backward(single := build(None), images[whole].to(device), labels[whole].to(device))
+        right = flat(weight.grad for weight in single.parameters())
+        error = ((gradient - right).abs().max() / right.abs().max()).item()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step() -> None:
+        nonlocal trained
+        backward(model, x, y)
+        optimizer.step()
+        trained += len(y)
+
+    bench.timed(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
+    trained = 0
+    seconds = bench.timed(step, device, args.steps)
+    found = {"seconds": seconds, "trained": trained, "gradient_error": error}
+    found["model"] = ranks.checksum(flat(model.parameters()))
+    if isinstance(model, DistributedDataParallel):
+        with model.no_sync():  # the same steps without AllReduce
+            found["silent"] = bench.timed(step, device, args.steps)
+    return found
+
+
+def slowest(per_worker: list[list[float]]) -> list[float]:
+    return [max(each) for each in zip(*per_worker, strict=True)]
+
+
+def measured(mode: str, n: int) -> dict[str, object]:
+    """The trial of n workers as a row: times are the slowest worker's; the rates follow when one worker is known."""
+    batch = args.batch_size if mode == "weak" else args.batch_size // n
+    group = dist.new_group(range(n)) if n > 1 else None  # every rank must make it, also those that are not in it
+    mine = trial(n, batch, group) if rank < n else None
+    world.wait_for_all()  # the others leave the machine to the workers
+    found = world.gather(mine)[:n]
+    step_s = slowest([each["seconds"] for each in found])
+    silent_s = slowest([each["silent"] for each in found]) if n > 1 else None
+    if rank < n:
+        say(f"rank {rank}: {n} workers, {mode}: {bench.percentile(step_s, 50) * 1e3:.2f} ms for {batch * n} samples")
+    return {
+        "mode": mode, "workers": n, "batch_per_worker": batch, **bench.spread_ms(step_s),
+        "silent_ms": bench.percentile(silent_s, 50) * 1e3 if silent_s else None,
+        "samples_missing": batch * n * args.steps - sum(each["trained"] for each in found),
+        "models": len({each["model"] for each in found}), "gradient_error": found[0]["gradient_error"],
+    }  # fmt: skip
+
+
+# --- the curve: one worker first, and again at the end, for a baseline that moves makes every number move -------------------
+begin = measured("weak", 1)
+rows = [measured(mode, n) if n > 1 else begin | {"mode": mode} for mode in ("weak", "strong") for n in counts]
+drift_percent = 100 * (measured("weak", 1)["median_ms"] / begin["median_ms"] - 1)
+hosts = world.gather(bench.node_label())
+
+# --- the record --------------------------------------------------------------------------------------------------------------
+if rank == 0:
+    for row in rows:
+        n, share = row["workers"], row["batch_per_worker"] / args.batch_size
+        row["samples_per_s"] = n * row["batch_per_worker"] / (row["median_ms"] / 1e3)
+        row["speedup"] = scaling.speedup(row["samples_per_s"], rows[0]["samples_per_s"])
+        row["efficiency_percent"] = scaling.efficiency_percent(row["speedup"], n)
+        row["serial_percent"] = scaling.serial_percent(row["speedup"], n)
+        if n > 1:
+            row.update(lost := scaling.losses_ms(row["median_ms"], row["silent_ms"], begin["median_ms"], share))
+            slower = lost["slower_computing_ms"] > lost["communication_ms"]
+            row["bottleneck"] = "slower computing" if slower else "communication"
+    final = {row["mode"]: row for row in rows if row["workers"] == counts[-1] > 1}
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "hosts": hosts, "counts": counts, "largest": counts[-1],
+        "gradient_bytes": 4 * sum(weight.numel() for weight in build(None).parameters()), "scaling": rows,
+        "weak": [row for row in rows if row["mode"] == "weak"], "strong": [row for row in rows if row["mode"] == "strong"],
+        "weak_efficiency_percent": final.get("weak", {}).get("efficiency_percent"),
+        "strong_efficiency_percent": final.get("strong", {}).get("efficiency_percent"),
+        "baseline_drift_percent": drift_percent, "baseline_moved_percent": abs(drift_percent),
+    }  # fmt: skip
+    titles = {"mode": "mode", "workers": "workers", "median_ms": "step ms", "samples_per_s": "samples/s", "speedup": "x"}
+    titles |= {"efficiency_percent": "efficiency %", "ideal_ms": "ideal ms", "slower_computing_ms": "+ slower computing"}
+    say("\n" + bench.table(rows, titles | {"communication_ms": "+ communication", "bottleneck": "bottleneck"}))
+    say(f"\none worker, measured again at the end: {drift_percent:+.1f} %; all figures are as uncertain as this one")
+    if device.type == "cpu":
+        say("On CPUs the proofs count: workers on one computer share its cores, so that computing itself gets slower.")
+    path = bench.write_metrics("scaling_efficiency/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+world.wait_for_all()
+dist.destroy_process_group()

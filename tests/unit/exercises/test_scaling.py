@@ -1,0 +1,45 @@
+"""The formulas of scaling, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+
+@pytest.fixture(scope="module")
+def scaling() -> ModuleType:
+    return beside_the_script("03-parallel-computing", "scaling")
+
+
+def test_which_counts_are_measured(scaling: ModuleType) -> None:
+    assert [scaling.counts(most) for most in (1, 2, 3, 4, 6, 8)] == [
+        [1],
+        [1, 2],
+        [1, 2, 3],
+        [1, 2, 4],
+        [1, 2, 4, 6],
+        [1, 2, 4, 8],
+    ]
+
+
+def test_100_s_with_one_and_55_s_with_two(scaling: ModuleType) -> None:
+    times = scaling.speedup(1 / 55, 1 / 100)
+    assert times == pytest.approx(1.818, abs=1e-3)
+    assert scaling.efficiency_percent(times, 2) == pytest.approx(90.9, abs=0.05)
+    assert scaling.serial_percent(times, 2) == pytest.approx(10.0)
+
+
+def test_amdahl_comes_back_out_of_karp_and_flatt(scaling: ModuleType) -> None:
+    for serial in (0.0, 0.05, 0.5, 1.0):
+        for workers in (2, 4, 64):
+            assert scaling.serial_percent(1 / (serial + (1 - serial) / workers), workers) == pytest.approx(100 * serial)
+    assert scaling.serial_percent(1.0, 1) is None
+
+
+def test_a_step_is_the_sum_of_its_parts(scaling: ModuleType) -> None:
+    parts = scaling.losses_ms(step_ms=30.0, silent_ms=24.0, one_ms=40.0, share=0.5)
+    assert parts == {"ideal_ms": 20.0, "slower_computing_ms": 4.0, "communication_ms": 6.0}
+    assert sum(parts.values()) == 30.0
