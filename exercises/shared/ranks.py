@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import socket
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,6 +59,13 @@ class World:
             pages = os.sysconf("SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES")
             mine = pages * os.sysconf("SC_PAGE_SIZE") / self.gather(socket.gethostname()).count(socket.gethostname())
         return int(self.over_ranks(mine, dist.ReduceOp.MIN).item())
+
+    def give_up_together(self, reason: str | None) -> None:
+        """End every rank with every reason where any has one: a rank that went on alone would wait for the others for ever."""
+        reasons = [f"rank {rank}: {found}" for rank, found in enumerate(self.gather(reason)) if found]
+        if reasons:
+            dist.destroy_process_group()
+            sys.exit("\n".join(reasons))
 
     def wait_for_all(self) -> None:
         """Wait until every rank is here, without using the processor that a measurement elsewhere may need."""

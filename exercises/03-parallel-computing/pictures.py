@@ -1,0 +1,86 @@
+"""Labelled pictures of 32x32: generated ones that can be learned, or a real set from a folder in the format of MNIST.
+
+The idx format (yann.lecun.com/exdb/mnist): two zero bytes, a byte for the type (8: unsigned bytes), a byte for the number of
+dimensions, each dimension as four bytes, the highest first, then the values. Also read where gzip packed it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+import zlib
+from pathlib import Path
+
+import torch
+
+SIDE, CLASSES, CHANNELS = 32, 10, 3
+UNSIGNED_BYTES = 8
+IMAGES, LABELS = ("train-images-idx3-ubyte", "train-images.idx3-ubyte"), ("train-labels-idx1-ubyte", "train-labels.idx1-ubyte")
+
+
+class NoPictures(Exception):
+    """A folder or file that does not hold what it should; the text says which, and what was wrong."""
+
+
+def generated(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """`count` pictures (3 channels) and their labels: each class is a soft pattern of its own, shifted about and under noise.
+
+    The same on every machine with the same PyTorch and seed. Where a pattern stands is chance: its form must be learned.
+    """
+    chance = torch.Generator().manual_seed(seed)
+    coarse = torch.randn(CLASSES, CHANNELS, 8, 8, generator=chance)
+    patterns = torch.nn.functional.interpolate(coarse, size=(SIDE, SIDE), mode="bilinear", align_corners=False)
+    labels = torch.randint(CLASSES, (count,), generator=chance)
+    shifts = torch.randint(SIDE, (count, 2), generator=chance)
+    rows = (torch.arange(SIDE) + shifts[:, :1]) % SIDE  # of each picture
+    columns = (torch.arange(SIDE) + shifts[:, 1:]) % SIDE
+    shifted = patterns.permute(0, 2, 3, 1)[labels[:, None, None], rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2)
+    return shifted + torch.randn(shifted.shape, generator=chance), labels
+
+
+def from_folder(folder: str, count: int, at_least: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """The first `count` pictures of a set such as MNIST, one channel, framed to 32x32, brightness with mean 0 and deviation 1.
+
+    Raises NoPictures with the reason where the folder does not hold such a set, or one of fewer than `at_least`.
+    """
+    images, labels = read_idx(_first(Path(folder), IMAGES)), read_idx(_first(Path(folder), LABELS))
+    if images.dim() != 3 or labels.dim() != 1 or len(images) != len(labels) or not len(images):
+        raise NoPictures(f"{folder}: {tuple(images.shape)} images and {tuple(labels.shape)} labels do not belong together")
+    if max(images.shape[1:]) > SIDE:
+        raise NoPictures(f"{folder}: pictures of {images.shape[1]}x{images.shape[2]} are larger than {SIDE}x{SIDE}")
+    if len(images) < at_least:
+        raise NoPictures(
+            f"{folder}: {len(images):,} pictures are too few, {at_least:,} are needed: take a smaller --batch-size"
+        )
+    tall, wide = SIDE - images.shape[1], SIDE - images.shape[2]
+    frame = (wide // 2, wide - wide // 2, tall // 2, tall - tall // 2)
+    pixels = torch.nn.functional.pad(images[:count].float() / 255, frame)
+    return ((pixels - pixels.mean()) / pixels.std().clamp(min=1e-6))[:, None], labels[:count].long()
+
+
+def read_idx(path: Path) -> torch.Tensor:
+    """The values of an idx file of bytes in its own shape. Raises NoPictures where it is cut short or something else."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise NoPictures(f"{path}: {error}") from error
+    if len(data) < 4 or data[:2] != b"\0\0" or data[2] != UNSIGNED_BYTES or not 1 <= data[3] <= 4:
+        raise NoPictures(f"{path}: is not an idx file of unsigned bytes (it begins with {data[:4].hex() or 'nothing'})")
+    head = 4 + 4 * data[3]
+    shape = struct.unpack(f">{data[3]}I", data[4:head]) if len(data) >= head else ()
+    if not shape or len(data) - head != math.prod(shape):
+        raise NoPictures(
+            f"{path}: {len(data):,} bytes do not hold what its head promises, {'x'.join(map(str, shape)) or 'nothing'}"
+        )
+    return (
+        torch.frombuffer(bytearray(data[head:]), dtype=torch.uint8).reshape(shape) if math.prod(shape) else torch.zeros(shape)
+    )
+
+
+def _first(folder: Path, names: tuple[str, ...]) -> Path:
+    known = [folder / (name + ending) for name in names for ending in ("", ".gz")]
+    found = next((path for path in known if path.is_file()), None)
+    if found is None:
+        raise NoPictures(f"{folder}: has no {names[0]}, packed by gzip or not")
+    return found

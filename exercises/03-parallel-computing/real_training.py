@@ -1,0 +1,171 @@
+"""Real training: a convolutional network on pictures of 32x32, by one worker and then by all of them, in one run.
+
+You will learn    what a second GPU is worth over a whole training, in time and in what is learned; why strong scaling takes
+                  exactly the steps of one worker, and weak scaling other ones
+You will produce  training time, samples/s, speed-up, efficiency and accuracy of each way; metrics.json, a line an epoch
+Run it            torchrun --nproc-per-node=2 real_training.py --batch-size 64 --images 2048 --width 8       (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           real_training.py --data /data/mnist         (on the first node; --node-rank=1 on the second)
+Your part         change the network in `build`, the width and the batch; then train on MNIST with --data
+Reading           modules/03-parallel-computing/lesson.md, "Strong and weak scaling" and "A whole training"
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import pictures
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+from ranks import flat
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DistributedSampler
+
+SEED, FIRST = 0, 8  # rounding grows from step to step; in the first few it is still rounding
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="a CNN by one worker and by all, strong and weak scaling")
+parser.add_argument("--batch-size", type=int, default=256, help="pictures a step of one worker")
+parser.add_argument("--images", type=int, default=16384, help="pictures to train on; a quarter as many more are held out")
+parser.add_argument("--epochs", type=int, default=3, help="passes over the pictures")
+parser.add_argument("--width", type=int, default=64, help="channels of the first layer; the others have twice as many")
+parser.add_argument("--data", type=str, default="", help="folder with a real set in MNIST's format; empty: generated pictures")
+args = parser.parse_args()
+if min(args.batch_size, args.images, args.epochs, args.width) < 1:
+    parser.error("every number must be at least 1")
+
+# --- set-up: join the others; the same pictures on every rank, or nobody begins ------------------------------------------
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # float32 means float32, on every GPU
+each = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
+batch = each * size  # of one worker alone: the batch size, cut so that it divides among the ranks
+needed, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
+wanted = max(needed, args.images * 5 // 4)
+try:
+    images, labels = pictures.from_folder(args.data, wanted, needed) if args.data else pictures.generated(wanted, SEED)
+except pictures.NoPictures as error:
+    problem = str(error)
+world.give_up_together(problem)
+some = images[:: max(1, len(images) // 64)]
+data_sets = len(set(world.gather(ranks.checksum(torch.cat([some.flatten(), labels.float()])))))
+held_out = len(images) // 5
+images, labels, classes = images.to(device), labels.to(device), int(labels.max()) + 1
+tests, answers, train = images[-held_out:], labels[-held_out:], range(len(images) - held_out)
+most_frequent = 100 * answers.bincount().max().item() / held_out
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {len(train):,} pictures to train on, {held_out:,} held out")
+
+
+def build() -> nn.Module:
+    """Three times convolution, ReLU, half the side; then one linear layer. No BatchNorm: it would tie a result to its batch."""
+    torch.manual_seed(SEED)
+    layers, channels = [], [images.shape[1], args.width, 2 * args.width, 2 * args.width]
+    for before, after in itertools.pairwise(channels):
+        layers += [nn.Conv2d(before, after, kernel_size=3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels[-1] * 4 * 4, classes)).to(device)
+
+
+def batches(workers: int, worker: int, count: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """This worker's share, batch after batch, epoch after epoch. Together the workers' n-th batches are one worker's n-th."""
+    sampler = DistributedSampler(train, num_replicas=workers, rank=worker, seed=SEED, drop_last=True)
+    for epoch in range(args.epochs):
+        sampler.set_epoch(epoch)
+        share = torch.tensor(list(sampler), device=device)
+        for begin in range(0, len(share) - count + 1, count):
+            chosen = share[begin : begin + count]
+            yield images[chosen], labels[chosen]
+
+
+def evaluate(model: nn.Module) -> tuple[float, float]:
+    """Loss and accuracy in percent on the pictures that nobody trained on."""
+    with torch.no_grad():
+        scores = torch.cat([model(some) for some in tests.split(1024)])
+    return cross_entropy(scores, answers).item(), 100 * (scores.argmax(dim=1) == answers).float().mean().item()
+
+
+# --- the experiment: trainings from the same start, the first one by one worker alone ------------------------------------
+def training(case: str, workers: int, count: int) -> dict:
+    """Train a fresh model, `count` pictures a worker and step; how long it took, what it learned."""
+    network, worker, steps = build(), rank if workers > 1 else 0, len(train) // (workers * count)
+    ids = [device] if device.type == "cuda" else None
+    model = network if case == "1 worker" else DistributedDataParallel(network, device_ids=ids)
+
+    def step() -> None:
+        x, y = next(source)
+        optimizer.zero_grad(set_to_none=True)
+        loss = cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+
+    for warm in (False, True):  # first some steps that pay for memory, buckets and connections; then all from the start again
+        network.load_state_dict(build().state_dict())
+        optimizer, source = torch.optim.Adam(model.parameters(), lr=0.003), batches(workers, worker, count)
+        losses, seconds = [], []
+        bench.timed(step, device, 0 if warm else min(3, steps))
+    for epoch in range(args.epochs):
+        seconds += bench.timed(step, device, steps)
+        loss = torch.stack(losses[-steps:]).mean().item()
+        say(f"{case:<18} rank {rank}  epoch {epoch + 1}/{args.epochs}  loss {loss:.4f}  {sum(seconds):.2f} s")
+    loss_after, accuracy = evaluate(network)
+    return {
+        "case": case, "ranks": workers, "batch_per_rank": count, "steps": len(losses), "train_s": sum(seconds),
+        "loss_after": loss_after, "accuracy_percent": accuracy, "seconds": seconds,
+        "losses": torch.stack(losses).double(), "weights": flat(network.parameters()),
+    }  # fmt: skip
+
+
+loss_before, _ = evaluate(build())
+results = [training("1 worker", 1, batch)] if rank == 0 else []
+world.wait_for_all()  # the others leave the machine to rank 0
+differences = []
+for case, count in [(f"{size} workers, strong", each), (f"{size} workers, weak", batch)][: min(size, 2)]:
+    found = training(case, size, count)
+    found["train_s"], *found["seconds"] = world.slowest([found["train_s"], *found["seconds"]])
+    found["losses"] = world.over_ranks(found["losses"], dist.ReduceOp.SUM) / size  # of all ranks together
+    differences.append(world.difference(found["weights"]))
+    results.append(found)
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+if rank == 0:
+    gaps = (results[1]["losses"] - results[0]["losses"]).abs()
+    first_gap, gap = gaps[:FIRST].max().item(), gaps.max().item()
+    rows, epochs_done = [], []
+    for found in results if size > 1 else results[:1]:  # speed-up S = samples/s over one worker's; efficiency E = S / n
+        done = found["ranks"] * found["batch_per_rank"] * found["steps"] / found["train_s"]
+        speedup = done / rows[0]["samples_per_s"] if rows else 1.0
+        row = {"samples_per_s": done, "speedup": speedup, "efficiency_percent": 100 * speedup / found["ranks"]}
+        kept = {key: value for key, value in found.items() if key not in {"seconds", "losses", "weights"}}
+        rows.append(kept | bench.spread_ms(found["seconds"]) | row)
+        means = enumerate(found["losses"].reshape(args.epochs, -1).mean(dim=1).tolist(), start=1)
+        epochs_done += [{"case": found["case"], "epoch": epoch, "loss": loss} for epoch, loss in means]
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "pictures": args.data or "generated", "classes": classes,
+        "trained_on": len(train), "held_out": held_out, "data_sets": data_sets, "most_frequent_percent": most_frequent,
+        "parameters": results[0]["weights"].numel(), "comparison": rows, "epochs_done": epochs_done, "loss_before": loss_before,
+        "first_losses_gap": first_gap, "all_losses_gap": gap, "parameter_differences_across_ranks": differences,
+        "strong_speedup": rows[1]["speedup"] if size > 1 else None,
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
+    }  # fmt: skip
+    titles = {"case": "case", "batch_per_rank": "batch a worker", "steps": "steps", "train_s": "training s", "speedup": "x"}
+    say("\n" + bench.table(rows, titles | {"efficiency_percent": "efficiency %", "accuracy_percent": "right %"}) + "\n")
+    say(f"strong scaling and one worker: losses differ by {first_gap:.0e} in the first {FIRST} steps, by {gap:.0e} in all")
+    if device.type == "cpu":
+        say("On one computer the workers share its cores: what was learned counts, the speed-up does not.")
+    path = bench.write_metrics("real_training/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+world.wait_for_all()
+dist.destroy_process_group()
