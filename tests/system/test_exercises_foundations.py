@@ -6,23 +6,21 @@ Each healthy run passes every check. Each fault, planted into a copy of a file, 
 from __future__ import annotations
 
 import csv
-import importlib.util
 import math
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from gpucourse.figures.plots import draw
 from tests.system.exercising import (
-    FOLDERS,
     Finished,
     by_torchrun,
     environment,
     finished,
     flags,
+    free_port,
     laid_out,
     needs_torch,
     spoiled,
@@ -59,16 +57,6 @@ def told(run: Finished, tmp_path: Path) -> None:
         assert all(column.key in row for row in rows for column in table.columns)
 
 
-def module_of(name: str) -> ModuleType:
-    """A file of module 0 that needs no torch, as a module."""
-    spec = importlib.util.spec_from_file_location(name, FOLDERS.exercises / "00-local-foundations" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
 # --- 0.1 ---------------------------------------------------------------------------------------------------------------
 
 BRIEF = {"epochs": "1", "layers": "1", "compare_layers": "2", "hidden": "16"}
@@ -77,26 +65,6 @@ BRIEF = {"epochs": "1", "layers": "1", "compare_layers": "2", "hidden": "16"}
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_python("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
-
-
-def test_the_text_is_what_its_grammar_writes_and_every_sum_in_it_is_right() -> None:
-    stories = module_of("stories")
-    text, floor = stories.write()
-    shipped = FOLDERS.exercises / "00-local-foundations" / "stories.txt"
-    assert shipped.read_text(encoding="utf-8") == text
-    for line in text.splitlines():
-        words_of = line.split()
-        has, gives, keeps = (stories.NUMBERS.index(words_of[place].rstrip(".")) for place in (2, 6, -1))
-        assert has - gives == keeps
-    assert floor == pytest.approx(0.1034, abs=1e-4), "the lesson says so"
-    assert (len(text), len(set(text))) == (39295, 30)
-
-
-def test_the_dice_count_what_they_bring() -> None:
-    dice = module_of("stories").Dice(0)
-    for _ in range(10):
-        dice.one_of("ab")
-    assert dice.nats == pytest.approx(10 * math.log(2))
 
 
 def test_tiny_transformers_learn(tiny: Finished) -> None:
@@ -249,3 +217,109 @@ def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
     assert run.code == 0, run.output
     found = {check.id for check in run.verdict().checks if check.verdict == "failed"}
     assert found >= {"gradients-equal", "gradients-mean", "parameters-equal", "same-samples-same-loss"}
+
+
+# --- 0.3 ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+    folder = tmp_path_factory.mktemp("launched") / "a node's work"
+    return by_python("0.3", folder, nnodes="3", nproc_per_node="2"), folder
+
+
+def test_the_launcher_starts_real_processes_that_meet(launched: tuple[Finished, Path]) -> None:
+    run, folder = launched
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {"rank-range": "not_measured: not answered yet: --set answer=FIRST-LAST"}
+    assert run.verdict().verdict == "passed", "an open answer is no fault"
+    rows = run.metrics["ranks"]
+    assert [(row["node_rank"], row["local_rank"], row["rank"]) for row in rows] == [
+        (0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3), (2, 0, 4), (2, 1, 5),
+    ]  # fmt: skip
+    assert len({row["pid"] for row in rows}) == 6
+    assert len({row["parent"] for row in rows}) == 1, "the launcher"
+    assert {row["sum"] for row in rows} == {21.0}
+    for row in rows:
+        assert f"node {row['node_rank']}: started process {row['pid']} with RANK={row['rank']} WORLD_SIZE=6" in run.output
+    assert (folder / "rank_table.txt").read_text(encoding="utf-8").splitlines()[0].split()[0] == "RANK"
+    assert run.metrics["challenge"]["right"] is None
+    assert not {"first", "last"} & set(run.metrics["challenge"]), "the answer is not in the record"
+
+
+def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
+    exercise, script = laid_out("0.3", tmp_path / "work")
+    command = [sys.executable, script.name, *flags(exercise, nnodes="2", nproc_per_node="1", answer="4-7")]
+    meeting = environment(script.parent) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    nodes = [start(command, script.parent, meeting | {"NODE_RANK": str(node)}) for node in (0, 1)]
+    outputs = [wait(node) for node in nodes]
+    run = finished(exercise, max(abs(node.returncode) for node in nodes), "".join(outputs), script.parent, 1)
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {}
+    assert len({row["parent"] for row in run.metrics["ranks"]}) == 2, "each node's process has a launcher of its own"
+
+
+def test_torchrun_tells_the_same(tmp_path: Path) -> None:
+    exercise, script = laid_out("0.3", tmp_path / "work")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
+    process = start([*command, f"--master-port={free_port()}", "worker.py"], script.parent, environment(script.parent))
+    output = wait(process)
+    assert process.returncode == 0, output
+    rows = finished(exercise, 0, output, script.parent, 2).metrics["ranks"]
+    assert [(row["node_rank"], row["local_rank"], row["rank"], row["world_size"]) for row in rows] == [
+        (0, 0, 0, 2),
+        (0, 1, 1, 2),
+    ]
+
+
+def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> None:
+    run = by_python("0.3", tmp_path / "work", nnodes="1", nproc_per_node="1", question="3", answer="0-1")
+    assert run.code == 0, run.output
+    assert failed(run) == {"rank-range"}
+
+
+def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
+    fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank * args.nnodes + node  #")
+    run = by_python("0.3", tmp_path / "work", fault)
+    assert run.code == 0, run.output
+    assert failed(run) == {"rank-formula"}
+
+
+def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: Path) -> None:
+    fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank  #")
+    run = by_python("0.3", tmp_path / "work", fault, nproc_per_node="1")
+    assert run.code == 1
+    assert "or somebody else has my rank" in run.output
+    assert "failed first, with code 1; the others are ended" in run.output
+    assert "Traceback" not in run.output
+
+
+def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    exercise, script = laid_out("0.3", tmp_path / "work")
+    alone = {"NODE_RANK": "0", "MASTER_PORT": str(free_port()), "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "1"}
+    process = start(
+        [sys.executable, script.name, *flags(exercise, nproc_per_node="1")], script.parent, environment(script.parent) | alone
+    )
+    output = wait(process)
+    assert process.returncode == 1
+    assert "the others did not come within 1 s" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    ("flag", "node", "said"),
+    [
+        ("--nnodes=0", None, "there must be 1 to 32 processes in all"),
+        ("--nproc-per-node=17", None, "there must be 1 to 32 processes in all"),
+        ("--answer=many", None, "write the first and the last, such as 4-7"),
+        ("--nnodes=2", "2", "NODE_RANK=2: the nodes are 0 to 1"),
+    ],
+)
+def test_what_cannot_be_launched_is_refused_with_a_sentence(flag: str, node: str | None, said: str, tmp_path: Path) -> None:
+    _, script = laid_out("0.3", tmp_path / "work")
+    env = environment(tmp_path) | ({"NODE_RANK": node} if node else {})
+    process = start([sys.executable, str(script), flag], tmp_path, env)
+    output = wait(process)
+    assert process.returncode == 2
+    assert said in output
+    assert "Traceback" not in output

@@ -1,0 +1,51 @@
+"""The rank-range question of exercise 0.3: you are one of several nodes, which ranks are yours? Each number asks another."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+
+ANSWER = re.compile(r"\s*(\d{1,6})\s*(?:(?:-|\.\.|–|to)\s*(\d{1,6})\s*)?")
+
+
+@dataclass(frozen=True)
+class Question:
+    """You are node `node` of `nodes`, counted from 0, and each has `gpus` GPUs with a process each."""
+
+    node: int
+    nodes: int
+    gpus: int
+
+    def __str__(self) -> str:
+        last = self.nodes - 1
+        return (
+            f"you are node {self.node} of {self.nodes} (0 to {last}), with {self.gpus} GPUs each: which global ranks are yours?"
+        )
+
+    def holds(self, first: int, last: int) -> bool:
+        """Whether the ranks from `first` to `last` are exactly this node's: those of the nodes before it come first."""
+        return first == self.node * self.gpus and last == first + self.gpus - 1
+
+
+def ask(number: int) -> Question:
+    """The question of that number, the same each time."""
+    chance = random.Random(number)
+    nodes = chance.randint(3, 12)
+    return Question(node=chance.randint(1, nodes - 1), nodes=nodes, gpus=chance.choice((2, 4, 8)))
+
+
+def read(answer: str) -> tuple[int, int]:
+    """First and last rank of an answer such as 40-47. Raises ValueError where it is none."""
+    found = ANSWER.fullmatch(answer)
+    if not found:
+        raise ValueError(f"{answer!r} is no range of ranks: write the first and the last, such as 40-47")
+    first = int(found[1])
+    return first, int(found[2]) if found[2] else first
+
+
+def judged(number: int, answer: str) -> dict[str, object]:
+    """The question and what became of it. An answer that was not given is neither right nor wrong: `right` is None."""
+    question = ask(number)
+    right = question.holds(*read(answer)) if answer.strip() else None
+    return {"number": number, "question": str(question), "answer": answer.strip() or None, "right": right}

@@ -1,0 +1,122 @@
+"""The launcher, demystified: a loop that starts the same program many times and tells each copy who it is.
+
+You will learn    what torchrun and SLURM do before your script runs: six variables, and a process for each pair of them
+You will produce  the environment of every process, the rank table of all nodes, an answer to the rank-range question
+Run it            python launcher.py                                              (2 nodes with 2 processes each, all here)
+                  python launcher.py --nnodes 4 --nproc-per-node 2 --answer 40-47
+                  NODE_RANK=0 python launcher.py --nnodes 2     (one node only, as on a cluster; in a second terminal,
+                  NODE_RANK=1 python launcher.py --nnodes 2      within a minute)
+Your part         answer the question (--answer 40-47); then spoil the line that computes RANK, and read who complains
+Reading           modules/00-local-foundations/lesson.md, "What a launcher does", and annotated.sbatch, line by line
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import challenge
+
+MOST = 32  # processes; each takes about 230 MB, for each loads torch
+
+# --- knobs ------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="start nnodes times nproc-per-node processes, each told who it is")
+parser.add_argument("--nnodes", type=int, default=2, help="nodes to pretend")
+parser.add_argument("--nproc-per-node", type=int, default=2, help="processes on each; on a cluster one a GPU")
+parser.add_argument("--question", type=int, default=1, help="number of the rank-range question")
+parser.add_argument("--answer", type=str, default="", help="your answer to it, first and last rank: 40-47")
+args = parser.parse_args()
+world_size = args.nnodes * args.nproc_per_node
+if min(args.nnodes, args.nproc_per_node) < 1 or world_size > MOST:
+    parser.error(f"{args.nnodes} nodes of {args.nproc_per_node} processes: there must be 1 to {MOST} processes in all")
+try:
+    verdict = challenge.judged(args.question, args.answer)
+except ValueError as error:
+    parser.error(f"--answer: {error}")
+alone = "NODE_RANK" in os.environ  # a cluster's launcher runs once on each node and starts that node's processes only
+nodes = [int(os.environ["NODE_RANK"])] if alone else list(range(args.nnodes))
+if not 0 <= nodes[0] < args.nnodes:
+    parser.error(f"NODE_RANK={nodes[0]}: the nodes are 0 to {args.nnodes - 1} (--nnodes {args.nnodes})")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+# --- where all meet: an address of node 0, and a port there that is free ----------------------------------------------
+address = os.environ.get("MASTER_ADDR", "127.0.0.1")
+port = os.environ.get("MASTER_PORT") or ("29500" if alone else str(free_port()))
+
+
+def told(node: int, local_rank: int) -> dict[str, str]:
+    """Everything that a process learns about itself. This is the whole secret."""
+    rank = node * args.nproc_per_node + local_rank  # the processes of the nodes before me, then mine
+    return {
+        "RANK": str(rank),                             # which one of all I am; SLURM says SLURM_PROCID
+        "WORLD_SIZE": str(world_size),                 # how many we are; SLURM_NTASKS
+        "LOCAL_RANK": str(local_rank),                 # which one on my node, so which GPU; SLURM_LOCALID
+        "LOCAL_WORLD_SIZE": str(args.nproc_per_node),  # how many on my node; SLURM_NTASKS_PER_NODE
+        "NODE_RANK": str(node),                        # which node; SLURM_NODEID (torchrun calls it GROUP_RANK)
+        "MASTER_ADDR": address,                        # where rank 0 waits for the others, on node 0
+        "MASTER_PORT": port,                           # and at which port
+    }  # fmt: skip
+
+
+# --- start them, all of them, at once ---------------------------------------------------------------------------------
+worker = [sys.executable, "-u", str(Path(__file__).resolve().parent / "worker.py")]
+asked = json.dumps({"nnodes": args.nnodes, "nproc_per_node": args.nproc_per_node, "challenge": verdict})
+common = {**os.environ, "OMP_NUM_THREADS": "1"}  # many processes share these cores
+if address == "127.0.0.1":
+    common.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
+running: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def stop(why: int) -> None:
+    """Asked to end, end the processes too: a launcher leaves nothing behind."""
+    for process in running.values():
+        process.terminate()
+    sys.exit(128 + why)
+
+
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, lambda why, _frame: stop(why))
+for node in nodes:
+    for local_rank in range(args.nproc_per_node):
+        own = told(node, local_rank)
+        process = subprocess.Popen([*worker, asked], env={**common, **own})
+        running[process.pid] = process
+        words = " ".join(f"{name}={value}" for name, value in own.items())
+        print(f"node {node}: started process {process.pid} with {words}", flush=True)
+
+# --- wait for them; the first that fails ends the others, which would wait for it in vain -----------------------------
+failed = 0
+while running:
+    ended = [process for process in running.values() if process.poll() is not None]
+    for process in ended:
+        del running[process.pid]
+        if process.returncode and not failed:
+            failed = process.returncode
+            print(f"process {process.pid} failed first, with code {failed}; the others are ended", flush=True)
+            for other in running.values():
+                other.terminate()
+    time.sleep(0 if ended else 0.02)
+if failed:
+    sys.exit(1)
+
+# --- the challenge ----------------------------------------------------------------------------------------------------
+words_of = {
+    None: "not answered yet: --answer FIRST-LAST (with gpucourse run: --set answer=FIRST-LAST)",
+    True: "right",
+    False: "not right",
+}
+print(f"\nQuestion {args.question}: {verdict['question']}", flush=True)
+print(f"Your answer: {verdict['answer'] or '-'}: {words_of[verdict['right']]}", flush=True)
