@@ -119,4 +119,4 @@ words_of = {
     False: "not right",
 }
 print(f"\nQuestion {args.question}: {verdict['question']}", flush=True)
-print(f"Your answer: {verdict['answer'] or '-'}: {words_of[verdict['right']]}", flush=True)
+print(" ".join(filter(None, ("Your answer:", verdict["answer"], words_of[verdict["right"]]))), flush=True)

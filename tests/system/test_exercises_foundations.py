@@ -131,7 +131,6 @@ def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
     [
         ("--hidden=30", "30 is not a multiple of 4"),
         ("--compare-layers=2", "both 2: there is nothing to compare"),
-        ("--epochs=0", "every value must be above zero"),
         ("--lr=nan", "every value must be above zero"),
         ("--batch-size=2000", "too few for a step of 2000 pieces of 64 (--batch-size)"),
     ],
@@ -225,7 +224,7 @@ def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     folder = tmp_path_factory.mktemp("launched") / "a node's work"
-    return by_python("0.3", folder, nnodes="3", nproc_per_node="2"), folder
+    return by_python("0.3", folder, nnodes="2", nproc_per_node="2"), folder
 
 
 def test_the_launcher_starts_real_processes_that_meet(launched: tuple[Finished, Path]) -> None:
@@ -235,13 +234,13 @@ def test_the_launcher_starts_real_processes_that_meet(launched: tuple[Finished, 
     assert run.verdict().verdict == "passed", "an open answer is no fault"
     rows = run.metrics["ranks"]
     assert [(row["node_rank"], row["local_rank"], row["rank"]) for row in rows] == [
-        (0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3), (2, 0, 4), (2, 1, 5),
+        (0, 0, 0), (0, 1, 1), (1, 0, 2), (1, 1, 3),
     ]  # fmt: skip
-    assert len({row["pid"] for row in rows}) == 6
+    assert len({row["pid"] for row in rows}) == 4
     assert len({row["parent"] for row in rows}) == 1, "the launcher"
-    assert {row["sum"] for row in rows} == {21.0}
+    assert {row["sum"] for row in rows} == {10.0}
     for row in rows:
-        assert f"node {row['node_rank']}: started process {row['pid']} with RANK={row['rank']} WORLD_SIZE=6" in run.output
+        assert f"node {row['node_rank']}: started process {row['pid']} with RANK={row['rank']} WORLD_SIZE=4" in run.output
     assert (folder / "rank_table.txt").read_text(encoding="utf-8").splitlines()[0].split()[0] == "RANK"
     assert run.metrics["challenge"]["right"] is None
     assert not {"first", "last"} & set(run.metrics["challenge"]), "the answer is not in the record"
@@ -311,7 +310,7 @@ def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> N
     [
         ("--nnodes=0", None, "there must be 1 to 32 processes in all"),
         ("--nproc-per-node=17", None, "there must be 1 to 32 processes in all"),
-        ("--answer=many", None, "write the first and the last, such as 4-7"),
+        ("--answer=many", None, "write the first and the last, such as 40-47"),
         ("--nnodes=2", "2", "NODE_RANK=2: the nodes are 0 to 1"),
     ],
 )
