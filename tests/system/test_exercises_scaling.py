@@ -11,6 +11,7 @@ from tests.system.exercising import Finished, by_torchrun, needs_torch, spoiled,
 
 pytestmark = [pytest.mark.system, needs_torch]
 
+SMALL_HOOKS = {"hidden": "64", "batch_size": "32", "steps": "20"}
 SMALL_SCALING = {"hidden": "32", "batch_size": "24", "steps": "5", "depth": "1"}
 
 
@@ -84,3 +85,82 @@ def test_a_worker_that_trains_less_is_found(tmp_path: Path) -> None:
     run = spoiled("3.7", tmp_path / "work", fault, **SMALL_SCALING)
     assert run.code == 0, run.output
     assert run.check("no-sample-missing").verdict == "failed"
+
+
+@pytest.fixture(scope="module")
+def hooks(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return by_torchrun("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
+
+
+def test_the_hooks_with_their_local_defaults_pass_every_check_that_a_cpu_can_make(hooks: Finished) -> None:
+    assert hooks.code == 0, hooks.output
+    assert words(hooks.verdict()) == {"communicates": "not_measured: not measured: needs a GPU"}
+    assert hooks.verdict().verdict == "passed"
+    assert (hooks.metrics["schema"], hooks.metrics["backend"]) == ("gradient_compression/1", "gloo")
+
+
+def test_each_hook_sent_its_bytes_and_powersgd_only_from_its_start_on(hooks: Finished) -> None:
+    rows = {row["hook"]: row for row in hooks.metrics["hooks"]}
+    assert list(rows) == ["none", "fp16", "powersgd-1", "powersgd-2"]
+    parameters = 784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10
+    biases = 512 + 512 + 10
+    expected = {
+        "none": 4 * parameters,
+        "fp16": 2 * parameters,
+        "powersgd-1": 4 * (784 + 512 + 512 + 512 + 512 + 10 + biases),
+        "powersgd-2": 4 * (2 * (784 + 512 + 512 + 512 + 512 + 10) + biases),
+    }
+    assert {name: row["bytes_per_step"] for name, row in rows.items()} == expected
+    assert rows["powersgd-1"]["bytes_first_step"] == 4 * parameters
+    assert rows["fp16"]["bytes_first_step"] == 2 * parameters
+    assert [row["messages_per_step"] for row in rows.values()] == [1, 1, 3, 3]
+
+
+def test_what_a_cpu_cannot_do_is_left_out_with_the_reason(hooks: Finished) -> None:
+    assert hooks.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP takes this hook with NCCL only"}]
+    assert "bf16 left out: DDP takes this hook with NCCL only" in hooks.output
+
+
+def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) -> None:
+    plain = hooks.metrics["hooks"][0]
+    assert plain["pays_below_gbps"] is None
+    for row in hooks.metrics["hooks"][1:]:
+        compressing = row["without_network_ms"] - plain["without_network_ms"]
+        assert row["compressing_ms"] == pytest.approx(compressing)
+        if compressing > 0:
+            saved = plain["bytes_per_step"] - row["bytes_per_step"]
+            assert row["pays_below_gbps"] == pytest.approx(saved * 8 / (compressing / 1e3) / 1e9)
+        else:
+            assert row["pays_below_gbps"] is None
+
+
+def test_what_the_hooks_measured_can_be_drawn_and_tabled(hooks: Finished, tmp_path: Path) -> None:
+    shown(hooks, tmp_path)
+
+
+def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> None:
+    small = SMALL_HOOKS | {"hook": "powersgd-2", "bucket_mb": "0.01"}
+    run = by_torchrun("3.8", 2, tmp_path / "work", **small)
+    assert run.code == 0, run.output
+    assert set(words(run.verdict())) == {"communicates"}
+    plain, low_rank = run.metrics["hooks"]
+    assert plain["messages_per_step"] >= 2
+    assert low_rank["messages_per_step"] > plain["messages_per_step"]
+
+
+def test_powersgd_that_never_begins_is_found(tmp_path: Path) -> None:
+    fault = (", start_powerSGD_iter=args.start_iteration", "")
+    run = spoiled("3.8", tmp_path / "work", fault, **SMALL_HOOKS | {"hook": "powersgd-1"})
+    assert run.code == 0, run.output
+    assert run.check("bytes-by-formula").verdict == "failed"
+    assert run.check("models-equal").verdict == "passed"
+
+
+def test_a_hook_that_forgets_a_rank_is_found(tmp_path: Path) -> None:
+    alone = (
+        '"none": (default_hooks.allreduce_hook',
+        '"none": (lambda group, bucket: default_hooks.allreduce_hook(only_me, bucket)',
+    )
+    run = spoiled("3.8", tmp_path / "work", alone, **SMALL_HOOKS | {"hook": "none"})
+    assert run.code == 0, run.output
+    assert run.check("models-equal").verdict == "failed"

@@ -1,0 +1,71 @@
+"""The arithmetic of compressed gradients: bytes by formula, and the link at which fewer pay. Nothing is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+PAYS_FROM = 2  # PowerSGD leaves a matrix alone unless it gets at least so many times smaller
+
+
+def half_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
+    """Every element in 2 bytes instead of 4."""
+    return sum(2 * _elements(shape) for shape in shapes)
+
+
+def plain_bytes(shapes: Iterable[tuple[int, ...]]) -> int:
+    """Every element in 4 bytes."""
+    return sum(4 * _elements(shape) for shape in shapes)
+
+
+def power_sgd_bytes(shapes: Iterable[tuple[int, ...]], rank: int) -> int:
+    """A matrix of n x m becomes P (n x r) and Q (m x r), so r (n + m) numbers; the rest goes as it is.
+
+    Vogels, Karimireddy and Jaggi, "PowerSGD", 2019.
+    """
+    sent = 0
+    for shape in shapes:
+        n, m = shape[0], _elements(shape) // shape[0]
+        r = min(n, m, rank)
+        sent += r * (n + m) if r * (n + m) * PAYS_FROM < n * m else n * m
+    return 4 * sent
+
+
+def on_the_wire(size: float, ranks: int) -> float:
+    """What an AllReduce of `size` bytes makes each rank send: 2 (n - 1) / n of them."""
+    return 2 * (ranks - 1) / ranks * size
+
+
+def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
+    """The link, in Gbit/s, on which sending the saved bytes takes as long as compressing: on slower ones compression pays.
+
+    None where compressing took no measurable time, or saves nothing: then there is no such link.
+    """
+    return saved_bytes * 8 / (extra_ms / 1e3) / 1e9 if extra_ms > 0 and saved_bytes > 0 else None
+
+
+def judged(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
+    """What a hook's row says beside the one of no compression: the bytes it saves, what that takes, whether and where it pays.
+
+    `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent.
+    """
+    compressing = row["without_network_ms"] - plain["without_network_ms"]
+    communication = row["median_ms"] - row["without_network_ms"]
+    return {
+        "times_smaller": plain["bytes_per_step"] / row["bytes_per_step"],
+        "bytes_off": abs(row["bytes_per_step"] - row["bytes_by_formula"]),
+        "compressing_ms": compressing,
+        "communication_ms": communication,
+        "communication_per_compute": communication / row["without_network_ms"],
+        "pays_below_gbps": pays_below_gbps(
+            on_the_wire(plain["bytes_per_step"], ranks) - on_the_wire(row["bytes_per_step"], ranks), compressing
+        ),
+        "loss_gap_percent": 100 * (row["loss_after"] / plain["loss_after"] - 1),
+    }
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    count = 1
+    for length in shape:
+        count *= length
+    return count

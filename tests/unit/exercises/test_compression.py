@@ -1,0 +1,68 @@
+"""The arithmetic of compressed gradients, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+SHAPES = [(512, 784), (512,), (10, 512), (10,)]
+
+
+@pytest.fixture(scope="module")
+def compression() -> ModuleType:
+    return beside_the_script("03-parallel-computing", "compression")
+
+
+def test_bytes_of_each_way(compression: ModuleType) -> None:
+    elements = 512 * 784 + 512 + 5120 + 10
+    assert compression.plain_bytes(SHAPES) == 4 * elements
+    assert compression.half_bytes(SHAPES) == 2 * elements
+    assert compression.power_sgd_bytes(SHAPES, 1) == 4 * (512 + 784 + 512 + 522 + 10)
+    assert compression.power_sgd_bytes(SHAPES, 2) == 4 * (2 * (512 + 784) + 512 + 2 * 522 + 10)
+
+
+def test_a_matrix_too_small_to_gain_twofold_goes_as_it_is(compression: ModuleType) -> None:
+    assert compression.power_sgd_bytes([(4, 4)], 1) == 4 * 16, "8 numbers instead of 16 are not less than half"
+    assert compression.power_sgd_bytes([(5, 5)], 1) == 4 * 10
+    assert compression.power_sgd_bytes([(3, 100)], 50) == 4 * 300, "the rank is at most the smaller side"
+
+
+def test_a_convolution_is_a_matrix_of_its_output_channels(compression: ModuleType) -> None:
+    assert compression.power_sgd_bytes([(64, 32, 3, 3)], 1) == 4 * (64 + 288)
+
+
+def test_on_the_wire(compression: ModuleType) -> None:
+    assert [compression.on_the_wire(100, ranks) for ranks in (1, 2, 4)] == [0, 100, 150]
+
+
+def test_the_link_at_which_saving_and_compressing_take_as_long(compression: ModuleType) -> None:
+    assert compression.pays_below_gbps(1_250_000, 1.0) == pytest.approx(10), "1.25 MB in 1 ms is 10 Gbit/s"
+    assert compression.pays_below_gbps(1_250_000, -0.1) is None
+    assert compression.pays_below_gbps(0, 1.0) is None
+
+
+def test_a_row_judged_beside_the_plain_one(compression: ModuleType) -> None:
+    plain = {
+        "bytes_per_step": 2_000_000,
+        "bytes_by_formula": 2_000_000,
+        "median_ms": 5.0,
+        "without_network_ms": 4.0,
+        "loss_after": 0.5,
+    }
+    row = plain | {
+        "bytes_per_step": 750_000,
+        "bytes_by_formula": 750_008,
+        "median_ms": 5.5,
+        "without_network_ms": 5.0,
+        "loss_after": 0.6,
+    }
+    found = compression.judged(row, plain, 2)
+    assert found["times_smaller"] == pytest.approx(2.6667, abs=1e-4)
+    assert (found["bytes_off"], found["compressing_ms"], found["communication_ms"]) == (8, 1.0, 0.5)
+    assert found["communication_per_compute"] == pytest.approx(0.1)
+    assert found["pays_below_gbps"] == pytest.approx(10)
+    assert found["loss_gap_percent"] == pytest.approx(20)
+    assert compression.judged(plain, plain, 2)["pays_below_gbps"] is None
