@@ -59,9 +59,9 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def now_utc() -> str:
-    """The time as records keep it: ISO 8601, UTC, whole seconds."""
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+def now_utc(timespec: str = "seconds") -> str:
+    """The time as records keep it: ISO 8601, UTC, whole seconds; finer where the order of two things must show."""
+    return datetime.now(timezone.utc).isoformat(timespec=timespec)
 
 
 def later(moment: str, seconds: float) -> str:

@@ -118,7 +118,7 @@ def test_escapes_invalid_utf8_and_bytes_without_a_line_end(lab: SshLab, tmp_path
 
 @on_both
 def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) -> None:
-    run = prepare(lab, tmp_path, STEADY, "6000", nodes=[line.node]).launch()
+    run = prepare(lab, tmp_path, STEADY, "12000", nodes=[line.node]).launch()
     rest = random.Random(7)
     heard = 0
 
@@ -131,7 +131,7 @@ def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) ->
 
     result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
     assert line.cuts >= 4
-    assert run.log() == steady(6000)
+    assert run.log() == steady(12000)
     assert heard == len(run.log())
     assert [(e.code, e.reason) for e in result.node_exits] == [(0, "exited")]
     assert [(e.rank, e.code) for e in result.rank_exits] == [(0, 0)]

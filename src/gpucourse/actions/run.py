@@ -81,7 +81,7 @@ def _record(context: Context, module: Module, deployment: Deployment, plan: Laun
         launcher=plan.launcher,
         own_script=str(order.script) if order.script else None,
         state="planned",
-        created=now_utc(),
+        created=now_utc("milliseconds"),
         parameters=plan.parameters,
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,
