@@ -1,0 +1,181 @@
+"""Gradient accumulation: the step of a large batch, from small batches one after the other.
+
+You will learn    how a batch that does not fit becomes several that do; why DDP must be told to keep quiet in between
+                  (no_sync); what weight each piece has, also in a last group that is not full
+You will produce  four ways side by side: all-reduce calls, bytes, time, peak memory, and how far each gradient is off
+Run it            python gradient_accumulation.py --micro-batch 32 --accumulation-steps 4 --hidden 512        (a world of one)
+                  torchrun --nproc-per-node=2 gradient_accumulation.py --micro-batch 32 --hidden 512          (two ranks here)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
+                           gradient_accumulation.py        (on the first node; --node-rank=1 on the second)
+Your part         predict calls and bytes for --accumulation-steps 8; then leave out the weight in `one_group` and see
+Reading           modules/03-parallel-computing/lesson.md, "Gradient accumulation"
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import gc
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+from ranks import flat
+from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+SEED, CLASSES, PIXELS = 0, 10, 784
+NONE, EACH, LAST, BIG = "no accumulation", "sync every micro-step", "no_sync", "big batch"
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="four ways to take the same samples: time, traffic, memory, gradients")
+parser.add_argument("--accumulation-steps", type=int, default=8, help="micro-batches a group, that is a step of the optimizer")
+parser.add_argument("--micro-batch", type=int, default=256, help="samples a rank and micro-batch")
+parser.add_argument("--hidden", type=int, default=2048, help="width of the two hidden layers")
+parser.add_argument("--steps", type=int, default=50, help="timed groups a way; a fifth as many run before and do not count")
+args = parser.parse_args()
+if min(vars(args).values()) < 1 or args.accumulation_steps < 2:
+    parser.error("every value must be at least 1, --accumulation-steps at least 2")
+
+# --- set-up: each rank's own samples, as many for every rank; a model without BatchNorm, which would tie samples together --
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
+per_group = args.accumulation_steps * args.micro_batch
+source = torch.Generator().manual_seed(SEED)
+images = torch.randn(size * per_group, PIXELS, generator=source)
+labels = (images @ torch.randn(PIXELS, CLASSES, generator=source)).argmax(dim=1)  # a teacher network says what is right
+images, labels = images[rank::size].to(device), labels[rank::size].to(device)
+
+
+def counting(traffic, bucket):  # without types: DDP looks at them, and as text they would say nothing to it
+    """Stands where DDP sends a bucket of gradients: count it, then average it over all ranks as DDP itself would."""
+    traffic.update(calls=1, sent=bucket.buffer().nbytes)
+    return allreduce_hook(None, bucket)
+
+
+def build() -> tuple[DistributedDataParallel, torch.optim.Optimizer, Counter]:
+    torch.manual_seed(SEED)
+    wide = nn.Linear(args.hidden, args.hidden)
+    plain = nn.Sequential(nn.Linear(PIXELS, args.hidden), nn.ReLU(), wide, nn.ReLU(), nn.Linear(args.hidden, CLASSES))
+    model = DistributedDataParallel(plain.to(device), device_ids=[device] if device.type == "cuda" else None)
+    model.register_comm_hook(traffic := Counter(), counting)
+    return model, torch.optim.SGD(model.parameters(), lr=0.05), traffic
+
+
+# --- the lesson: one group of samples, four ways ---------------------------------------------------------------------------
+def one_group(way: str, model: nn.Module, optimizer: torch.optim.Optimizer, count: int, *, by_k: bool = False) -> None:
+    """Take this rank's first `count` samples, as one batch or in micro-batches, and step. `by_k` is the usual mistake."""
+    pieces = [count] if way == BIG else [len(piece) for piece in torch.arange(count).split(args.micro_batch)]
+    begin = 0
+    for piece in pieces:
+        x, y = images[begin : begin + piece], labels[begin : begin + piece]
+        if way == NONE or begin == 0:
+            optimizer.zero_grad(set_to_none=True)
+        begin += piece
+        weight = 1 / args.accumulation_steps if by_k else piece / count  # alike in a full group; in a last one only the second
+        quiet = model.no_sync() if way == LAST and begin < count else contextlib.nullcontext()
+        with quiet:  # backward adds to the gradients; without no_sync DDP also averages them over all ranks, each time
+            (cross_entropy(model(x), y) * (1.0 if way == NONE else weight)).backward()
+        if way == NONE or begin == count:
+            optimizer.step()
+
+
+def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
+    model, optimizer, _ = build()
+    one_group(way, model, optimizer, count, by_k=by_k)
+    return flat(weight.grad for weight in model.parameters()).cpu()
+
+
+def off(found: dict[str, torch.Tensor], way: str) -> float | None:
+    """How far `way` is off the big batch: the largest difference of any element, as a share of the largest element."""
+    if BIG not in found:
+        return None
+    return ((found[way] - found[BIG]).abs().max() / found[BIG].abs().max()).item()
+
+
+def saved(key: str) -> float:
+    """How many times less no_sync sends than a sync every micro-step; without end where it sends nothing at all."""
+    return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
+
+
+def big_batch_fits() -> bool:
+    """Whether it does on every rank: one without room for it would leave the others waiting in the all-reduce."""
+    (model, optimizer, _), too_big = build(), False
+    try:
+        with model.no_sync():
+            one_group(BIG, model, optimizer, per_group)
+    except torch.OutOfMemoryError:
+        too_big = True
+    return not any(world.gather(too_big))
+
+
+# --- proof: the gradient of the pieces is the gradient of the whole, also where the last group is not full ---------------
+say(f"rank {rank} of {size} on {bench.node_label()} ({device}): {args.accumulation_steps} x {args.micro_batch} samples a group")
+ways = [NONE, EACH, LAST, BIG] if big_batch_fits() else [NONE, EACH, LAST]
+short = (
+    args.accumulation_steps // 2 * args.micro_batch + args.micro_batch // 2
+)  # a last group, with half a micro-batch at its end
+gradients, last = ({way: gradient(way, count) for way in ways} for count in (per_group, short))
+across = [world.difference(found) for found in (*gradients.values(), *last.values())]
+last["by k"] = gradient(LAST, short, by_k=True)
+
+# --- the comparison: the same samples, the same start, the same number of groups -----------------------------------------
+rows, weights = [], {}
+for way in ways:
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    model, optimizer, traffic = build()
+    take = functools.partial(one_group, way, model, optimizer, per_group)
+    bench.timed(take, device, max(3, args.steps // 5))  # DDP orders its buckets after the first step, and memory is new
+    traffic.clear()
+    seconds = world.slowest(bench.timed(take, device, args.steps))
+    weights[way] = flat(model.parameters()).cpu()  # kept where it takes no memory from the next way
+    row = {
+        "way": way, "updates": args.accumulation_steps if way == NONE else 1, "allreduce_calls": traffic["calls"] / args.steps,
+        "allreduce_bytes": traffic["sent"] / args.steps, **bench.spread_ms(seconds),
+        "samples_per_s": size * per_group / bench.percentile(seconds, 50),
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
+        "gradient_error": off(gradients, way), "last_group_error": off(last, way),
+    }  # fmt: skip
+    rows.append(row)
+    say(f"rank {rank}: {way:<22} {row['median_ms']:>8.2f} ms a group, {row['allreduce_calls']:.0f} all-reduces")
+    del model, optimizer, take
+for row in rows:
+    row["weights_error"] = off(weights, row["way"])
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+if rank == 0:
+    every, quietly, big = rows[1], rows[2], rows[3] if BIG in ways else None
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "parameters": weights[LAST].numel(), "samples_a_group": size * per_group,
+        "gradient_bytes": 4 * weights[LAST].numel(), "ways": rows, "accumulated": [every, quietly], "no_sync": quietly,
+        "big_batch": big, "gradient_differences_across_ranks": across, "last_group_samples": size * short,
+        "last_group_error_by_k": off(last, "by k"), "no_sync_speedup": every["median_ms"] / quietly["median_ms"],
+        "calls_saved_times": saved("allreduce_calls"), "bytes_saved_times": saved("allreduce_bytes"),
+    }  # fmt: skip
+    titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
+    say("\n" + bench.table(rows, titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"}) + "\n")
+    if big:
+        say(f"last group, not full: off by {quietly['last_group_error']:.0e}, and by {off(last, 'by k'):.2g} if divided by k")
+    else:
+        say("The big batch does not fit on every rank, so there is nothing to compare with: take a smaller --micro-batch once.")
+    if device.type == "cpu":
+        say("On CPUs calls, bytes and gradients are as on GPUs; the time is this computer's, and peak memory is not measured.")
+    path = bench.write_metrics("gradient_accumulation/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+world.wait_for_all()
+dist.destroy_process_group()
