@@ -48,7 +48,7 @@ if not (4 <= args.min_bytes <= args.max_bytes and args.factor >= 2 and 0 <= args
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 if size < 2:
-    sys.exit("one rank has nobody to talk to: start two, torchrun --nproc-per-node=2 communication_profile.py")
+    sys.exit("one rank has nobody to talk to: start two (gpucourse run 3.3 --nodes 2, or torchrun --nproc-per-node=2 ...)")
 say(f"rank {rank} of {size} is on {bench.node_label()} ({device})")
 collectives = list(TITLES) if args.collective == "all" else [args.collective]
 gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor  # one operation, renamed in PyTorch 2.13
