@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     CATALOG,
     FOLDERS,
@@ -26,8 +28,6 @@ from tests.system.exercising import (
     wait,
     words,
 )
-
-from gpucourse.figures.plots import draw
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -183,14 +183,15 @@ def test_a_rank_that_brings_a_wrong_value_is_found(tmp_path: Path) -> None:
     assert "WRONG" in run.output
 
 
-@pytest.mark.parametrize("exercise_id", ["3.1", "3.2"])
-def test_a_script_needs_nothing_of_this_program(exercise_id: str) -> None:
+@pytest.mark.parametrize("exercise_id", [exercise.id for module in CATALOG.modules for exercise in module.exercises])
+def test_a_script_needs_nothing_but_its_packages_and_the_files_beside_it(exercise_id: str) -> None:
     module, exercise = CATALOG.exercise(exercise_id)
-    for place in CATALOG.sources(module, exercise).values():
+    sources = CATALOG.sources(module, exercise)
+    for place in (place for place in sources.values() if place.endswith(".py")):
         tree = ast.parse((FOLDERS.exercises / place).read_text(encoding="utf-8"))
         names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        known = sys.stdlib_module_names | {"torch", "bench", "ranks", "__future__"}
+        known = sys.stdlib_module_names | set(exercise.packages) | {Path(name).stem for name in sources}
         assert {name.split(".")[0] for name in names} <= known
 
 
