@@ -1,0 +1,179 @@
+"""Hybrid parallelism: copies of a transformer (data parallel), each of them cut into slices (tensor parallel).
+
+You will learn    what a device mesh is, and who talks to whom in it; how a layer is cut into columns, then rows; what each
+                  layout costs in memory, messages and time
+You will produce  the coordinates of each rank; proof that every layout trains as one process does; a row a layout
+Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 --length 32 --layers 2 --steps 5   (four ranks)
+                  torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
+                           hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
+Your part         predict the bytes and the messages of dp=1, tp=4 before you look; take the MLP out of PLAN, and explain
+Reading           modules/03-parallel-computing/lesson.md, "A mesh: copies of slices"
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+from torch import nn
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from transformer import Transformer, counting_text, parameter_bytes
+
+SEED, VOCABULARY = 0, 64
+PLAN = {  # wide in the middle: cut by columns on the way in, by rows on the way out, and only then is there a sum to agree on
+    "attention.qkv": ColwiseParallel(), "attention.out": RowwiseParallel(),
+    "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),
+}  # fmt: skip
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="a transformer on a mesh of data parallel copies and tensor parallel slices")
+parser.add_argument("--dp", type=int, default=2, help="copies of the model; dp times tp must be the number of ranks")
+parser.add_argument("--tp", type=int, default=2, help="slices of each copy")
+parser.add_argument("--width", type=int, default=1024, help="of the model; a multiple of --heads")
+parser.add_argument("--heads", type=int, default=16, help="of the attention; a multiple of --tp")
+parser.add_argument("--layers", type=int, default=12, help="of the model")
+parser.add_argument("--length", type=int, default=256, help="tokens of a sequence")
+parser.add_argument("--batch-size", type=int, default=32, help="sequences of one step, over all copies; a multiple of --dp")
+parser.add_argument("--steps", type=int, default=20, help="training steps of each layout; the first 3 are not timed")
+args = parser.parse_args()
+if min(vars(args).values()) < 1 or args.steps < 4:
+    parser.error("every value must be at least 1, and --steps at least 4")
+if args.width % args.heads or args.heads % args.tp or args.batch_size % args.dp:
+    parser.error("--width must be a multiple of --heads, --heads one of --tp, and --batch-size one of --dp")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+world = ranks.join()
+rank, size, device = world.rank, world.size, world.device
+if args.dp * args.tp != size:
+    dist.destroy_process_group()
+    sys.exit(f"{args.dp} copies (--dp) of {args.tp} slices (--tp) are {args.dp * args.tp} ranks, but there are {size}")
+torch.backends.cuda.matmul.allow_tf32 = False
+text = counting_text(args.batch_size, args.length, VOCABULARY, torch.Generator().manual_seed(SEED)).to(device)
+hosts = world.gather(bench.node_label())
+
+
+def build() -> Transformer:
+    torch.manual_seed(SEED)
+    return Transformer(VOCABULARY, args.length, args.width, args.heads, args.layers).to(device)
+
+
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """What this rank holds of it."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def whole(tensor: torch.Tensor) -> torch.Tensor:
+    """All of it, put together from all slices."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+# --- one way of training, on a mesh or alone ---------------------------------------------------------------------------------
+def average_over_copies(model: nn.Module, copies: DeviceMesh) -> None:
+    """Data parallel, by hand: one AllReduce of all gradients of this slice, among the ranks that hold the same slice."""
+    gradients = [local(weight.grad) for weight in model.parameters()]
+    bucket = torch.cat([gradient.flatten() for gradient in gradients])
+    dist.all_reduce(bucket, group=copies.get_group())
+    bucket /= copies.size()
+    for gradient, mean in zip(gradients, bucket.split([gradient.numel() for gradient in gradients]), strict=True):
+        gradient.copy_(mean.view_as(gradient))
+
+
+def train(mesh: DeviceMesh | None) -> dict[str, object]:
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    model, share = build(), text
+    if mesh is not None:
+        share = text.chunk(mesh["dp"].size())[mesh["dp"].get_local_rank()]  # each copy has its own sequences
+        if mesh["tp"].size() > 1:
+            for block in model.blocks:
+                parallelize_module(block, mesh["tp"], PLAN)
+    optimizer, losses = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, foreach=False), []
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        loss = nn.functional.cross_entropy(model(share[:, :-1]).flatten(0, 1), share[:, 1:].flatten())
+        loss.backward()
+        if mesh is not None:
+            average_over_copies(model, mesh["dp"])
+        optimizer.step()
+        losses.append(loss.detach())
+
+    with CommDebugMode() as noted:  # which collectives the slices need; the one of the copies is not among them
+        step()
+    messages = sum(count for name, count in noted.get_comm_counts().items() if "all_reduce" in str(name))
+    seconds = bench.timed(step, device, args.steps - 1)[2:]
+    held = {"parameter": [*model.parameters()], "gradient": [weight.grad for weight in model.parameters()]}
+    held["optimizer"] = [state["momentum_buffer"] for state in optimizer.state.values()]
+    found = {f"{what}_bytes": sum(local(t).numel() * t.element_size() for t in each) for what, each in held.items()}
+    return {
+        "losses": torch.stack(losses).double(), "seconds": seconds, "weights": ranks.flat(map(whole, model.parameters())),
+        "messages": messages, "bytes": found | {"state_bytes": sum(found.values())},
+        "peak": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
+    }  # fmt: skip
+
+
+def layout(dp: int, tp: int) -> dict[str, object]:
+    mesh = init_device_mesh(device.type, (dp, tp), mesh_dim_names=("dp", "tp"))  # rank = dp coordinate * tp + tp coordinate
+    copy, slice_ = mesh.get_coordinate()
+    say(f"rank {rank} on {hosts[rank]}: copy {copy} of {dp}, slice {slice_} of {tp}")
+    found, places = train(mesh), world.gather({"rank": rank, "host": hosts[rank], "dp": copy, "tp": slice_})
+    loss, step_s = world.over_ranks(found["losses"], dist.ReduceOp.SUM) / size, world.slowest(found["seconds"])
+    sliced_bytes = parameter_bytes(VOCABULARY, args.length, args.width, args.layers, slices=tp)
+    row = {
+        "layout": f"dp {dp} x tp {tp}", "dp": dp, "tp": tp, "ranks": places, **bench.spread_ms(step_s),
+        "tokens_per_s": args.batch_size * args.length / bench.percentile(step_s, 50), **found["bytes"],
+        "bytes_off": max(abs(each["parameter_bytes"] - sliced_bytes) for each in world.gather(found["bytes"])),
+        "nodes_per_copy": max(len({p["host"] for p in places if p["dp"] == number}) for number in range(dp)),
+        "tp_messages": found["messages"], "messages_off": abs(found["messages"] - (4 * args.layers if tp > 1 else 0)),
+        "tp_message_bytes": 4 * args.batch_size // dp * args.length * args.width if tp > 1 else 0,
+        "dp_message_bytes": found["bytes"]["gradient_bytes"] if dp > 1 else 0, "peak_gpu_memory_bytes": found["peak"],
+        "parameter_difference": world.difference(found["weights"]), "loss_after": loss[-1].item(),
+    }  # fmt: skip
+    if rank == 0:
+        row["loss_error"] = (loss / one["losses"] - 1).abs().max().item()
+        row["parameter_error"] = ((found["weights"] - one["weights"]).abs().max() / one["weights"].abs().max()).item()
+    return row
+
+
+# --- one process, on rank 0 alone; then the layout asked for, and the others that so many ranks allow ------------------------
+warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, where a model begins with tokens
+one = train(None) if rank == 0 else None
+world.wait_for_all()
+others = [(size // tp, tp) for tp in range(1, size + 1) if size % tp == args.heads % tp == args.batch_size % (size // tp) == 0]
+layouts = [layout(dp, tp) for dp, tp in dict.fromkeys([(args.dp, args.tp), *others])]
+
+# --- the record --------------------------------------------------------------------------------------------------------------
+if rank == 0:
+    alone = {"layout": "one process", "dp": 1, "tp": 1, **bench.spread_ms(one["seconds"]), **one["bytes"], "tp_messages": 0}
+    alone |= {"tp_message_bytes": 0, "dp_message_bytes": 0, "loss_after": one["losses"][-1].item()}
+    alone["tokens_per_s"] = args.batch_size * args.length / bench.percentile(one["seconds"], 50)
+    metrics = {
+        **vars(args), "backend": dist.get_backend(), "ranks": layouts[0]["ranks"], "layouts": layouts,
+        "compared": [alone, *layouts], "losses": one["losses"].tolist(), "loss_before": one["losses"][0].item(),
+        "times_one_process": layouts[0]["tokens_per_s"] / alone["tokens_per_s"],
+        "places": len({(each["dp"], each["tp"]) for each in layouts[0]["ranks"]}),
+    }  # fmt: skip
+    say("\n" + bench.table(layouts[0]["ranks"], {"rank": "rank", "host": "node", "dp": "dp", "tp": "tp"}))
+    titles = {"layout": "layout", "parameter_bytes": "parameters B", "state_bytes": "+ gradients, optimizer B"}
+    titles |= {"tp_messages": "messages in a copy", "tp_message_bytes": "B each", "dp_message_bytes": "B between copies"}
+    titles |= {"median_ms": "step ms", "tokens_per_s": "tokens/s", "loss_error": "loss off"}
+    say("\n" + bench.table(metrics["compared"], titles))
+    if device.type == "cpu":
+        say("Bytes, messages and losses hold anywhere. The times do not: a loopback has no fast links inside a node.")
+    path = bench.write_metrics("hybrid_parallelism/1", device, world_size=size, seed=SEED, metrics=metrics)
+    say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+
+world.wait_for_all()
+dist.destroy_process_group()
