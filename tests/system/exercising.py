@@ -108,8 +108,8 @@ def by_torchrun(exercise_id: str, ranks: int, folder: Path, **settings: str) -> 
     return finished(exercise, process.returncode, output, folder, ranks)
 
 
-def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: int = 2, **settings: str) -> Finished:
-    """Ranks of a copy of the script in which words were replaced."""
+def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
+    """Ranks (a whole number) of a copy of the script in which words were replaced."""
     exercise, script = laid_out(exercise_id, folder)
     text = script.read_text(encoding="utf-8")
     for old, new in changes:

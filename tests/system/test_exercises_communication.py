@@ -107,9 +107,6 @@ def test_a_backend_without_reduce_scatter_is_said_and_measured_as_what_it_is(tmp
     [
         ("--collective=all", 1, "one rank has nobody to talk to"),
         ("--min-bytes=3", 2, "error:"),
-        ("--factor=1", 2, "error:"),
-        ("--link-gbps=nan", 2, "error:"),
-        ("--collective=gossip", 2, "invalid choice"),
     ],
 )
 def test_alone_or_with_a_wrong_flag_it_says_so(flag: str, code: int, sentence: str, tmp_path: Path) -> None:
