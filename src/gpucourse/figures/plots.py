@@ -142,7 +142,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
-    from gpucourse.figures.axes import number_axis, wrapped
+    from gpucourse.figures.axes import number_axis, short_number, wrapped
 
     count = len(data.series)
     width = min(0.8 / count, 0.45)
@@ -156,7 +156,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             label=label,
             zorder=2,
         )
-        axes.bar_label(bars, labels=[f"{point.y:,.3g}" for point in points], padding=3, fontsize=9)
+        axes.bar_label(bars, labels=[short_number(float(f"{point.y:.3g}")) for point in points], padding=3, fontsize=9)
     for index, point in enumerate(data.ideal):
         reach = max(count * width, 0.45) / 2 + 0.06
         axes.plot(

@@ -81,6 +81,13 @@ def test_bars_carry_their_values_and_their_words(tmp_path: Path) -> None:
     assert {"1 rank", "2 ranks, weak", "1.8", "ideal", "measured"} <= set(texts(svg))
 
 
+def test_large_values_over_bars_are_short_and_in_words_not_in_powers_of_ten(tmp_path: Path) -> None:
+    values = (0.5873, 65_719.0, 441_600.0, 2_678_824.0)
+    rows = [{"case": f"case {number}", "speedup": value} for number, value in enumerate(values)]
+    draw(Plot.model_validate({**BAR, "ideal_key": None}), {"comparison": rows}, subtitle="s", folder=tmp_path)
+    assert {"0.587", "65,700", "442 k", "2.68 M"} <= set(texts(tmp_path / "speedup.svg"))
+
+
 def test_the_ideal_line_goes_through_the_first_point(tmp_path: Path) -> None:
     rows = [{"x": 1, "y": 10.0}, {"x": 2, "y": 18.0}, {"x": 4, "y": 30.0}]
     assert "ideal" in lines({"ideal": True, "log_x": False, "log_y": False}, rows, tmp_path)
