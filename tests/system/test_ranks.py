@@ -1,0 +1,53 @@
+"""What the scripts of several ranks share: joining, and what all ranks agree on."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+import pytest
+
+from gpucourse.course.locate import find_course
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def ranks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("ranks_of_exercises", find_course({}).exercises / "shared" / "ranks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_more_processes_than_gpus_end_with_a_sentence_and_do_not_wait(
+    ranks: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranks.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(ranks.torch.cuda, "device_count", lambda: 1)
+    monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
+    for name, value in {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        SystemExit, match="rank 3 is process 2 of its node, which has 1 GPUs: start one process a GPU"
+    ) as raised:
+        ranks.join()
+    assert "GPUCOURSE_BACKEND=gloo" in str(raised.value)
+
+
+def test_an_error_on_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = ranks.torch
+    world = ranks.World(rank=0, size=2, device=torch.device("cpu"), waiting_room=None)
+    right, found = torch.tensor([2.0, -4.0]), torch.tensor([2.0, -3.0])
+    for other, expected in ((0.125, 0.25), (0.5, 0.5)):
+        monkeypatch.setattr(ranks.World, "gather", lambda _, mine, other=other: [mine, other])
+        assert world.error(found, right) == expected
+    monkeypatch.setattr(ranks.World, "gather", lambda _, mine: [0.1, mine])
+    assert str(world.error(torch.tensor([float("nan"), 1.0]), right)) == "nan"
