@@ -14,7 +14,7 @@ demo: $(VENV)/.local
 
 test: $(VENV)/.dev
 	sh tests/system-parts.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks exercises terraform
