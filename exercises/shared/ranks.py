@@ -85,7 +85,7 @@ def checksum(tensor: torch.Tensor) -> str:
 def join() -> World:
     """Join the process group that torchrun describes in the environment; with plain python, a world of one.
 
-    Ends the process with a sentence where it would have no GPU of its own: two NCCL ranks on one GPU wait for each other for ever.
+    Ends the process with a sentence where it would have no GPU of its own.
     """
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
@@ -94,8 +94,8 @@ def join() -> World:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         if device.index >= (gpus := torch.cuda.device_count()):
             sys.exit(
-                f"rank {os.environ['RANK']} is process {device.index + 1} of its node, which has {gpus} GPUs: start one process a "
-                f"GPU (--nproc-per-node={gpus}), or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
+                f"rank {os.environ['RANK']} is process {device.index + 1} of its node, which has {gpus} GPUs: start one process "
+                f"a GPU (--nproc-per-node={gpus}), or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
             )
         torch.cuda.set_device(device)
         dist.init_process_group("nccl", device_id=device, timeout=timeout)
