@@ -94,7 +94,7 @@ def join() -> World:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         if device.index >= (gpus := torch.cuda.device_count()):
             sys.exit(
-                f"rank {os.environ['RANK']} is process {device.index + 1} of its node, which has {gpus} GPUs: start one process "
+                f"rank {os.environ['RANK']} is process {device.index + 1} of its node, with {gpus} GPUs: start one process "
                 f"a GPU (--nproc-per-node={gpus}), or let all compute on CPUs (GPUCOURSE_BACKEND=gloo)"
             )
         torch.cuda.set_device(device)
