@@ -12,11 +12,11 @@ from gpucourse import __version__
 # Every command in the order of the help, and the file of this package that holds it.
 HOMES = {
     "init": "learn",
-    "doctor": "infra",
+    "doctor": "doctor",
     "list": "learn",
     "show": "learn",
     "hint": "learn",
-    "deploy": "infra",
+    "deploy": "deploy",
     "run": "runs",
     "runs": "runs",
     "logs": "runs",
@@ -24,7 +24,7 @@ HOMES = {
     "ssh": "infra",
     "status": "infra",
     "check": "learn",
-    "destroy": "infra",
+    "destroy": "destroy",
 }
 
 

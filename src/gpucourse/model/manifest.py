@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from gpucourse.model.fields import (
     Bytes,
@@ -26,21 +26,11 @@ from gpucourse.model.fields import (
     Text,
     is_evidence,
 )
+from gpucourse.model.labs import Labs
+from gpucourse.model.questions import Question
+from gpucourse.model.strict import Strict
 
 FORMAT = 1
-
-
-class _Strict(BaseModel):
-    """No unknown key, and no guessing: a number in quotes is not a number. Lists become tuples."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _tuples(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
 
 
 ARTICLE = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false"}
@@ -52,7 +42,7 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
 
 
-class Parameter(_Strict):
+class Parameter(Strict):
     """What the learner may change: `--set name=value`, or the script's own flag `--name`."""
 
     name: Name
@@ -104,7 +94,7 @@ class Parameter(_Strict):
         return self
 
 
-class Launch(_Strict):
+class Launch(Strict):
     """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none.
 
     Any other word is a parameter that says how many. It is for the launcher alone: the script gets no such flag.
@@ -132,7 +122,7 @@ class Launch(_Strict):
         return self
 
 
-class Check(_Strict):
+class Check(Strict):
     """One promise about a run, as data: a value read from the evidence, and one comparison.
 
     `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
@@ -178,7 +168,7 @@ class Check(_Strict):
 COMPARISONS = ("equals", "at_least", "at_most", "below", "above")
 
 
-class Column(_Strict):
+class Column(Strict):
     """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits."""
 
     key: Name
@@ -186,7 +176,7 @@ class Column(_Strict):
     digits: int | None = Field(default=None, ge=0, le=9)
 
 
-class Table(_Strict):
+class Table(Strict):
     """Rows of the metrics, shown after a run."""
 
     title: Text
@@ -194,7 +184,7 @@ class Table(_Strict):
     columns: tuple[Column, ...] = Field(min_length=1)
 
 
-class Series(_Strict):
+class Series(Strict):
     """One line or group of bars: `key` in each row. `low` and `high` are the keys of the spread around it."""
 
     key: Name
@@ -209,7 +199,7 @@ class Series(_Strict):
         return self
 
 
-class Plot(_Strict):
+class Plot(Strict):
     """A picture of rows of the metrics. Axis titles carry the unit.
 
     `ideal` draws y = first value times x / first x; `ideal_key` draws what each row itself calls ideal. `by` draws a line
@@ -242,21 +232,14 @@ class Plot(_Strict):
         return self
 
 
-class Deliverable(_Strict):
+class Deliverable(Strict):
     """What the learner hands in: `source` is a pattern in the run's folder; every match is copied."""
 
     title: Text
     source: RelativePath
 
 
-class Question(_Strict):
-    """A question about what the learner just saw."""
-
-    id: Slug
-    text: Text
-
-
-class Exercise(_Strict):
+class Exercise(Strict):
     """One exercise: a script, what may be changed, how it starts, what it must show."""
 
     id: ExerciseId
@@ -285,21 +268,7 @@ class Exercise(_Strict):
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
 
-class Lab(_Strict):
-    """What stands under a module on one target: a Terraform stack of `terraform/stacks` and how many nodes."""
-
-    template: Slug
-    nodes: int = Field(default=1, ge=1, le=64)
-    max_nodes: int = Field(default=64, ge=1, le=64)
-
-
-class Labs(_Strict):
-    """The lab of a module, a target each."""
-
-    local: Lab
-
-
-class Module(_Strict):
+class Module(Strict):
     """One module of the course: `module.yaml`."""
 
     format: Literal[1]
