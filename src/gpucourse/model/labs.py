@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from gpucourse.model.fields import Slug
 from gpucourse.model.strict import Strict
 
+GPU = Literal["t4", "l4", "a10g", "l40s", "h100"]
+
 
 class Lab(Strict):
-    """What stands under a module on one target: a Terraform stack of `terraform/stacks` and how many nodes."""
+    """Simulated nodes: a Terraform stack of `terraform/stacks` and how many nodes."""
 
     template: Slug
     nodes: int = Field(default=1, ge=1, le=64)
     max_nodes: int = Field(default=64, ge=1, le=64)
 
 
-class Labs(Strict):
-    """The lab of a module, a target each."""
+class AwsLab(Strict):
+    """A stack on AWS: how many machines of which GPU and size, and what else costs money."""
 
+    template: Slug
+    gpu: GPU = "t4"
+    size: Slug = Field(default="xlarge", description="the size within the GPU's family of instances, such as 2xlarge")
+    nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
+    max_nodes: int = Field(default=8, ge=1, le=8)
+    head: bool = Field(default=False, description="one machine without a GPU stands before them (t3.medium)")
+    disk_gib: int = Field(default=100, ge=8, le=1000)
+    storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")
+    placement_group: bool = Field(default=False, description="the nodes close together, where AWS has room")
+
+
+class Labs(Strict):
+    """The lab of a module, a target each. With the scheduler Slurm a head stands before the nodes that are counted."""
+
+    scheduler: Literal["slurm"] | None = None
     local: Lab
+    aws: AwsLab | None = None
