@@ -20,6 +20,17 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
 from gpucourse.workspace.lock import locked
+from gpucourse.workspace.settings import Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module."""
+
+    module: str
+    nodes: int | None = None
+    target: Target | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,37 +44,37 @@ class Deployed:
     healed: list[str]
 
 
-def deploy(context: Context, module_id: str, *, nodes: int | None, dry_run: bool) -> Deployed:
+def deploy(context: Context, wish: Wish) -> Deployed:
     """Stand up the lab of a module, or bring it back to health, or to another number of nodes.
 
     Raises UsageError for a wrong module or count, MissingError without Terraform, TerraformFailed, UnreachableError.
     """
     began = time.monotonic()
-    module = context.catalog.module(module_id)
-    stack = deployments.stack_name(module.id, context.settings.target)
+    module, nodes = context.catalog.module(wish.module), wish.nodes
+    target = wish.target or context.settings.target
+    stack = deployments.stack_name(module.id, target)
     _check_count(module, nodes)
 
     def waiting(holder: str) -> None:
         context.watch(Note(text=f"waiting for {holder}", level="warning"))
 
-    with locked(context.paths.lock(stack), f"deploy {module_id}", on_wait=waiting):
+    with locked(context.paths.lock(stack), f"deploy {module.id}", on_wait=waiting):
         before = deployments.load(context.paths, stack)
-        deployment = before or _new(context, module, stack)
+        deployment = before or _new(context, module, stack, target)
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
-        if dry_run:
+        if wish.dry_run:
             return _rehearse(context, deployment, fresh=before is None, began=began)
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
         with _recorded(context, deployment):
             lab = open_lab(context, deployment)
-            # Waits for the Terraform of a killed command: a node that it is just finishing is not sick.
-            lab.terraform.prepare(context.watch)
+            lab.prepare(context.watch)
             sick = lab.sick() if before else []
             with stage(context.watch, "plan", "planning"):
                 changes = lab.plan(context.watch, sick)
             with stage(context.watch, "apply", f"building {stack}"):
                 deployment.inventory = lab.up(context.watch)
-            deployment.terraform = lab.terraform.binary.describe()
+            deployment.terraform = lab.describe()
             deployments.save(context.paths, deployment)
             with stage(context.watch, "ready", "waiting until every node is ready"):
                 climb(context, lab.paths, deployment.inventory)
@@ -85,14 +96,14 @@ def _check_count(module: Module, nodes: int | None) -> None:
         )
 
 
-def _new(context: Context, module: Module, stack: str) -> Deployment:
+def _new(context: Context, module: Module, stack: str, target: Target) -> Deployment:
     now = now_utc()
     return Deployment(
         stack=stack,
         uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
         module=module.id,
         title=module.title,
-        target=context.settings.target,
+        target=target,
         template=module.lab.local.template,
         phase="creating",
         created=now,
@@ -108,7 +119,7 @@ def _rehearse(context: Context, deployment: Deployment, *, fresh: bool, began: f
         changes = lab.plan(context.watch, sick)
     finally:
         if fresh:
-            lab.terraform.discard_if_empty()
+            lab.forget_if_empty()
     return Deployed(deployment=deployment, changes=changes, dry_run=True, seconds=time.monotonic() - began, healed=sick)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.homecoming import bring_home
-from gpucourse.actions.lab import SimulatedLab, open_lab
+from gpucourse.actions.lab import Lab, open_lab
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, StorageError
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
@@ -82,7 +82,7 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
         home = bring_home(context, deployment, discard=discard)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         lab = open_lab(context, deployment)
-        receipt.existed = lab.terraform.addresses()
+        receipt.existed = lab.existed()
         with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
             deployments.save(context.paths, deployment, "destroying")
         with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
@@ -108,7 +108,7 @@ def _named(watch: Watcher, stack: str) -> Watcher:
     return tell
 
 
-def _take_down(context: Context, lab: SimulatedLab) -> list[str]:
+def _take_down(context: Context, lab: Lab) -> list[str]:
     try:
         return lab.down(context.watch)
     except (InfrastructureError, StorageError) as error:
@@ -118,7 +118,7 @@ def _take_down(context: Context, lab: SimulatedLab) -> list[str]:
         return []
 
 
-def _sweep(lab: SimulatedLab) -> tuple[list[str], list[Leftover]]:
+def _sweep(lab: Lab) -> tuple[list[str], list[Leftover]]:
     found = lab.sweep()
     if found:
         lab.end_everything()

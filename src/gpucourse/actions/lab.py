@@ -1,109 +1,96 @@
-"""The lab of one module on one target: Terraform's half and the target's own half, joined.
-
-Only this file knows which package stands behind which target.
-"""
+"""The lab of one module on one target. Only this file knows which file stands behind which target."""
 
 from __future__ import annotations
 
-import getpass
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gpucourse.actions.context import Context
-from gpucourse.local import health
 from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.workspace.paths import StackPaths
 
-if TYPE_CHECKING:
-    from gpucourse.provision.stack import TerraformStack
 
+class Lab(Protocol):
+    """What a target promises of the lab of one deployment. Errors are those of errors.py."""
 
-def node_names(count: int) -> list[str]:
-    """The names that a stack gives its nodes."""
-    return [f"node{index}" for index in range(count)]
+    @property
+    def paths(self) -> StackPaths:
+        """The stack's files in the workspace."""
+        ...
 
-
-def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
-    """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
-    return health.inspect(context.paths.stack(deployment.stack).nodes, node_names(deployment.nodes_wanted))
-
-
-@dataclass(frozen=True)
-class SimulatedLab:
-    """Simulated nodes on this machine. Implements ports.Stack."""
-
-    paths: StackPaths
-    deployment: Deployment
-    terraform: TerraformStack
+    @property
+    def deployment(self) -> Deployment:
+        """Its record, which the lab may fill in while it works; whoever opened the lab stores it."""
+        ...
 
     @property
     def folder(self) -> Path:
         """The stack's folder."""
-        return self.paths.folder
+        ...
+
+    def prepare(self, watcher: Watcher) -> None:
+        """Make ready to plan, after waiting for what a killed command left at work."""
+        ...
 
     def sick(self) -> list[str]:
-        """The Terraform addresses of nodes that exist on paper and do not answer: `up` has to replace them."""
-        known = set(self.terraform.addresses())
-        names = [report.node for report in self.inspect() if not report.healthy]
-        addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
-        return [address for address in addresses if address in known]
+        """What exists on paper and does not answer, by address: `plan` is told to replace it."""
+        ...
 
     def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """What `up` would do."""
-        return self.terraform.plan(watcher, replace=tuple(replace))
+        """What `up` would do, as (action, address); `up` does exactly this."""
+        ...
 
     def up(self, watcher: Watcher) -> Inventory:
-        """Build what was planned."""
-        return self.terraform.up(watcher)
+        """Build what was planned and hand over the nodes."""
+        ...
+
+    def describe(self) -> str:
+        """What builds it: the name and version of Terraform, or nothing."""
+        ...
+
+    def forget_if_empty(self) -> None:
+        """Leave nothing of a rehearsal behind, where nothing was built."""
+        ...
 
     def inspect(self) -> list[NodeHealth]:
-        """How each node is right now."""
-        return health.inspect(self.paths.nodes, node_names(self.deployment.nodes_wanted))
+        """How each node is right now. Changes nothing."""
+        ...
+
+    def existed(self) -> list[str]:
+        """What stands, for the receipt."""
+        ...
 
     def down(self, watcher: Watcher) -> list[str]:
-        """Remove every node."""
-        return self.terraform.down(watcher)
+        """Remove everything that this deployment made; what was removed."""
+        ...
 
     def sweep(self) -> list[Leftover]:
-        """What is still there, looked up by process, port and folder."""
-        inventory = self.deployment.inventory
-        ports = [node.port for node in inventory.nodes] if inventory else []
-        return health.sweep(self.paths.nodes, self.deployment.uid, ports)
+        """Look, by other means than a state file, for anything of this deployment that is still there."""
+        ...
 
     def end_everything(self) -> None:
-        """End and remove whatever Terraform missed."""
-        health.end_everything(self.paths.nodes, self.deployment.uid)
+        """End and remove whatever `down` missed."""
+        ...
 
 
-def open_lab(context: Context, deployment: Deployment) -> SimulatedLab:
+def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
+    """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
+    if deployment.target == "local":
+        from gpucourse.actions import simulated
+
+        return simulated.inspect(context, deployment)
+    return open_lab(context, deployment).inspect()
+
+
+def open_lab(context: Context, deployment: Deployment) -> Lab:
     """The lab of a deployment, ready to plan, build, look at and remove. Raises MissingError without Terraform."""
-    from gpucourse.local import driver
-    from gpucourse.provision.binary import find_terraform
-    from gpucourse.provision.stack import TerraformStack
-    from gpucourse.remote.keys import ensure_client_key
+    if deployment.target == "aws":
+        from gpucourse.actions.cloud.lab import open_cloud
 
-    paths = context.paths.stack(deployment.stack)
-    variables: dict[str, object] = {
-        "node_count": deployment.nodes_wanted,
-        "nodes_folder": str(paths.nodes),
-        "python": sys.executable,
-        "driver": str(Path(driver.__file__)),
-        "stack": deployment.stack,
-        "uid": deployment.uid,
-        "user": getpass.getuser(),
-        "public_key": ensure_client_key(context.paths.client_key),
-    }
-    terraform = TerraformStack(
-        paths=paths,
-        template=context.folders.terraform / "stacks" / deployment.template,
-        variables=variables,
-        binary=find_terraform(context.environ, cache=context.paths.terraform_version),
-        environ=context.environ,
-        stop=context.stop,
-    )
-    return SimulatedLab(paths, deployment, terraform)
+        return open_cloud(context, deployment)
+    from gpucourse.actions.simulated import open_simulated
+
+    return open_simulated(context, deployment)

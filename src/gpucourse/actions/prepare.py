@@ -39,14 +39,25 @@ class Order:
     timeout_s: float | None = None
 
 
-def deployed(context: Context, module: Module) -> Deployment:
-    """The module's lab, up and ready. Raises MissingError with the command that brings it."""
-    stack = deployments.stack_name(module.id, context.settings.target)
-    found = deployments.load(context.paths, stack)
-    if found is None or found.inventory is None or found.phase not in {"ready", "failed"}:
-        state = "is not deployed" if found is None else f"is not ready (its deployment says: {found.phase})"
-        raise MissingError(f"the lab of module {module.id} {state}", hint=f"gpucourse deploy {module.id}")
-    return found
+def deployed(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
+    """The module's lab, up and ready: the one that was touched last, where it stands on several targets or GPUs.
+
+    Raises MissingError with the command that brings it.
+    """
+    standing = [
+        found
+        for found in deployments.of_module(context.paths, module.id)
+        if (target is None or found.target == target) and (gpu is None or (found.cloud is not None and found.cloud.gpu == gpu))
+    ]
+    for found in standing:
+        if found.inventory is not None and found.phase in {"ready", "failed"} and not (found.cloud and found.cloud.stopped):
+            return found
+    where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
+    if standing and standing[0].cloud and standing[0].cloud.stopped:
+        raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
+    state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
+    flags = "".join((f" --target {target}" if target else "", f" --gpu {gpu}" if gpu else ""))
+    raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 
 def request(context: Context, module: Module, exercise: Exercise, order: Order, *, local: bool) -> planning.Request:

@@ -10,6 +10,7 @@ from typing import Literal
 from gpucourse.model.deployment import Leftover
 
 Market = Literal["on-demand", "spot"]
+
 State = Literal["ok", "missing", "warning", "unknown"]
 Charged = Literal["instance", "disk", "address", "storage"]
 FailureKind = Literal[

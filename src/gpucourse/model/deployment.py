@@ -10,9 +10,49 @@ from gpucourse.model.node import Inventory, Mode
 Phase = Literal["creating", "ready", "failed", "destroying"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A place where a lab was to be built and could not: the error's code and the sentence that was told."""
+
+    zone: str
+    instance_type: str
+    code: str
+    why: str
+    at: str
+
+
+@dataclass(kw_only=True)
+class Cloud:
+    """Where a lab stands in the cloud, and until when. Times are ISO 8601, UTC; prices USD as text.
+
+    `placement_group`: whether it is asked for; AWS may have had no room for one. `backstop` says how the scheduled
+    termination outside the nodes stands (empty: armed). `tried` holds the places that failed before.
+    """
+
+    account: str = ""
+    region: str
+    zone: str
+    instance_type: str
+    gpu: str
+    market: Literal["on-demand", "spot"] = "on-demand"
+    owner: str
+    ssh_cidr: str
+    ttl_hours: float
+    expires: str
+    placement_group: bool = False
+    usd_per_hour: str = ""
+    priced: str = ""
+    backstop: str = "not armed yet"
+    stopped: bool = False
+    tried: list[Tried] = field(default_factory=list)
+
+
 @dataclass(kw_only=True)
 class Deployment:
-    """One module's stack on one target. `uid` marks every process and resource that belongs to it."""
+    """One module's stack on one target. `uid` marks every process and resource that belongs to it.
+
+    `shared` is the folder that all its machines share, where there is one. `cloud` is None on machines that cost nothing.
+    """
 
     version: int = 1
     stack: str
@@ -28,6 +68,8 @@ class Deployment:
     variables: dict[str, object] = field(default_factory=dict)
     inventory: Inventory | None = None
     terraform: str = ""
+    shared: str = ""
+    cloud: Cloud | None = None
     error: str | None = None
 
 

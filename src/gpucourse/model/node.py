@@ -15,7 +15,8 @@ class Node:
 
     `address` and `port` are how this computer reaches it, `private_address` how the other nodes do. `python` is the
     interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`).
-    `mode` only decides what may count as evidence: `local` is a simulated node.
+    `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
+    output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty where it is reached directly.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Node:
     python: str
     mode: Mode
     host_key: str = ""
+    proxy: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

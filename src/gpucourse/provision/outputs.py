@@ -15,7 +15,7 @@ from gpucourse.model.node import Inventory, Mode, Node, Role
 
 _NUMBERS = {"port": range(1, 65536), "gpus": range(1025)}
 _WORDS: dict[str, tuple[str, ...]] = {"role": get_args(Role), "mode": get_args(Mode)}
-_MAY_BE_EMPTY = {"host_key"}
+_MAY_BE_EMPTY = {"host_key", "proxy"}
 _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
 _KNOWN = {field.name for field in fields(Node)}
 

@@ -67,6 +67,8 @@ def _host(stack: str, node: Node, key: Path, known_hosts_file: Path) -> str:
         "ForwardAgent": "no",
         "ServerAliveInterval": "15",
     }
+    if node.proxy:
+        lines["ProxyCommand"] = node.proxy
     body = "".join(f"    {name} {value}\n" for name, value in lines.items())
     return f"Host {node.name} gpucourse-{stack}-{node.name}\n{body}"
 

@@ -23,6 +23,7 @@ from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
 from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin, in_home
+from gpucourse.remote.proxy import through
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
@@ -171,6 +172,8 @@ class _PromptSocket(socket.socket):
 
 
 def _dial(node: Node, timeout_s: float) -> socket.socket:
+    if node.proxy:
+        return through(node, timeout_s)
     try:
         dialled = socket.create_connection((node.address, node.port), timeout_s)
     except OSError as error:

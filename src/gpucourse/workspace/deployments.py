@@ -8,9 +8,10 @@ from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 
-def stack_name(module: str, target: str) -> str:
-    """The name of a module's stack on a target: `03-local`, `B-local`."""
-    return f"{module.zfill(2) if module.isdecimal() else module}-{target}"
+def stack_name(module: str, target: str, gpu: str = "") -> str:
+    """The name of a module's stack on a target: `03-local`, `B-local`; with the GPU, where one is chosen: `04-aws-l4`."""
+    name = f"{module.zfill(2) if module.isdecimal() else module}-{target}"
+    return f"{name}-{gpu}" if gpu else name
 
 
 def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = None, error: str | None = None) -> None:
@@ -32,6 +33,12 @@ def every(paths: WorkspacePaths) -> list[Deployment]:
         return []
     found = (read_record(file, Deployment) for file in sorted(paths.deployments.glob("*.json")))
     return [deployment for deployment in found if deployment is not None]
+
+
+def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
+    """The records of every stack of one module, the one that was touched last first."""
+    found = [deployment for deployment in every(paths) if deployment.module == module]
+    return sorted(found, key=lambda deployment: deployment.updated, reverse=True)
 
 
 def drop(paths: WorkspacePaths, stack: str) -> None:

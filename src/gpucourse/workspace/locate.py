@@ -13,11 +13,20 @@ from gpucourse.workspace.paths import WorkspacePaths
 SETTINGS_TEXT = """\
 # Settings of this workspace: the only file here to edit by hand.
 
-# Where `deploy` builds labs: local (simulated nodes on this machine).
+# Where `deploy` builds labs: local (simulated nodes on this machine), aws, or hosts (machines that you have).
 target: local
 
 # Ports on the head node where ranks may meet; the first free one is taken.
 rendezvous_ports: 29500-29599
+
+# For the target aws. Uncomment what you want to change; these are the defaults.
+# region: us-east-2
+# gpu: t4                  # else the module's own choice: t4, l4, a10g, l40s, h100
+# other_gpus: [l4]         # taken in this order where the wanted GPU is sold out
+# spot: false
+# ttl: 4h                  # a lab ends itself after that
+# budget_usd: 20           # deploy refuses to go above it
+# owner: your-name         # a tag on everything
 """
 
 

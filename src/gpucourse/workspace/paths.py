@@ -102,6 +102,11 @@ class WorkspacePaths:
         return StackPaths(self.private / "stacks" / stack)
 
     @property
+    def regions(self) -> Path:
+        """Every cloud region that was ever used."""
+        return self.private / "regions.json"
+
+    @property
     def ledger(self) -> Path:
         """What every instance, disk, address and storage cost, and since when: one line an event, only ever added to."""
         return self.private / "ledger.jsonl"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gpucourse.errors import ManifestError
+from gpucourse.model.fields import Seconds
+from gpucourse.model.labs import GPU
+
+Target = Literal["local", "aws", "hosts"]
 
 
 class Settings(BaseModel):
@@ -16,8 +21,23 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    target: Literal["local"] = "local"
+    target: Target = "local"
     rendezvous_ports: str = "29500-29599"
+    region: str = Field(default="us-east-2", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="the AWS region of new labs")
+    gpu: GPU | None = Field(default=None, description="the GPU of new labs, where the module's own choice is not wanted")
+    other_gpus: tuple[GPU, ...] = Field(default=(), description="GPUs to take where the wanted one is sold out, best first")
+    spot: bool = Field(default=False, description="spot instances: cheaper, and taken back at two minutes' notice")
+    ttl: Seconds = Field(default=4 * 3600.0, description="how long a lab lives before it ends itself: 4h")
+    budget_usd: Decimal | None = Field(default=None, ge=0, description="what the course may cost in all, in USD")
+    owner: str = Field(default="", max_length=64, description="who pays, as a tag of every resource; your login by default")
+    ssh_cidr: str = Field(
+        default="", description="the address that may log in, as 203.0.113.7/32; asked of the internet by default"
+    )
+    ssh_proxy_command: str = Field(default="", description="how SSH reaches cloud nodes and hosts, as OpenSSH's ProxyCommand")
+    node_python: str = Field(
+        default="", description="the interpreter on cloud nodes and hosts that has torch; the stack's by default"
+    )
+    hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
 
     @field_validator("rendezvous_ports")
     @classmethod

@@ -1,0 +1,123 @@
+"""A lab of simulated nodes on this machine: Terraform's half and the nodes' own half, joined."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.actions.context import Context
+from gpucourse.local import health
+from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
+from gpucourse.model.event import Watcher
+from gpucourse.model.node import Inventory
+from gpucourse.workspace.paths import StackPaths
+
+if TYPE_CHECKING:
+    from gpucourse.provision.stack import TerraformStack
+
+
+def node_names(count: int) -> list[str]:
+    """The names that a stack gives its nodes."""
+    return [f"node{index}" for index in range(count)]
+
+
+def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
+    """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
+    return health.inspect(context.paths.stack(deployment.stack).nodes, node_names(deployment.nodes_wanted))
+
+
+@dataclass(frozen=True)
+class SimulatedLab:
+    """Simulated nodes on this machine. Implements actions.lab.Lab."""
+
+    paths: StackPaths
+    deployment: Deployment
+    terraform: TerraformStack
+
+    @property
+    def folder(self) -> Path:
+        """The stack's folder."""
+        return self.paths.folder
+
+    def prepare(self, watcher: Watcher) -> None:
+        """Make Terraform's folder ready. Waits for the Terraform of a killed command: a node that it is just finishing is
+        not sick."""
+        self.terraform.prepare(watcher)
+
+    def sick(self) -> list[str]:
+        """The Terraform addresses of nodes that exist on paper and do not answer: `up` has to replace them."""
+        known = set(self.terraform.addresses())
+        names = [report.node for report in self.inspect() if not report.healthy]
+        addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
+        return [address for address in addresses if address in known]
+
+    def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """What `up` would do."""
+        return self.terraform.plan(watcher, replace=tuple(replace))
+
+    def up(self, watcher: Watcher) -> Inventory:
+        """Build what was planned."""
+        return self.terraform.up(watcher)
+
+    def existed(self) -> list[str]:
+        """What stands, as Terraform addresses."""
+        return self.terraform.addresses()
+
+    def describe(self) -> str:
+        """Which Terraform builds it."""
+        return self.terraform.binary.describe()
+
+    def forget_if_empty(self) -> None:
+        """Remove Terraform's folder if nothing stands: a rehearsal leaves nothing behind."""
+        self.terraform.discard_if_empty()
+
+    def inspect(self) -> list[NodeHealth]:
+        """How each node is right now."""
+        return health.inspect(self.paths.nodes, node_names(self.deployment.nodes_wanted))
+
+    def down(self, watcher: Watcher) -> list[str]:
+        """Remove every node."""
+        return self.terraform.down(watcher)
+
+    def sweep(self) -> list[Leftover]:
+        """What is still there, looked up by process, port and folder."""
+        inventory = self.deployment.inventory
+        ports = [node.port for node in inventory.nodes] if inventory else []
+        return health.sweep(self.paths.nodes, self.deployment.uid, ports)
+
+    def end_everything(self) -> None:
+        """End and remove whatever Terraform missed."""
+        health.end_everything(self.paths.nodes, self.deployment.uid)
+
+
+def open_simulated(context: Context, deployment: Deployment) -> SimulatedLab:
+    """The lab of a deployment, ready to plan, build, look at and remove. Raises MissingError without Terraform."""
+    from gpucourse.local import driver
+    from gpucourse.provision.binary import find_terraform
+    from gpucourse.provision.stack import TerraformStack
+    from gpucourse.remote.keys import ensure_client_key
+
+    paths = context.paths.stack(deployment.stack)
+    variables: dict[str, object] = {
+        "node_count": deployment.nodes_wanted,
+        "nodes_folder": str(paths.nodes),
+        "python": sys.executable,
+        "driver": str(Path(driver.__file__)),
+        "stack": deployment.stack,
+        "uid": deployment.uid,
+        "user": getpass.getuser(),
+        "public_key": ensure_client_key(context.paths.client_key),
+    }
+    terraform = TerraformStack(
+        paths=paths,
+        template=context.folders.terraform / "stacks" / deployment.template,
+        variables=variables,
+        binary=find_terraform(context.environ, cache=context.paths.terraform_version),
+        environ=context.environ,
+        stop=context.stop,
+    )
+    return SimulatedLab(paths, deployment, terraform)

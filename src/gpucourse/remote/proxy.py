@@ -1,0 +1,41 @@
+"""A way to a node that cannot be dialled: a command whose standard input and output lead to its SSH server."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import subprocess
+import threading
+
+from gpucourse.errors import UnreachableError
+from gpucourse.model.node import Node
+
+
+def through(node: Node, timeout_s: float) -> socket.socket:
+    """A socket whose other end is the node's proxy command. The command ends when the socket is closed.
+
+    Raises UnreachableError where the command cannot be started. One that finds no way closes its end: the handshake says so.
+    """
+    words = command(node)
+    ours, theirs = socket.socketpair()
+    try:
+        end = theirs.fileno()
+        child = subprocess.Popen(words, stdin=end, stdout=end, stderr=subprocess.DEVNULL, start_new_session=True)
+    except OSError as error:
+        ours.close()
+        raise UnreachableError(
+            f"{node.name} does not answer: the proxy command {words[0]} cannot be started: {error.strerror or error}",
+            hint="mend ssh_proxy_command in gpucourse.yaml",
+        ) from error
+    finally:
+        theirs.close()
+    threading.Thread(target=child.wait, name=f"proxy-{node.name}", daemon=True).start()  # so that it leaves no zombie
+    ours.settimeout(timeout_s)
+    return ours
+
+
+def command(node: Node) -> list[str]:
+    """The words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does."""
+    tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
+    return [re.sub("%.", lambda found: tokens.get(found.group(), found.group()), word) for word in shlex.split(node.proxy)]

@@ -1,0 +1,34 @@
+"""Every cloud region that this workspace ever built in: noted before anything is created there, and never forgotten.
+
+Looking for left-overs in one region too many costs a second, in one too few costs money.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.lock import locked
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+@dataclass(kw_only=True)
+class Regions:
+    """The file: regions in the order of their first use."""
+
+    version: int = 1
+    regions: list[str] = field(default_factory=list)
+
+
+def used(paths: WorkspacePaths) -> tuple[str, ...]:
+    """The regions, in the order of their first use."""
+    found = read_record(paths.regions, Regions)
+    return tuple(found.regions) if found else ()
+
+
+def note(paths: WorkspacePaths, region: str) -> None:
+    """Remember a region. Raises StorageError: then nothing must be built there."""
+    with locked(paths.lock("regions"), "regions", wait_s=10.0):
+        known = used(paths)
+        if region not in known:
+            write_record(paths.regions, Regions(regions=[*known, region]))
