@@ -25,7 +25,11 @@ class AwsLab(Strict):
 
     template: Slug
     gpu: GPU = "t4"
-    size: Slug = Field(default="xlarge", description="the size within the GPU's family of instances, such as 2xlarge")
+    size: str = Field(
+        default="xlarge",
+        pattern=r"^[0-9]*x?large$",
+        description="the size within the GPU's family of instances, such as 2xlarge",
+    )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
     max_nodes: int = Field(default=8, ge=1, le=8)
     head: bool = Field(default=False, description="one machine without a GPU stands before them (t3.medium)")
