@@ -1,0 +1,58 @@
+"""The proxy command: its tokens, and what happens where it leads nowhere."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from gpucourse.errors import UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.remote.proxy import command, through
+
+
+def node(proxy: str) -> Node:
+    return Node(
+        name="node0",
+        role="head",
+        address="198.51.100.7",
+        port=22,
+        private_address="10.0.0.7",
+        user="ubuntu",
+        gpus=1,
+        instance_type="g4dn.xlarge",
+        python="/usr/bin/python3",
+        mode="aws",
+        proxy=proxy,
+    )
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ("nc %h %p", ["nc", "198.51.100.7", "22"]),
+        ("ssh -W %h:%p -l %r jump", ["ssh", "-W", "198.51.100.7:22", "-l", "ubuntu", "jump"]),
+        ("'/a folder/proxy' --rate 50%% %h", ["/a folder/proxy", "--rate", "50%", "198.51.100.7"]),
+        ("proxy %%h %x", ["proxy", "%h", "%x"]),
+    ],
+)
+def test_tokens_are_filled_in_as_openssh_does(written: str, words: list[str]) -> None:
+    assert command(node(written)) == words
+
+
+def test_what_is_sent_goes_through_the_command() -> None:
+    with through(node(f"{sys.executable} -c 'import sys; print(sys.argv[1], input())' %h"), 10.0) as line:
+        line.sendall(b"hello\n")
+        assert line.makefile("rb").readline() == b"198.51.100.7 hello\n"
+
+
+def test_a_command_that_finds_no_way_closes_its_end() -> None:
+    with through(node("false"), 10.0) as line:
+        assert line.recv(1) == b""
+
+
+def test_a_command_that_does_not_exist_is_told_with_its_setting() -> None:
+    with pytest.raises(UnreachableError) as caught:
+        through(node("/no/such/proxy %h"), 10.0)
+    assert "/no/such/proxy" in caught.value.what
+    assert "ssh_proxy_command" in caught.value.hint
