@@ -14,6 +14,7 @@ from typing import Any
 
 from gpucourse.course.locate import find_course
 from gpucourse.model.manifest import COMPARISONS, Check, Module
+from gpucourse.model.questions import KINDS, Question
 
 FILE = "module.schema.json"
 
@@ -27,12 +28,24 @@ def schema() -> dict[str, Any]:
     """The schema as data: the model's own, and what its validators add to it."""
     found = Module.model_json_schema()
     found["$defs"][Check.__name__]["oneOf"] = [{"required": [name]} for name in COMPARISONS]
+    found["$defs"][Question.__name__]["allOf"] = [_only_with(kind, keys) for kind, keys in KINDS.items()]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://gpucourse.invalid/module.schema.json",
         **_untitled(found),
         "title": "module.yaml: one module of the course",
     }
+
+
+def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    """What a question of this kind needs, and that no other kind has these keys."""
+    is_so: dict[str, Any] = {"properties": {"kind": {"const": kind}}, "required": [] if kind == "text" else ["kind"]}
+    needed = {
+        "text": {},
+        "numeric": {"oneOf": [{"required": ["value"]}, {"required": ["low", "high"]}]},
+        "choice": {"required": ["options", "key"], "properties": {"options": {"minItems": 2}}},
+    }
+    return {"if": is_so, "then": needed[kind], "else": {"properties": dict.fromkeys(keys, False)}}
 
 
 def write_schema(modules: Path) -> Path:

@@ -12,12 +12,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gpucourse.units import parse_bytes, parse_duration
 
-NAME, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, NOT_EMPTY = (
+NAME, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, LETTER, NOT_EMPTY = (
     r"^[a-z][a-z0-9_]*$",
     r"^[a-z][a-z0-9-]*$",
     r"^[a-z0-9][a-z0-9_-]*$",
     r"^(\d+|B)\.\d+$",
     r"^(\d+|B)$",
+    r"^[a-h]$",
     r"\S",
 )
 FORMS = {
@@ -26,6 +27,7 @@ FORMS = {
     FILE_NAME: "a file's name in lower case without an ending, such as sync-time",
     EXERCISE_ID: 'an exercise\'s number, such as "3.2"',
     MODULE_ID: 'a module\'s number, such as "3"',
+    LETTER: "a letter from a to h",
 }
 
 Name = Annotated[str, Field(pattern=NAME, description=FORMS[NAME])]
@@ -33,6 +35,7 @@ Slug = Annotated[str, Field(pattern=SLUG, description=FORMS[SLUG])]
 FileName = Annotated[str, Field(pattern=FILE_NAME, description=FORMS[FILE_NAME])]
 ExerciseId = Annotated[str, Field(pattern=EXERCISE_ID, description=FORMS[EXERCISE_ID])]
 ModuleId = Annotated[str, Field(pattern=MODULE_ID, description=FORMS[MODULE_ID])]
+Letter = Annotated[str, Field(pattern=LETTER, description=FORMS[LETTER])]
 Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not empty")]
 
 
@@ -121,6 +124,13 @@ Expression = Annotated[
     str,
     AfterValidator(_expression),
     WithJsonSchema({"type": "string", "pattern": rf"^({_PATH}|(min|max|median|last|count|sum)\({_PATH}\))$"}),
+]
+NumberOrPath = Annotated[
+    float | str,
+    AfterValidator(lambda value: _expression(value) if isinstance(value, str) else value),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number"}, {"type": "string", "pattern": rf"^({_PATH}|(min|max|median|last|count|sum)\({_PATH}\))$"}]}
+    ),
 ]
 Rows = Annotated[
     str,

@@ -1,13 +1,76 @@
-"""The questions of an exercise, as a manifest has them."""
+"""The questions of an exercise, as a manifest has them: free text, a number, or a choice."""
 
 from __future__ import annotations
 
-from gpucourse.model.fields import Slug, Text
+import math
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from gpucourse.model.fields import Expression, Letter, NumberOrPath, Slug, Text
 from gpucourse.model.strict import Strict
+
+KINDS: dict[str, tuple[str, ...]] = {
+    "text": ("look_for",),
+    "numeric": ("value", "low", "high", "tolerance", "tolerance_percent", "unit", "evidence"),
+    "choice": ("options", "key"),
+}
+LETTERS = "abcdefgh"
 
 
 class Question(Strict):
-    """A question about what the learner just saw."""
+    """A question about what the learner just saw, in one of three kinds.
+
+    `text` (the default): free words, kept for a person, who judges them by `look_for`. `numeric`: a number that is compared
+    with what this learner's own run recorded: `value` is a number, or a path as in a check, and `tolerance` (in the unit) or
+    `tolerance_percent` says how far off the answer may be; in place of `value`, `low` and `high` are the ends of what was
+    recorded. `choice`: one of `options`, named by letters from a; `key` is the letter of the right one. `explanation` is
+    shown once an answer is given.
+    """
 
     id: Slug
     text: Text
+    kind: Literal["text", "numeric", "choice"] = "text"
+    value: NumberOrPath | None = Field(default=None, description="numeric: the right number, or a path to it")
+    low: Expression | None = Field(default=None, description="numeric: the lower end of what was recorded")
+    high: Expression | None = Field(default=None, description="numeric: the upper end of what was recorded")
+    tolerance: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in the unit")
+    tolerance_percent: float = Field(default=0.0, ge=0, allow_inf_nan=False, description="numeric: how far off, in percent")
+    unit: str = ""
+    evidence: Literal["logic", "gpu"] = "logic"
+    options: tuple[Text, ...] = Field(default=(), max_length=len(LETTERS), description="choice: the answers, a first")
+    key: Letter | None = Field(default=None, description="choice: the letter of the right one")
+    look_for: Text | None = Field(default=None, description="text: what a good answer says, for whoever judges it")
+    explanation: Text | None = None
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """The options of a choice by their letters."""
+        return dict(zip(LETTERS, self.options, strict=False))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The paths into the evidence of a run that this question is checked against; empty where it needs no run."""
+        return tuple(each for each in (self.value, self.low, self.high) if isinstance(each, str))
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Question:
+        for kind, keys in KINDS.items():
+            strange = [key for key in keys if key in self.model_fields_set]
+            if kind != self.kind and strange:
+                raise ValueError(f"{strange[0]} belongs to kind: {kind}, and this is kind: {self.kind}")
+        if self.kind == "numeric":
+            self._number()
+        elif self.kind == "choice":
+            if len(self.options) < 2:
+                raise ValueError(f"a choice needs at least 2 options; has {len(self.options)}")
+            if self.key not in self.choices:
+                raise ValueError(f"key must be the letter of an option, {', '.join(self.choices)}; is {self.key or 'missing'}")
+        return self
+
+    def _number(self) -> None:
+        band = (self.low is not None, self.high is not None)
+        if (self.value is None) != all(band) or any(band) != all(band):
+            raise ValueError("a numeric question needs value, or low and high together")
+        if isinstance(self.value, float) and not math.isfinite(self.value):
+            raise ValueError(f"value: {self.value} is not a finite number")

@@ -55,6 +55,13 @@ def two_comparisons(manifest: Any) -> None:
     manifest["exercises"][0]["checks"][0]["below"] = 3
 
 
+def asked(**keys: object) -> Callable[[Any], Any]:
+    def spoil(manifest: Any) -> None:
+        manifest["exercises"][0]["questions"][0] = {"id": "q", "text": "t", **keys}
+
+    return spoil
+
+
 SPOILED: dict[str, Callable[[Any], Any]] = {
     "unknown key": lambda manifest: manifest.update(extra=1),
     "missing key": lambda manifest: manifest.pop("title"),
@@ -67,8 +74,32 @@ SPOILED: dict[str, Callable[[Any], Any]] = {
     "script leads out": lambda manifest: manifest["exercises"][0].update(script="../x.py"),
     "code for a value": lambda manifest: manifest["exercises"][0]["checks"][0].update(value="exit()"),
     "no hints": lambda manifest: manifest["exercises"][0].update(hints=[]),
+    "number that is not asked": asked(kind="numeric"),
+    "one end of a band": asked(kind="numeric", low="min(metrics.rows.ms)"),
+    "value and a band": asked(kind="numeric", value=3, low="metrics.a", high="metrics.b"),
+    "code for an answer": asked(kind="numeric", value="exit()"),
+    "choice of one": asked(kind="choice", options=["a"], key="a"),
+    "choice without a key": asked(kind="choice", options=["a", "b"]),
+    "key of another kind": asked(key="a"),
+    "tolerance of a text": asked(tolerance=3),
     "empty hint": lambda manifest: manifest["exercises"][0].update(hints=[" "]),
 }
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"look_for": "ranks", "explanation": "so it is"},
+        {"kind": "numeric", "value": 3},
+        {"kind": "numeric", "low": "min(metrics.rows.ms)", "high": "max(metrics.rows.ms)", "unit": "ms", "evidence": "gpu"},
+        {"kind": "choice", "options": ["one", "two"], "key": "b"},
+    ],
+)
+def test_every_kind_of_question(keys: dict[str, object], checker: Any) -> None:
+    manifest = copy.deepcopy(yaml.safe_load(MANIFESTS[0].read_text(encoding="utf-8")))
+    asked(**keys)(manifest)
+    checker.validate(manifest)
 
 
 @pytest.mark.parametrize("name", SPOILED)
