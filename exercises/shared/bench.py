@@ -32,6 +32,46 @@ def alone(seconds: float) -> float:
     return seconds
 
 
+def here() -> torch.device:
+    """Where a script of one process computes: the first GPU, else (or where GPUCOURSE_BACKEND says gloo) the CPU."""
+    on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
+    return torch.device("cuda", 0) if on_gpu else torch.device("cpu")
+
+
+def measure(
+    call: Callable[[], object],
+    device: torch.device,
+    *,
+    budget_s: float = 0.3,
+    warmup_s: float = 0.03,
+    at_least: int = 3,
+    threads: int | None = None,
+    flush: Callable[[], object] | None = None,
+) -> list[float]:
+    """Seconds of each of many warm calls in one process, for the fields of `spread_ms`: for `budget_s`, and `at_least` of them.
+
+    On a GPU: a pair of events around each call, after `warmup_s` of warm-up, with `flush` (see `cache_flush`) before each.
+    On a CPU: PyTorch's own timer, which warms up, and repeats calls that are too short for the clock; `threads` of them
+    compute, all that torch may use where it is not said.
+    """
+    if device.type == "cuda":
+        seconds = time_calls(call, device, warmup_s=warmup_s, budget_s=budget_s, before=flush)
+        return seconds + timed(call, device, max(0, at_least - len(seconds)), flush)
+    from torch.utils.benchmark import Timer  # 0.2 s to import, which ranks that time collectives do not need
+
+    timer = Timer("call()", globals={"call": call}, num_threads=threads or torch.get_num_threads())
+    timer.timeit(1)
+    seconds = list(timer.blocked_autorange(min_run_time=budget_s).times)
+    return seconds + [timer.timeit(1).median for _ in range(at_least - len(seconds))]
+
+
+def cache_flush(device: torch.device, size: int = 256 << 20) -> Callable[[], object] | None:
+    """What empties a GPU's L2 cache, by writing more than any has: a tensor that fits would else never be read from memory."""
+    if device.type != "cuda":
+        return None
+    return torch.empty(size // 4, dtype=torch.int32, device=device).zero_
+
+
 def time_calls(
     call: Callable[[], object],
     device: torch.device,

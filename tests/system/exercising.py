@@ -18,6 +18,7 @@ import pytest
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.course.parameters import arguments, resolve
+from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
@@ -130,3 +131,41 @@ def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: An
 def words(verdict: ExerciseVerdict) -> dict[str, str]:
     """What did not pass, and why."""
     return {check.id: f"{check.verdict}: {check.observed}" for check in verdict.checks if check.verdict != "passed"}
+
+
+def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
+    """One process, as on a node, in whose files (name, old, new) words were replaced; none, for a healthy run."""
+    exercise, script = laid_out(exercise_id, folder)
+    for name, old, new in changes:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
+        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
+    output = wait(process)
+    return finished(exercise, process.returncode, output, folder, 1)
+
+
+def failed(run: Finished) -> set[str]:
+    """The checks that found a fault."""
+    return {check.id for check in run.verdict().checks if check.verdict == "failed"}
+
+
+def unanswered(run: Finished) -> dict[str, str]:
+    """What neither passed nor waits for a GPU, and why."""
+    waits = {check.id for check in run.exercise.checks if check.evidence == "gpu"}
+    return {name: why for name, why in words(run.verdict()).items() if name not in waits}
+
+
+def on_cpu(run: Finished) -> set[str]:
+    """The checks that a CPU cannot answer."""
+    return {check.id for check in run.verdict().checks if check.verdict == "not_measured"}
+
+
+def told(run: Finished, folder: Path) -> None:
+    """What was measured can be drawn and tabled as the manifest says."""
+    for plot in run.exercise.plots:
+        assert len(draw(plot, run.metrics, subtitle="test", folder=folder)) == 2
+    for table in run.exercise.tables:
+        rows = run.metrics[table.rows.removeprefix("metrics.")]
+        assert rows, f"{table.rows} is empty"
+        assert all(column.key in row for row in rows for column in table.columns)

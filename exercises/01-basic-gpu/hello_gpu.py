@@ -1,0 +1,130 @@
+"""Hello GPU: is it there, what does it take to use it, and when is it worth it? Two matrix products answer.
+
+You will learn    how to ask for a GPU; what the first call costs; why a GPU is timed with events; when copying eats the gain
+You will produce  times of a small and a large product: reference, first call, warm, warm with copies; metrics.json
+Run it            python hello_gpu.py
+                  python hello_gpu.py --small 200 --size 3000 --dtype float16
+Your part         change --size from 1000 to 5000 and write down both speed-ups; find the size at which the GPU begins to pay
+Reading           modules/01-basic-gpu/lesson.md, "Why is the GPU faster?"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import torch
+from bench import say
+
+SEED, ROWS, CPU = 0, 64, torch.device("cpu")
+# How far a product may be from the exact one, as a share of its largest element: rounding of the inputs' dtype, no more.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "bfloat16": 2e-2, "float16": 4e-3}
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="two matrix products, cold, warm, and with copies")
+parser.add_argument("--small", type=int, default=1000, help="side of the small matrices")
+parser.add_argument("--size", type=int, default=5000, help="side of the large matrices")
+parser.add_argument("--dtype", type=str, default="float32", choices=list(TOLERANCE), help="of all numbers")
+parser.add_argument("--repeats", type=int, default=20, help="warm calls at least; more where they fit into 0.3 s")
+args = parser.parse_args()
+if not 1 <= args.small < args.size or args.repeats < 1:
+    parser.error("1 <= --small < --size and --repeats >= 1 are needed")
+
+# --- is it there? ------------------------------------------------------------------------------------------------------
+device, dtype, cores = bench.here(), getattr(torch, args.dtype), torch.get_num_threads()
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32: 23 bits after the point, not 10
+on_gpu = device.type == "cuda"
+gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
+if on_gpu and args.dtype == "bfloat16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+    sys.exit(f"{torch.cuda.get_device_name(device)} has no bfloat16 in hardware and would only imitate it: use float16")
+say(f"torch.cuda.is_available() says {torch.cuda.is_available()}; this script computes on {device}")
+if not on_gpu:
+    say(f"No GPU here: {cores} threads of the processor play the fast device, one thread plays the slow one. (local mode)")
+reference, fast = (f"CPU, {cores} threads", "GPU") if on_gpu else ("CPU, 1 thread", f"CPU, {cores} threads")
+
+
+def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
+    """The largest error of some rows against double precision, as a share of the largest element; NaN stays NaN."""
+    rows = torch.linspace(0, len(a) - 1, min(ROWS, len(a))).long()
+    exact = a[rows].double() @ b.double()
+    return ((product.cpu()[rows].double() - exact).abs().max() / exact.abs().max()).item()
+
+
+rows: list[dict] = []
+allocations: list[dict] = []
+
+
+def record(n: int, who: str, what: str, seconds: list[float], wrong: float) -> float:
+    """One line of the table; gives back the median in seconds."""
+    median = bench.percentile(seconds, 50)
+    tflops = gpus.matmul_tflops(n, median)
+    peak = gpu and who == "GPU" and gpu.peak_tflops(args.dtype)
+    limit = peak or (None if who == "GPU" or args.dtype != "float32" else gpus.cpu_limit_tflops(os.cpu_count() or 1))
+    refused = limit is not None and tflops > limit  # faster than the hardware can be: the measurement is wrong
+    rows.append({
+        "size": n, "device": who, "what": what, "name": f"{n}: {who}, {what}", **bench.spread_ms(seconds),
+        "gflop_per_s": None if refused else 1e3 * tflops, "refused": refused,
+        "percent_of_peak": 100 * tflops / peak if peak and not refused else None,
+        "error": wrong, "error_of_allowed": wrong / TOLERANCE[args.dtype],
+    })  # fmt: skip
+    return median
+
+
+# --- the experiment: right first, then fast ----------------------------------------------------------------------------
+def experiment(n: int) -> dict:
+    """All rows of one size, and what the fast device is worth there."""
+    source = torch.Generator().manual_seed(SEED)
+    a, b = (torch.randn(n, n, generator=source).to(dtype) for _ in range(2))  # random: a GPU is faster with zeros
+    before = torch.cuda.memory_allocated(device) if on_gpu else 0
+    x, y = a.to(device), b.to(device)
+    product = torch.empty(n, n, dtype=dtype, device=device)
+    held = [x, y, product]
+    counted = sum(tensor.untyped_storage().nbytes() for tensor in held)
+    seen = torch.cuda.memory_allocated(device) - before if on_gpu else None
+    allocations.append({"size": n, "bytes": counted, "expected_bytes": 3 * n * n * dtype.itemsize, "allocator_bytes": seen})
+
+    def to_device_and_back() -> torch.Tensor:
+        """All that a program pays for: both matrices there, the product back. Ends with a copy home: the clock suffices."""
+        return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
+
+    cold = bench.timed(lambda: torch.mm(x, y, out=product), device, 1)  # loads libraries, chooses a kernel, fills caches
+    record(n, fast, "first call", cold, error(product, a, b))
+    flush = bench.cache_flush(device)
+    warm = bench.measure(lambda: torch.mm(x, y, out=product), device, at_least=args.repeats, flush=flush)
+    fast_s = record(n, fast, "warm", warm, error(product, a, b))
+    with_copies = bench.measure(to_device_and_back, CPU, budget_s=0.2)
+    copies_s = record(n, fast, "warm, with copies", with_copies, error(to_device_and_back(), a, b))
+    slow = bench.measure(lambda: a @ b, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
+    slow_s = record(n, reference, "warm", slow, error(a @ b, a, b))
+    return {"size": n, "speedup": slow_s / fast_s, "speedup_with_copies": slow_s / copies_s,
+            "copies_ms": 1e3 * (copies_s - fast_s), "cold_over_warm": cold[0] / fast_s}  # fmt: skip
+
+
+speedups = [experiment(n) for n in (args.small, args.size)]
+for worth in speedups:
+    say(f"{worth['size']:>6}² {args.dtype}: {fast} {worth['speedup']:.1f} times as fast as {reference}, "
+        f"{worth['speedup_with_copies']:.1f} times with copies")  # fmt: skip
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+metrics = {
+    **vars(args), "tf32_allowed": torch.backends.cuda.matmul.allow_tf32, "reference": reference, "fast": fast,
+    "cpu_threads": cores, "rows": rows, "speedups": speedups, "allocations": allocations,
+    "speedup_small": speedups[0]["speedup"], "speedup_large": speedups[1]["speedup"],
+    "sizes_measured": len(speedups), "refused": sum(row["refused"] for row in rows),
+    "fewest_warm_samples": min(row["samples"] for row in rows if row["device"] == fast and row["what"] == "warm"),
+    "bytes_too_many": sum(abs(row["bytes"] - row["expected_bytes"]) for row in allocations),
+    "simulated": None if on_gpu else "one processor thread plays the CPU, all of them play the GPU",
+}  # fmt: skip
+titles = {"size": "size", "device": "device", "what": "what", "median_ms": "median ms", "gflop_per_s": "GFLOP/s"}
+say("\n" + bench.table(rows, titles) + "\n")
+for row in rows:
+    if row["refused"]:
+        say(f"refused: {row['name']} would be faster than the hardware can be; the time does not span the work")
+path = bench.write_metrics("hello_gpu/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

@@ -1,0 +1,99 @@
+"""What GPUs can do at most: a table with its sources, the formulas behind it, and the ceilings that follow.
+
+A GPU that is not in the table by its exact name is unknown. It is never taken for another one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+CORES = {"7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128, "9.0": 128, "10.0": 128, "12.0": 128}
+DTYPES = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None where the hardware cannot."""
+
+    gpu: str
+    names: list[str]
+    capability: str
+    sms: int
+    cores_per_sm: int
+    tensor_fma_per_clock: int | None
+    boost_ghz: float | None
+    fp32: float
+    tf32: float | None
+    fp16: float
+    bf16: float | None
+    fp8: float | None
+    memory_gb: float
+    memory: str
+    gb_per_s: float
+    tdp_w: float
+    l2_mb: float
+    link: str
+    measured_fp16: list[float] | None
+    note: str
+
+    def peak_tflops(self, dtype: str) -> float | None:
+        """The data sheet's peak for torch's name of a dtype (float32 means true fp32, tf32 the shortened one)."""
+        return getattr(self, DTYPES[dtype]) if dtype in DTYPES else None
+
+    @property
+    def ridge_flop_per_byte(self) -> float:
+        """Work a byte must bring, in fp16, before the tensor cores and not the memory are the limit."""
+        return self.fp16 * 1e3 / self.gb_per_s
+
+
+def table() -> list[Gpu]:
+    """Every GPU of gpus.json, in its order."""
+    text = Path(__file__).resolve().with_name("gpus.json").read_text(encoding="utf-8")
+    return [Gpu(**row) for row in json.loads(text)["gpus"]]
+
+
+def find(device_name: str) -> Gpu | None:
+    """The GPU that calls itself exactly so, case and spaces aside; None where the table has none."""
+    wanted = _normal(device_name)
+    return next((gpu for gpu in table() if wanted in map(_normal, gpu.names)), None)
+
+
+def _normal(name: str) -> str:
+    return " ".join(name.lower().split())
+
+
+def tensor_peak_tflops(sms: int, fma_per_clock: int, ghz: float) -> float:
+    """Dense tensor peak: processors x multiply-adds a clock x 2 operations each x clock."""
+    return sms * fma_per_clock * 2 * ghz / 1e3
+
+
+def fp32_peak_tflops(sms: int, cores_per_sm: int, ghz: float) -> float:
+    """Peak without tensor cores: each core makes one multiply-add, two operations, a clock."""
+    return sms * cores_per_sm * 2 * ghz / 1e3
+
+
+def memory_gb_per_s(clock_khz: float, bus_bits: int) -> float:
+    """Peak of the memory: two transfers a clock (DDR) over the whole width of the bus."""
+    return clock_khz * 1e3 * 2 * bus_bits / 8 / 1e9
+
+
+def matmul_tflops(n: int, seconds: float) -> float:
+    """Speed of a product of two n x n matrices: n³ multiplications and as many additions."""
+    return 2 * n**3 / seconds / 1e12
+
+
+def decode_ceiling(batch: int, gb_per_s: float, weight_bytes: float, kv_bytes_per_sequence: float = 0.0) -> float:
+    """Tokens a second that no engine can exceed: each step reads all weights, and what each sequence has in its cache."""
+    return batch * gb_per_s * 1e9 / (weight_bytes + batch * kv_bytes_per_sequence)
+
+
+def compute_ceiling(tflops: float, parameters: float) -> float:
+    """Tokens a second that no engine can exceed however large the batch: a token takes two operations a parameter."""
+    return tflops * 1e12 / (2 * parameters)
+
+
+def cpu_limit_tflops(cores: int) -> float:
+    """More float32 than any processor does: 6 GHz on every core, two multiply-adds of 16 numbers each a clock."""
+    return cores * 6 * 2 * 16 * 2 / 1e3

@@ -1,0 +1,65 @@
+"""The exercises of module 1 as a learner runs them, with real processes, judged by the checks of their own manifest.
+
+Each healthy run passes every check that a CPU can answer. Each fault, planted into a copy of a file, is found by the check
+that is there for it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.system.exercising import Finished, failed, needs_torch, on_cpu, told, unanswered, with_faults
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+TINY = {"small": "64", "size": "256", "repeats": "3"}
+
+
+# --- 1.1 ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hello(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return with_faults("1.1", tmp_path_factory.mktemp("hello") / "a node's work", **TINY)
+
+
+def test_two_products_are_right_and_timed(hello: Finished, tmp_path: Path) -> None:
+    assert hello.code == 0, hello.output
+    assert unanswered(hello) == {}
+    assert on_cpu(hello) == {"copies-cost", "first-call", "grows"}
+    found = hello.metrics
+    assert [row["what"] for row in found["rows"]] == 2 * ["first call", "warm", "warm, with copies", "warm"]
+    assert [row["bytes"] for row in found["allocations"]] == [3 * 64 * 64 * 4, 3 * 256 * 256 * 4]
+    for row in found["rows"]:
+        assert row["gflop_per_s"] == pytest.approx(2 * row["size"] ** 3 / row["median_ms"] / 1e6, rel=1e-3)
+        assert row["percent_of_peak"] is None, "no data sheet stands behind this computer's processor"
+    assert (found["mode"], found["cuda"]) == ("local", None)
+    assert "(local mode)" in hello.output
+    told(hello, tmp_path)
+
+
+def test_faults_in_hello_are_found(tmp_path: Path) -> None:
+    wrong = ("hello_gpu.py", "cold = bench.timed(lambda: torch.mm(x, y,", "cold = bench.timed(lambda: torch.mm(x, x,")
+    more = ("hello_gpu.py", "held = [x, y, product]", "held = [x, y, product, a.clone()]")
+    once = ("hello_gpu.py", "at_least=args.repeats, flush=flush)", "flush=flush)[:1]")
+    run = with_faults("1.1", tmp_path / "work", wrong, more, once, **TINY)
+    assert run.code == 0, run.output
+    assert failed(run) == {"right", "allocated", "warm-calls"}
+
+
+def test_faster_than_any_processor_is_refused(tmp_path: Path) -> None:
+    fault = ("hello_gpu.py", "    tflops = gpus.matmul_tflops(n, median)", "    tflops = gpus.matmul_tflops(n, 1e-9)")
+    run = with_faults("1.1", tmp_path / "work", fault, **TINY)
+    assert run.code == 0, run.output
+    assert failed(run) == {"possible"}
+    assert all(row["gflop_per_s"] is None for row in run.metrics["rows"]), "a refused number is not shown"
+    assert "refused: 64: CPU" in run.output
+
+
+def test_sizes_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
+    run = with_faults("1.1", tmp_path / "work", small="300", size="200")
+    assert run.code == 2
+    assert "--small < --size" in run.output
+    assert "Traceback" not in run.output

@@ -1,0 +1,54 @@
+"""The table of GPUs: what it says agrees with the formulas behind it, and nothing is taken for what it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+gpus = beside_the_script("shared", "gpus")
+EVERY = {gpu.gpu: gpu for gpu in gpus.table()}
+
+
+def test_golden_values() -> None:
+    assert gpus.tensor_peak_tflops(40, 512, 1.59) == pytest.approx(65.13, abs=0.005)
+    assert gpus.memory_gb_per_s(5_001_000, 256) == pytest.approx(320.06, abs=0.005)
+    assert gpus.matmul_tflops(4096, 5.73e-3) == pytest.approx(23.99, abs=0.005)
+    assert gpus.decode_ceiling(1, 320, 2.63e9) == pytest.approx(121.7, abs=0.05)
+    assert gpus.decode_ceiling(1, 300, 2.63e9) == pytest.approx(114.1, abs=0.05)
+    assert gpus.compute_ceiling(24, 1.3e9) == pytest.approx(9_231, abs=1)
+
+
+@pytest.mark.parametrize("name", [name for name, gpu in EVERY.items() if gpu.boost_ghz and gpu.tensor_fma_per_clock])
+def test_tensor_peaks_follow_from_processors_and_clock(name: str) -> None:
+    gpu = EVERY[name]
+    assert gpus.tensor_peak_tflops(gpu.sms, gpu.tensor_fma_per_clock, gpu.boost_ghz) == pytest.approx(gpu.fp16, rel=0.015)
+    clock = 1.98 if name in {"H100 SXM", "H200"} else gpu.boost_ghz  # what its note says
+    assert gpus.fp32_peak_tflops(gpu.sms, gpu.cores_per_sm, clock) == pytest.approx(gpu.fp32, rel=0.01)
+
+
+@pytest.mark.parametrize(("name", "ridge"), [("T4", 203), ("L4", 403), ("A100 40 GB SXM", 201), ("H100 SXM", 295)])
+def test_ridges(name: str, ridge: float) -> None:
+    assert EVERY[name].ridge_flop_per_byte == pytest.approx(ridge, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["Tesla T4", "tesla  t4", "NVIDIA L4", "NVIDIA A100-SXM4-80GB"])
+def test_the_exact_name_is_found(name: str) -> None:
+    assert gpus.find(name) is not None
+
+
+@pytest.mark.parametrize("name", ["", "T4", "NVIDIA L40", "NVIDIA A10", "NVIDIA GeForce RTX 4090", "Tesla T40", "cpu (x86_64)"])
+def test_another_name_is_unknown_and_nobody_else(name: str) -> None:
+    assert gpus.find(name) is None
+
+
+def test_no_peak_for_what_the_hardware_cannot() -> None:
+    assert EVERY["T4"].peak_tflops("bfloat16") is None
+    assert EVERY["T4"].peak_tflops("tf32") is None
+    assert EVERY["L4"].peak_tflops("bfloat16") == 121
+    assert EVERY["T4"].peak_tflops("float64") is None, "the table has no such column"
+
+
+def test_cores_agree_with_the_generation() -> None:
+    assert all(gpus.CORES[gpu.capability] == gpu.cores_per_sm for gpu in EVERY.values())
+    assert EVERY["A10G"].sms * EVERY["A10G"].cores_per_sm == 10_240, "9,216 and 150 W are the A10's"
