@@ -129,7 +129,12 @@ NumberOrPath = Annotated[
     float | str,
     AfterValidator(lambda value: _expression(value) if isinstance(value, str) else value),
     WithJsonSchema(
-        {"anyOf": [{"type": "number"}, {"type": "string", "pattern": rf"^({_PATH}|(min|max|median|last|count|sum)\({_PATH}\))$"}]}
+        {
+            "anyOf": [
+                {"type": "number"},
+                {"type": "string", "pattern": rf"^({_PATH}|(min|max|median|last|count|sum)\({_PATH}\))$"},
+            ]
+        }
     ),
 ]
 Rows = Annotated[
