@@ -56,7 +56,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
     if not ast.get_docstring(tree):
         yield f"{shown}: has no docstring, which is the first thing that a learner reads"
     flags = _flags(tree)
-    passed = [parameter for parameter in exercise.parameters if parameter.name != exercise.launch.counted_by]
+    passed = [parameter for parameter in exercise.parameters if parameter.name not in exercise.launch.for_launcher]
     for parameter in passed:
         if parameter.flag not in flags:
             yield f"{shown}: has no flag {parameter.flag}, a parameter of {exercise.id}"

@@ -43,9 +43,9 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
 def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ...]:
     """The script's flags: `--name=value`, `--name` or `--no-name`. Quotes, `$` and newlines in a value are only text.
 
-    The number of processes a node is the launcher's, and no flag.
+    What only the launcher needs (such as the number of processes a node) is no flag.
     """
-    passed = (each for each in exercise.parameters if each.name in values and each.name != exercise.launch.counted_by)
+    passed = (each for each in exercise.parameters if each.name in values and each.name not in exercise.launch.for_launcher)
     return tuple(_flag(parameter, values[parameter.name]) for parameter in passed)
 
 

@@ -17,16 +17,15 @@ from gpucourse.model.fields import (
     FileName,
     ModuleId,
     Name,
-    ProcsPerNode,
     RelativePath,
     Rows,
     Scalar,
-    Seconds,
     Slug,
     Text,
     is_evidence,
 )
 from gpucourse.model.labs import Labs
+from gpucourse.model.launching import Launch
 from gpucourse.model.questions import Question
 from gpucourse.model.strict import Strict
 
@@ -91,34 +90,6 @@ class Parameter(Strict):
         for key, value in (("default", self.default), ("local", self.local)):
             if value is not None and (objection := self.objection(value)):
                 raise ValueError(f"{key}: {objection}")
-        return self
-
-
-class Launch(Strict):
-    """How the script is started. `procs_per_node: gpu` means one a GPU, and one where there is none.
-
-    Any other word is a parameter that says how many. It is for the launcher alone: the script gets no such flag.
-    """
-
-    kind: Literal["python", "torchrun"]
-    nodes: int = Field(default=1, ge=1, le=64, description="how many nodes when the learner does not say")
-    min_nodes: int = Field(default=1, ge=1, le=64)
-    max_nodes: int = Field(default=64, ge=1, le=64)
-    procs_per_node: ProcsPerNode = "gpu"
-    timeout: Seconds = 1800.0
-    collective_timeout: Seconds = 120.0
-
-    @property
-    def counted_by(self) -> str | None:
-        """The parameter that says how many processes a node there are, where the learner sets that."""
-        return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Launch:
-        if not self.min_nodes <= self.nodes <= self.max_nodes:
-            raise ValueError(
-                f"nodes ({self.nodes}) must lie between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"
-            )
         return self
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpucourse.model.node import Mode, Node
+from gpucourse.model.slurm import Batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,8 @@ class LaunchPlan:
     """One run, complete: the same plan always does the same thing.
 
     `timeout_s` is the deadline that each node keeps by itself, client or not. `outputs` are glob patterns in the work
-    folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file.
+    folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file. `batch` is what goes
+    to Slurm: the one command then only submits it.
     """
 
     run_id: str
@@ -51,6 +53,7 @@ class LaunchPlan:
     collective_timeout_s: float
     outputs: tuple[str, ...] = field(default_factory=tuple)
     max_output_bytes: int = 1 << 30
+    batch: Batch | None = None
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpucourse.model.node import Mode
+from gpucourse.model.slurm import SlurmRun
 
 RunState = Literal["planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost"]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost"})
@@ -54,7 +55,10 @@ class Refused:
 
 @dataclass(kw_only=True)
 class RunRecord:
-    """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC."""
+    """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC.
+
+    Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows.
+    """
 
     version: int = 1
     id: str
@@ -81,6 +85,7 @@ class RunRecord:
     error: str | None = None
     phases_s: dict[str, float] = field(default_factory=dict)
     gpucourse: str = ""
+    slurm: SlurmRun | None = None
 
     @property
     def ended_state(self) -> bool:

@@ -12,7 +12,8 @@ import pytest
 
 from gpucourse.course.parameters import arguments, resolve
 from gpucourse.errors import ExitCode, UnknownName, UsageError
-from gpucourse.model.manifest import Exercise, Launch
+from gpucourse.model.launching import Launch
+from gpucourse.model.manifest import Exercise
 
 
 def exercise(*parameters: dict[str, Any]) -> Exercise:
