@@ -71,19 +71,25 @@ class Account:
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """One call, its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
-        with _Told(service, operation, self.region):
+        with _Told(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
         """Every item of the list `key`, over all pages of the answer."""
-        with _Told(service, operation, self.region):
+        with _Told(self, service, operation):
             client = self.client(service)
             if not client.can_paginate(operation):
                 yield from getattr(client, operation)(**parameters).get(key, [])
                 return
             for page in client.get_paginator(operation).paginate(**parameters):
                 yield from page.get(key, [])
+
+    def action(self, service: str, operation: str) -> str:
+        """An operation as a policy names it: `get_aws_default_service_quota` is `servicequotas:GetAWSDefaultServiceQuota`."""
+        made = self._clients.get(service)
+        known = made.meta.method_to_api_mapping if made is not None else {}
+        return f"{IAM_NAMES.get(service, service)}:{known.get(operation) or operation.title().replace('_', '')}"
 
     def identity(self) -> Identity:
         """Who asks. The cheapest way to know whether there are credentials at all."""
@@ -140,16 +146,16 @@ class Account:
 class _Told:
     """Turns what botocore raises inside the block into our own errors. A class, so that it serves inside a generator."""
 
-    def __init__(self, service: str, operation: str, region: str) -> None:
-        self.action = f"{IAM_NAMES.get(service, service)}:{operation.title().replace('_', '')}"
-        self.where = f"{self.action} in {region}"
+    def __init__(self, account: Account, service: str, operation: str) -> None:
+        self.account, self.service, self.operation = account, service, operation
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None or not type(error).__module__.startswith(("botocore", "boto3")):
             return
-        if (ours := _translated(error, self.where, self.action)) is not None:
+        action = self.account.action(self.service, self.operation)
+        if (ours := _translated(error, f"{action} in {self.account.region}", action)) is not None:
             raise ours from error
 
 

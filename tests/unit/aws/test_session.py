@@ -230,3 +230,11 @@ def test_clients_are_made_once_and_regions_share_nothing(account: Account) -> No
     other = account.in_region("us-west-2")
     assert other.client("ec2").meta.region_name == "us-west-2"
     assert account.in_region(REGION) is account
+
+
+def test_a_refused_action_is_named_as_policies_name_it(account: Account) -> None:
+    with Stubber(account.client("service-quotas")) as quotas:
+        quotas.add_client_error("get_aws_default_service_quota", "AccessDeniedException", "no")
+        with pytest.raises(PermissionRefused) as caught:
+            account.call("service-quotas", "get_aws_default_service_quota", ServiceCode="ec2", QuotaCode="L-DB2E81BA")
+    assert caught.value.action == "servicequotas:GetAWSDefaultServiceQuota"
