@@ -1,0 +1,43 @@
+"""What a module's lab takes of an AWS account: the manifest's words as machines, disks, storage and hours."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpucourse.aws.offerings import type_for
+from gpucourse.errors import UsageError
+from gpucourse.model.cloud import LabNeed, Machines
+
+if TYPE_CHECKING:
+    from gpucourse.course.catalog import Catalog
+    from gpucourse.model.manifest import Module
+
+HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as terraform/stacks/slurm-cluster makes it
+
+
+def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None) -> LabNeed:
+    """What this module's lab takes, with another GPU or another number of nodes where they are given.
+
+    Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
+    """
+    lab = module.lab.aws
+    if lab is None:
+        raise UsageError(
+            f"module {module.id} needs no cloud: its lab stands on this computer",
+            hint=f"gpucourse deploy {module.id} --target local",
+        )
+    kind = type_for(gpu or lab.gpu, lab.size)
+    workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib)
+    return LabNeed(
+        module=module.id,
+        title=module.title,
+        machines=(HEAD, workers) if lab.head else (workers,),
+        storage_gib=lab.storage_gib,
+        hours=Decimal(str(module.hours)),
+    )
+
+
+def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:
+    """What each module with a lab on AWS takes, in the order of the course; all with one GPU where it is given."""
+    return [need_of(module, gpu=gpu) for module in catalog.modules if module.lab.aws is not None]
