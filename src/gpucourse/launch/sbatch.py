@@ -1,0 +1,122 @@
+"""The text of a file for sbatch, with a sentence above every line that is not plain shell. It works by hand, too."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What one file says. `nodes`, `tasks` (a node) and `gpus` (a node) are asked of Slurm; `array` is its range, such as
+    0-3%2, or nothing; `partition` may be empty; `environment` is exported; without `threads` the job counts its cores."""
+
+    title: str
+    name: str
+    partition: str
+    nodes: int = 1
+    tasks: int = 1
+    gpus: int = 1
+    array: str = ""
+    time_s: float
+    environment: Mapping[str, str] = field(default_factory=dict)
+    threads: int | None = None
+    command: Sequence[str]
+
+
+def render(job: Job) -> str:
+    """The file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
+    spread = job.nodes * job.tasks > 1
+    parts = [_head(job), _wishes(job), _body(job), _spread(job) if spread else _alone(job)]
+    return "\n".join(parts)
+
+
+def time_limit(seconds: float) -> str:
+    """As --time takes it. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`, `1-02:00:00`."""
+    minutes = max(1, math.ceil(seconds / 60))
+    days, rest = divmod(minutes, 24 * 60)
+    return f"{f'{days}-' if days else ''}{rest // 60:02d}:{rest % 60:02d}:00"
+
+
+def _head(job: Job) -> str:
+    return (
+        "#!/bin/bash\n"
+        f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
+        "# By hand: sbatch takes it in any folder that all nodes share, with work/ (the scripts), logs/ and outputs/ in it.\n"
+        "# Lines that begin with #SBATCH are comments for the shell and wishes to Slurm.\n"
+    )
+
+
+def _wishes(job: Job) -> str:
+    each = "%A_%a" if job.array else "%j"
+    number = "%A the array's number, %a the task's" if job.array else "%j is the job's number"
+    wishes = [("The name in the queue.", f"--job-name={job.name}")]
+    if job.partition:
+        wishes.append(("Which queue: a partition is a group of nodes with its own limits.", f"--partition={job.partition}"))
+    if job.array:
+        wishes.append(("One task for each of these numbers; what stands after % may run at once.", f"--array={job.array}"))
+    wishes.append(("How many machines. The job waits until it can have all of them.", f"--nodes={job.nodes}"))
+    wishes.append(("How many processes srun starts on each.", f"--ntasks-per-node={job.tasks}"))
+    if job.gpus:
+        wishes.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
+    wishes += [
+        ("When this is over, Slurm ends the job. The shorter the wish, the sooner it fits into a gap.", _time(job)),
+        (f"Where everything is written that is printed: {number}, %N the machine.", f"--output=logs/{each}-%N.out"),
+        (
+            "A job that Slurm starts again after a failure adds to its output, instead of beginning it anew.",
+            "--open-mode=append",
+        ),
+    ]
+    return "".join(f"\n# {why}\n#SBATCH {wish}" for why, wish in wishes) + "\n"
+
+
+def _time(job: Job) -> str:
+    return f"--time={time_limit(job.time_s)}"
+
+
+def _body(job: Job) -> str:
+    note = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
+    lines = [
+        "# From here on it is a shell script, which runs once, on the first machine of the job.",
+        "set -eu",
+        "# A note how it ended: after some minutes Slurm forgets a job.",
+        f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{note}"\' EXIT',
+        'cd "$SLURM_SUBMIT_DIR/work"',
+        'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',
+        'export GPUCOURSE_NODE="${SLURMD_NODENAME:-}"',
+        *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
+        f"export OMP_NUM_THREADS={_threads(job)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _threads(job: Job) -> str:
+    if job.threads is not None:
+        return str(job.threads)
+    if job.tasks == 1:
+        return '"${SLURM_CPUS_ON_NODE:-1}"'
+    return f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
+
+
+def _alone(job: Job) -> str:
+    return f"{shlex.join(job.command)}\n"
+
+
+def _spread(job: Job) -> str:
+    return (
+        "# Where all processes meet: at the first machine, under the address that Slurm itself uses, on a port of this job.\n"
+        'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")\n'
+        "MASTER_ADDR=$(scontrol show node \"${hosts%%$'\\n'*}\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')\n"
+        "export MASTER_ADDR MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))\n"
+        "\n"
+        "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
+        "# --kill-on-bad-exit: one process that fails ends the others, which would wait for it until the time is up.\n"
+        "# shellcheck disable=SC2016\n"
+        'srun --kill-on-bad-exit=1 --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
+        '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
+        f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
+        '  exec "$@"\n'
+        f"' bash {shlex.join(job.command)}\n"
+    )

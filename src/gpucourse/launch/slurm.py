@@ -1,0 +1,162 @@
+"""The Slurm launcher: from a request to the files for sbatch. Pure, so that `--dry-run` prints what will be submitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpucourse.errors import UsageError
+from gpucourse.launch import environment, sbatch
+from gpucourse.launch.planning import Request
+from gpucourse.model.launching import SlurmLaunch
+from gpucourse.model.node import Mode, Node
+from gpucourse.model.plan import LaunchPlan, NodeCommand
+from gpucourse.model.slurm import Batch, BatchFile
+
+PARTITION = "gpu"
+MOST_TASKS = 64
+_SUBMIT = ("sbatch", "--parsable")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What was looked up in the cluster: which partition (empty: its default), how many threads a process may use (None: the
+    job itself finds out), and the GPUs of its nodes for each job (0 where they have none)."""
+
+    partition: str
+    threads: int | None
+    gpus: int
+
+
+def partition_of(request: Request) -> tuple[str, bool]:
+    """The partition that is wanted, and whether the learner or the manifest named it for this exercise."""
+    named = _asked(request).partition
+    value = request.parameters.get(named) if named else None
+    return (str(value), True) if value else (PARTITION, False)
+
+
+def nodes_of(request: Request, wanted: int | None) -> int:
+    """How many nodes each job gets. Raises UsageError with the command that mends it."""
+    launch, number = request.exercise.launch, request.exercise.id
+    count = wanted if wanted is not None else launch.nodes
+    if not launch.min_nodes <= count <= launch.max_nodes:
+        low, high = launch.min_nodes, launch.max_nodes
+        span = f"{low} to {high}" if low != high else f"exactly {low}"
+        raise UsageError(
+            f"{number} runs on {span} nodes, not on {count}",
+            hint=f"gpucourse run {number} --nodes {max(low, min(high, count))}",
+        )
+    return count
+
+
+def tasks_of(request: Request, gpus: int) -> int:
+    """How many processes a node: one a GPU, a number, or what the learner set."""
+    wanted: object = request.exercise.launch.procs_per_node
+    if name := request.exercise.launch.counted_by:
+        wanted = request.parameters.get(name, 1)
+    return wanted if isinstance(wanted, int) else max(1, gpus)
+
+
+def gpus_of(request: Request) -> int:
+    """The GPUs of each node that the exercise asks for."""
+    return _asked(request).gpus
+
+
+def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str) -> LaunchPlan:
+    """The launch plan: one command on the node that takes jobs, and the files that it hands to sbatch."""
+    asked = _asked(request)
+    tasks = 1 if asked.array or asked.jobs else tasks_of(request, place.gpus)
+    files = _files(request, asked, head, nodes, tasks, place, run_id)
+    batch = Batch(
+        partition=place.partition,
+        nodes=nodes,
+        tasks=tasks,
+        gpus=place.gpus,
+        files=files,
+        show_queue=asked.show_queue,
+        cancel_last=asked.cancel_last and files[0].copies > 1,
+    )
+    ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
+    return LaunchPlan(
+        run_id=run_id,
+        exercise=request.exercise.id,
+        launcher=request.launcher,
+        mode=head.mode,
+        script=request.script,
+        parameters=request.parameters,
+        commands=(NodeCommand(node=head, argv=(*_SUBMIT, f"{files[0].name}.sbatch"), env={}, ranks=tuple(range(ranks))),),
+        uploads=request.uploads,
+        master_address="",
+        master_port=0,
+        timeout_s=request.timeout_s,
+        collective_timeout_s=request.exercise.launch.collective_timeout,
+        outputs=request.exercise.outputs,
+        max_output_bytes=request.exercise.max_output,
+        batch=batch,
+    )
+
+
+def _files(
+    request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: Place, run_id: str
+) -> tuple[BatchFile, ...]:
+    exercise = request.exercise
+    count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
+    copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
+    name = f"{exercise.id}-{run_id.rsplit('-', 1)[-1]}"
+    first = sbatch.Job(
+        title=f"{exercise.id} {exercise.title}",
+        name=name,
+        partition=place.partition,
+        nodes=nodes,
+        tasks=tasks,
+        gpus=place.gpus,
+        array=_range(request, asked, count) if count else "",
+        time_s=request.timeout_s,
+        environment=_environment(request, head.mode, place.gpus),
+        threads=place.threads,
+        command=(head.python, "-u", request.script, *request.arguments),
+    )
+    files = [BatchFile(name="array" if count else "job", text=sbatch.render(first), copies=_whole(copies), tasks=count)]
+    if asked.gather and request.script == exercise.script:
+        gather = sbatch.Job(
+            title=f"{exercise.id} {exercise.title}: what all tasks found",
+            name=f"{name}-gather",
+            partition=place.partition,
+            gpus=0,
+            time_s=request.timeout_s,
+            environment=_environment(request, head.mode, 0),
+            threads=place.threads,
+            command=(head.python, "-u", asked.gather, *request.arguments),
+        )
+        files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
+    return tuple(files)
+
+
+def _environment(request: Request, mode: Mode, gpus: int) -> dict[str, str]:
+    kind = "nccl" if gpus and mode != "local" else "gloo"
+    common = environment.common(mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout)
+    return {**common, **request.environment}
+
+
+def _values(request: Request, parameter: str) -> int:
+    """How many values the learner wants to try."""
+    text = str(request.parameters.get(parameter, ""))
+    values = [value.strip() for value in text.split(",")]
+    if "" in values or not 1 <= len(values) <= MOST_TASKS:
+        raise UsageError(
+            f"--set {parameter}={text}: not 1 to {MOST_TASKS} values with a comma between each",
+            hint=f"gpucourse run {request.exercise.id} --set {parameter}=16,32,64,128",
+        )
+    return len(values)
+
+
+def _range(request: Request, asked: SlurmLaunch, count: int) -> str:
+    at_once = _whole(request.parameters.get(asked.at_once, 0)) if asked.at_once else 0
+    return f"0-{count - 1}{f'%{at_once}' if 0 < at_once < count else ''}"
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 1
+
+
+def _asked(request: Request) -> SlurmLaunch:
+    return request.exercise.launch.slurm or SlurmLaunch()
