@@ -181,7 +181,7 @@ class Account:
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
 
     def computers(self) -> dict[str, dict[str, Any]]:
-        """The node behind each instance that has booted: host, port, host_key, home, by instance id."""
+        """The node behind each instance that has booted: host, port, host_key, home, root, by instance id."""
         return dict(self._ask("computers"))
 
     def computer(self, instance_id: str) -> dict[str, Any]:

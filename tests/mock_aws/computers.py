@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.local import driver, health, layout, processes
+from tests.mock_aws import first_boot
 from tests.mock_aws.patches.books import GONE
 from tests.mock_aws.state import State
 
@@ -51,7 +52,8 @@ class SimulatedComputers:
             if instance.state == "running" and instance.id not in self._booting:
                 key = instance.ec2_backend.key_pairs.get(instance.key_name)
                 public_key = key.public_key.strip() if key else "# nobody"
-                self._booting[instance.id] = self._work.submit(self._boot, instance.id, public_key)
+                tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
+                self._booting[instance.id] = self._work.submit(self._boot, instance.id, public_key, tags)
             elif instance.state == "stopped" and instance.id not in self._halted:
                 self._halted.add(instance.id)
                 self._work.submit(self._halt, instance.id)
@@ -67,9 +69,12 @@ class SimulatedComputers:
         return str(node["host_key"]) if node else None
 
     def seen(self) -> dict[str, dict[str, Any]]:
-        """By instance: what its node says of itself, and its home folder."""
+        """By instance: what its node says of itself, its home folder, and the folder that stands for its root."""
         with self._lock:
-            return {name: {**node, "home": str(layout.home(self._folder, name))} for name, node in self._booted.items()}
+            return {
+                name: {**node, "home": str(layout.home(self._folder, name)), "root": str(self._root(name))}
+                for name, node in self._booted.items()
+            }
 
     def close(self) -> None:
         """End every computer and whatever runs on it."""
@@ -77,7 +82,11 @@ class SimulatedComputers:
         health.end_everything(self._folder, self._uid)
         self._write({})
 
-    def _boot(self, instance_id: str, public_key: str) -> None:
+    def _root(self, instance_id: str) -> Path:
+        return layout.node_folder(self._folder, instance_id) / "root"
+
+    def _boot(self, instance_id: str, public_key: str, tags: Mapping[str, str]) -> None:
+        first_boot.leave_marks(self._root(instance_id), tags, python=sys.executable)
         self._drive("up", instance_id, public_key)
         found = layout.read_json(layout.description(self._folder, instance_id))
         if found is None:
@@ -106,6 +115,7 @@ class SimulatedComputers:
             "user": USER,
             "python": sys.executable,
             "public_key": public_key,
+            "root": str(self._root(name)),
         }
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(_DRIVER), verb, str(layout.description(self._folder, name))],

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from gpucourse.local import processes
 
+ROOT = "GPUCOURSE_NODE_ROOT"
+
 _KEPT = {
     "ALL_PROXY",
     "HTTPS_PROXY",
@@ -37,8 +39,11 @@ _ACCEPTED_STARTS = ("LC_", "GPUCOURSE_", "OMP_", "MKL_", "GLOO_", "NCCL_", "TORC
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
 
-def of_node(*, name: str, uid: str, user: str, python: str, home: Path, shell: str, host: Mapping[str, str]) -> dict[str, str]:
-    """What every session on the node starts from. `host` is the environment of the process that hosts it."""
+def of_node(
+    *, name: str, uid: str, user: str, python: str, home: Path, shell: str, host: Mapping[str, str], root: str = ""
+) -> dict[str, str]:
+    """What every session on the node starts from. `host` is the environment of the process that hosts it; `root`, where there
+    is one, the folder that stands for the root of its file system."""
     kept = {key: value for key, value in host.items() if key in _KEPT or key.startswith("LC_")}
     path = kept.get("PATH", _FALLBACK_PATH)
     return {
@@ -52,6 +57,7 @@ def of_node(*, name: str, uid: str, user: str, python: str, home: Path, shell: s
         "GPUCOURSE_NODE": name,
         processes.STACK: uid,
         processes.NODE: f"{uid}/{name}",
+        **({ROOT: root} if root else {}),
     }
 
 

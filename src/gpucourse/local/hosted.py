@@ -15,7 +15,8 @@ from gpucourse.local.session import Channel, login_shell, serve
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's."""
+    """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's. `root`, where there is one, is the
+    folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT."""
 
     name: str
     role: str
@@ -23,12 +24,13 @@ class Spec:
     user: str
     python: str
     public_key: str
+    root: str = ""
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Spec:
         """The spec in a document. Raises ValueError where it is none."""
         try:
-            return cls(**{key: str(found[key]) for key in cls.__dataclass_fields__})
+            return cls(**{key: str(found[key]) for key in cls.__dataclass_fields__ if key != "root" or key in found})
         except KeyError as error:
             raise ValueError(f"a node's description lacks {error}") from error
 
@@ -106,6 +108,7 @@ class HostedNode:
             uid=self.spec.uid,
             user=self.spec.user,
             python=self.spec.python,
+            root=self.spec.root,
             home=home,
             shell=self._shell,
             host=os.environ,

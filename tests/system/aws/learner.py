@@ -1,0 +1,64 @@
+"""Somebody with a workspace and an AWS account, which is the mock one; the machines behind its instances answer SSH."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.provision.providers import find_mirror
+from gpucourse.workspace.files import read_json, to_json
+from tests.mock_aws.account import Account, Resource, mock_account
+from tests.system.cli import Learner
+from tests.system.provisioning import any_terraform
+
+TERRAFORM = Path(__file__).parents[3] / "terraform"
+CIDR = "203.0.113.7/32"
+
+
+@dataclass
+class CloudLearner(Learner):
+    """A learner whose commands reach the mock account, and nothing else."""
+
+    account: Account = None  # type: ignore[assignment]  # a field after ones with defaults needs one; it is always given
+
+    def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:
+        """The record of a stack, from disk; empty where there is none."""
+        return dict(read_json(self.workspace / ".gpucourse" / "deployments" / f"{stack}.json") or {})
+
+    def inventory(self, stack: str = "03-aws-t4") -> list[dict[str, Any]]:
+        """The nodes of a stack, from its record."""
+        return list((self.deployment(stack).get("inventory") or {}).get("nodes", []))
+
+    def standing(self, *kinds: str) -> list[Resource]:
+        """What the account holds that the course made."""
+        return self.account.resources(*kinds)
+
+    def sets(self, **settings: object) -> None:
+        """Write settings into `gpucourse.yaml`, over those of the same name."""
+        file = self.workspace / "gpucourse.yaml"
+        before = read_json(file) if file.exists() else {}  # JSON is YAML
+        file.write_bytes(to_json({**dict(before or {}), **settings}))
+
+
+@contextmanager
+def cloud_learner(folder: Path, *, quotas: Mapping[str, float] | None = None, gaps: bool = False) -> Iterator[CloudLearner]:
+    """A learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
+
+    Proves at the end that no process of the workspace is left. `quotas`: limits in vCPUs by code.
+    """
+    any_terraform()
+    if find_mirror(TERRAFORM / "stacks" / "parallel", os.environ, None) is None:
+        pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
+    with mock_account(folder / "the account", computers=True, quotas=quotas, gaps=gaps) as account:
+        learner = CloudLearner(folder / "work space", dict(account.environment), account)
+        learner.workspace.mkdir(parents=True)
+        learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)
+        yield learner
+        assert learner.processes() == []
