@@ -44,6 +44,14 @@ class WorkspacePaths:
         """The newest verdict on an exercise."""
         return self.deliverables(exercise) / "verdict.json"
 
+    def answers(self, exercise: str) -> Path:
+        """The learner's answers to the questions of one exercise."""
+        return self.deliverables(exercise) / "answers.yaml"
+
+    def review(self, exercise: str) -> Path:
+        """What persons said of the free text among these answers."""
+        return self.deliverables(exercise) / "review.json"
+
     @property
     def receipts(self) -> Path:
         """One receipt a destroy."""
