@@ -105,6 +105,15 @@ class Face:
             text += f"{self._painted(f'  log: {clean(str(error.log))}', '2', self.err)}\n"
         self._write(self.err, text)
 
+    def ask(self, question: str, answers: TextIO) -> bool:
+        """Put a question to the person and read a line of `answers`. Anything but yes is no."""
+        width = self.width(self.err)
+        self._write(self.err, self._gap(self.err) + "\n".join(wrap(f"{clean(question)} [y/N]", width)) + " ")
+        answer = answers.readline()
+        if not answer.endswith("\n"):  # Ctrl-D leaves the cursor where it is
+            self._write(self.err, "\n")
+        return answer.strip().lower() in {"y", "yes"}
+
     def watch(self) -> Live:
         """The watcher of a command that takes time, as a context manager: progress and logs on standard error."""
         from gpucourse.ui.live import Live

@@ -204,3 +204,11 @@ def test_a_result_in_a_pipe_loads_neither_rich_nor_pydantic() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
     assert done.stderr == "simulated nodes (mode: local)\n\n"
+
+
+@pytest.mark.parametrize(("typed", "agreed"), [("y\n", True), ("YES \n", True), ("n\n", False), ("\n", False), ("", False)])
+def test_a_question_takes_anything_but_yes_for_no(typed: str, agreed: bool) -> None:
+    shown, out, err = face()
+    assert shown.ask("Spend $1?", io.StringIO(typed)) is agreed
+    assert err.getvalue() == "Spend $1? [y/N] " + ("" if typed else "\n")
+    assert out.getvalue() == ""
