@@ -1,23 +1,20 @@
-"""Asking before something that costs, or that cannot be taken back."""
+"""A question to the person before something that costs money or that nobody can take back."""
 
 from __future__ import annotations
 
 import sys
 
-from gpucourse.cli.session import current
-from gpucourse.errors import Interrupted, UsageError
+from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
 
 
-def confirm(question: str, *, yes: bool, command: str) -> None:
-    """Go on only with a yes: from `--yes` or from the person at the terminal.
+def confirmed(session: Session, question: str, *, yes: bool, command: str) -> bool:
+    """Whether the person agrees; `yes` answers for them, anything but yes is no.
 
-    Raises UsageError where nobody can be asked (`command` is what to type then), Interrupted after a no.
+    `command` is what they typed, for the hint. Raises UsageError where nobody can be asked: no terminal, or --json.
     """
     if yes:
-        return
-    face = current().face
-    if not sys.stdin.isatty() or not face.err.terminal:
-        raise UsageError("this needs a yes, and there is no terminal to ask on", hint=f"{command} --yes")
-    face.err.write(f"{question} [y/N] ")
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Interrupted("nothing was changed")
+        return True
+    if session.options.json or not sys.stdin.isatty() or not session.face.err.terminal:
+        raise UsageError("this asks before it goes on, and there is no terminal to ask at", hint=f"{command} --yes")
+    return session.face.ask(question, sys.stdin)
