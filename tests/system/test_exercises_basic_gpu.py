@@ -6,6 +6,7 @@ that is there for it.
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -62,4 +63,63 @@ def test_sizes_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
     run = with_faults("1.1", tmp_path / "work", small="300", size="200")
     assert run.code == 2
     assert "--small < --size" in run.output
+    assert "Traceback" not in run.output
+
+
+# --- 1.2 ---------------------------------------------------------------------------------------------------------------
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def inference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+    folder = tmp_path_factory.mktemp("inference") / "a node's work"
+    return with_faults("1.2", folder, max_tokens="20", prompt="def forward(self, x):"), folder
+
+
+@needs_transformers
+def test_an_engine_answers_and_its_times_are_the_clients(inference: tuple[Finished, Path], tmp_path: Path) -> None:
+    run, folder = inference
+    assert run.code == 0, run.output
+    assert unanswered(run) == {}
+    assert run.verdict().verdict == "passed"
+    found = run.metrics
+    assert found["engine"] == "transformers"
+    assert [(row["tokens"], row["requests"]) for row in found["rows"]] == [(20, 1), (20, 5), (10, 5)]
+    for row in found["rows"]:
+        assert row["ttft_ms"] < row["e2e_ms"]
+        assert row["tok_per_s"] < row["ceiling_tok_per_s"]
+    assert (folder / "generated.txt").read_text(encoding="utf-8").startswith("def forward(self, x):")
+    assert not (folder / "tiny").exists(), "14 MB of weights need not come home"
+    told(run, tmp_path)
+
+
+@needs_transformers
+def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
+    more_tokens = ("first_inference.py", "    speed = tokens / e2e\n", "    speed = 1000 * tokens / e2e\n")
+    ends_early = ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max_tokens - 1,')
+    late = ("completions.py", "    ended = time.perf_counter()\n", "    first = ended = time.perf_counter()\n")
+    parent = ("first_inference.py", "    memory = engine.memory_bytes()\n", "    memory = 0\n")
+    run = with_faults("1.2", tmp_path / "work", more_tokens, ends_early, late, parent, max_tokens="12")
+    assert run.code == 0, run.output
+    assert failed(run) == {"possible", "every-token", "streamed", "whose-memory"}
+    assert all(row["tok_per_s"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
+
+
+@needs_transformers
+def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: Path) -> None:
+    broken = ("serve.py", "manager.start()\n", "raise SystemExit('no room for the cache')\n")
+    run = with_faults("1.2", tmp_path / "work", broken)
+    assert run.code == 1
+    assert "the engine ended with code 1" in run.output
+    assert "no room for the cache" in run.output
+    assert "Traceback" not in run.output
+
+
+def test_vllm_without_a_gpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    run = with_faults("1.2", tmp_path / "work", engine="vllm")
+    assert run.code == 1
+    assert "vLLM needs a GPU" in run.output
     assert "Traceback" not in run.output

@@ -1,0 +1,109 @@
+"""First inference: an engine loads a language model, a client asks it over HTTP, and the clock stands at the client.
+
+You will learn    what loading costs; time to first token and time per token; why a longer answer takes longer, and by how much
+You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json
+Run it            python first_inference.py --model tiny
+                  python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens 100
+Your part         change the prompt and max_tokens; predict the time of 100 tokens from TTFT and TPOT before you measure it
+Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import ceilings
+import engines
+from bench import say
+from completions import Answer, RefusedByEngine, complete
+from language_models import MODELS
+
+SEED, REPEATS = 0, 5
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="load a language model, ask it, time the answer")
+parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="who computes")
+parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is made here")
+parser.add_argument("--prompt", type=str, default="The best way to learn is", help="what the model shall continue")
+parser.add_argument("--max-tokens", type=int, default=50, help="tokens to generate")
+parser.add_argument("--temperature", type=float, default=0.8, help="0: always the likeliest token; 1: as the model thinks")
+args = parser.parse_args()
+longest = MODELS[args.model].longest
+if not args.prompt or not 2 <= args.max_tokens <= longest // 2 or not 0 <= args.temperature <= 10:
+    parser.error(f"a prompt, --max-tokens from 2 to {longest // 2} and --temperature from 0 to 10 are needed")
+
+# --- load: the engine is a process of its own --------------------------------------------------------------------------
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+kind, device = engines.choose(args.engine), bench.here()
+say(f"{kind} loads {args.model} on {device} ...")
+if not MODELS[args.model].hub:
+    say("The tiny model has random weights: its text is noise, its times are real.")
+
+
+def row(what: str, answers: list[Answer]) -> dict:
+    """Medians over answers of one kind, and the speed that follows, refused where it cannot be."""
+    tokens = min(answer.tokens for answer in answers)
+    ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
+    tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)
+    speed = tokens / e2e
+    allowed = ceilings.shown(speed, ceiling)
+    return {
+        "what": what, "tokens": tokens, "requests": len(answers), "ttft_ms": ttft * 1e3, "tpot_ms": tpot * 1e3,
+        "e2e_ms": e2e * 1e3, "tok_per_s": allowed, "refused": allowed is None,
+        "ceiling_tok_per_s": ceiling.tok_per_s, "share_of_ceiling_percent": allowed and ceiling.tok_per_s
+        and 100 * allowed / ceiling.tok_per_s,
+    }  # fmt: skip
+
+
+# --- the experiment: cold, warm, half as long, and twice without chance ------------------------------------------------------
+ceiling = ceilings.Ceilings(MODELS[args.model], device, longest).of(1)
+with engines.running(kind, args.model, out, max_num_seqs=4, max_model_len=longest) as engine:
+    say(f"ready after {engine.load_s:.1f} s; memory {(engine.memory_bytes() or 0) / 2**20:,.0f} MiB\n")
+
+    def ask(tokens: int, temperature: float) -> Answer:
+        return complete(engine.url, engine.model, args.prompt, tokens, temperature=temperature)
+
+    try:
+        cold = ask(args.max_tokens, args.temperature)
+        warm = [ask(args.max_tokens, args.temperature) for _ in range(REPEATS)]
+        half = [ask(args.max_tokens // 2, args.temperature) for _ in range(REPEATS)]
+        likeliest = [ask(args.max_tokens // 2, 0.0) for _ in range(2)]
+    except RefusedByEngine as error:
+        sys.exit(str(error))
+    memory = engine.memory_bytes()
+
+rows = [row("first request", [cold]), row("warm", warm), row("warm, half as long", half)]
+text = warm[-1].text
+(out / "generated.txt").write_text(f"{args.prompt}{text}\n", encoding="utf-8")
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+numbers = 2 if device.type == "cuda" else 4
+predicted = rows[2]["ttft_ms"] + (args.max_tokens - 1) * rows[2]["tpot_ms"]  # from the short answers alone
+asked = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS + len(likeliest))]
+metrics = {
+    **vars(args), "engine": kind, "rows": rows, "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
+    **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},
+    "requests": len(asked), "ceiling_reason": ceiling.reason, "predicted_e2e_ms": predicted,
+    "tokens_missing": sum(abs(a.tokens - n) for a, n in zip([cold, *warm, *half, *likeliest], asked, strict=True)),
+    "not_streamed": sum(answer.events < 2 or answer.ttft_s >= answer.e2e_s for answer in [cold, *warm]),
+    "greedy_answers_differ": int(likeliest[0].text != likeliest[1].text), "refused": sum(row["refused"] for row in rows),
+    "engine_memory_bytes": memory, "weight_bytes": MODELS[args.model].weight_bytes(numbers),
+    "simulated": None if device.type == "cuda" else "transformers on the CPU: the shapes hold on a GPU, the numbers do not",
+}  # fmt: skip
+say(f"{args.prompt}{text}\n")
+titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms": "TPOT ms", "e2e_ms": "in all ms",
+          "tok_per_s": "tokens/s", "ceiling_tok_per_s": "ceiling tokens/s"}  # fmt: skip
+say(bench.table(rows, titles))
+say(f"\nfrom half as long: {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
+for refused in (row for row in rows if row["refused"]):
+    say(f"refused: the figure of '{refused['what']}' is above what is possible ({ceiling.reason})")
+path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))} · {kind}\nwritten: {path}")

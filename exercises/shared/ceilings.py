@@ -1,0 +1,55 @@
+"""How many tokens a second are possible at all. A measurement above that is a fault, and is not shown as a figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bench
+import gpus
+import torch
+from language_models import LanguageModel
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """`tok_per_s` for one batch size, and what it is that ends there; None where nothing is known of the device."""
+
+    tok_per_s: float | None
+    reason: str
+
+
+class Ceilings:
+    """The ceilings of a model on a device: of the GPU by its data sheet, of a CPU by its own fastest multiplication."""
+
+    def __init__(self, model: LanguageModel, device: torch.device, tokens: int) -> None:
+        self.model, self.tokens = model, tokens
+        self.number = 2 if device.type == "cuda" else 4  # bytes of float16, of float32
+        self.gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+        self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
+
+    def of(self, batch: int) -> Ceiling:
+        """The lowest of the ceilings for so many sequences at the same time."""
+        if self.cpu_tflops:
+            most = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
+            return Ceiling(most, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
+        if self.gpu is None:
+            return Ceiling(None, "a GPU that is not in the table: no ceiling is known")
+        weights = self.model.weight_bytes(self.number)
+        memory = gpus.decode_ceiling(batch, self.gpu.gb_per_s, weights, self.model.kv_bytes(self.tokens, self.number))
+        compute = gpus.compute_ceiling(self.gpu.fp16, self.model.parameters)
+        if memory < compute:
+            return Ceiling(memory, f"the {self.gpu.gpu}'s {self.gpu.gb_per_s:,.0f} GB/s: each step reads all weights")
+        return Ceiling(compute, f"the {self.gpu.gpu}'s {self.gpu.fp16:,.0f} TFLOP/s in float16")
+
+
+def fastest_cpu_tflops() -> float:
+    """The best of many matrix products on one core, times the cores: more than any program here gets out of them."""
+    n = 512
+    a, b = torch.randn(n, n), torch.randn(n, n)
+    best = min(bench.measure(lambda: a @ b, torch.device("cpu"), budget_s=0.2, threads=1))
+    return gpus.matmul_tflops(n, best) * torch.get_num_threads()
+
+
+def shown(tok_per_s: float, ceiling: Ceiling) -> float | None:
+    """The figure, or None where it is above what is possible."""
+    return None if ceiling.tok_per_s is not None and tok_per_s > ceiling.tok_per_s else tok_per_s

@@ -1,0 +1,104 @@
+"""The client's side of an inference engine: one request over HTTP, streamed and timed; or many at the same moment.
+
+TTFT is the time to the first token, from the moment the request is sent. TPOT is the time of each token after it:
+(end to end - TTFT) / (tokens - 1). Both are what the client sees, network and queue included.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back for one prompt. `tokens` is the engine's own count: an event of the stream may hold several."""
+
+    text: str
+    prompt_tokens: int
+    tokens: int
+    ttft_s: float
+    e2e_s: float
+    events: int
+
+    @property
+    def tpot_s(self) -> float | None:
+        """Seconds a token after the first; None where there was only one."""
+        return tpot(self.e2e_s, self.ttft_s, self.tokens)
+
+
+class RefusedByEngine(Exception):
+    """The engine answered with an error; the text is its own."""
+
+
+def tpot(e2e_s: float, ttft_s: float, tokens: int) -> float | None:
+    """Time per output token after the first: (end to end - time to the first) / (tokens - 1)."""
+    return (e2e_s - ttft_s) / (tokens - 1) if tokens > 1 else None
+
+
+def complete(url: str, model: str, prompt: str | list[int], max_tokens: int, *, temperature: float = 0.0) -> Answer:
+    """One prompt (text, or the numbers of its tokens), answered to the last of `max_tokens`.
+
+    `ignore_eos` keeps the engine going where the model would have stopped: only equal work can be compared.
+    """
+    body = {
+        "model": model, "prompt": prompt, "max_tokens": max_tokens, "temperature": temperature, "ignore_eos": True,
+        "stream": True, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    request = urllib.request.Request(f"{url}/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+    texts: list[str] = []
+    used: dict[str, int] = {}
+    first: float | None = None
+    sent = time.perf_counter()
+    try:
+        with urllib.request.urlopen(request, timeout=600) as stream:
+            for line in stream:
+                if not line.startswith(b"data: {"):
+                    continue
+                event = json.loads(line.removeprefix(b"data: "))
+                if event.get("choices"):
+                    first = first or time.perf_counter()
+                    texts.append(event["choices"][0]["text"])
+                used = event.get("usage") or used
+    except urllib.error.HTTPError as error:
+        raise RefusedByEngine(f"the engine refused the request ({error.code}): {error.read().decode()[:400]}") from None
+    ended = time.perf_counter()
+    if first is None or not used:
+        raise RefusedByEngine("the engine ended the answer without a token or without its count of tokens")
+    return Answer("".join(texts), used["prompt_tokens"], used["completion_tokens"], first - sent, ended - sent, len(texts))
+
+
+def together(
+    url: str, model: str, prompts: Sequence[str | list[int]], max_tokens: int, *, temperature: float = 0.0
+) -> tuple[list[Answer], float]:
+    """All prompts sent at the same moment, each by a thread; the answers in order, and the seconds from first to last.
+
+    Raises what the first failed request raised.
+    """
+    answers: list[Answer | Exception | None] = [None] * len(prompts)
+    ready = threading.Barrier(len(prompts) + 1)
+
+    def one(place: int) -> None:
+        ready.wait()
+        try:
+            answers[place] = complete(url, model, prompts[place], max_tokens, temperature=temperature)
+        except Exception as error:  # noqa: BLE001 (handed to the caller)
+            answers[place] = error
+
+    threads = [threading.Thread(target=one, args=(place,)) for place in range(len(prompts))]
+    for thread in threads:
+        thread.start()
+    ready.wait()
+    begun = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    wall = time.perf_counter() - begun
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return [answer for answer in answers if isinstance(answer, Answer)], wall

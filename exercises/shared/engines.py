@@ -1,0 +1,124 @@
+"""Starting an inference engine, waiting until it answers, asking how much memory it takes, and stopping it for certain.
+
+vLLM where there is a GPU and vLLM; else serve.py, which lies beside this. Both speak the same HTTP, so a script cannot tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import language_models
+import torch
+
+READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A running engine: `url` to talk to, `model` as it calls it, how long it took to load, its process."""
+
+    kind: str
+    url: str
+    model: str
+    load_s: float
+    process: subprocess.Popen[bytes]
+
+    def memory_bytes(self) -> int | None:
+        """What the engine holds: on the GPU as the driver counts (all processes), else its resident memory; None: unknown.
+
+        Never what this process allocated: the model is in another one.
+        """
+        if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo":
+            free, total = torch.cuda.mem_get_info(0)
+            return total - free
+        try:
+            import psutil
+        except ImportError:
+            return None
+        return psutil.Process(self.process.pid).memory_info().rss
+
+
+def choose(wanted: str) -> str:
+    """The engine for this computer. Ends the script with a sentence where the wanted one cannot be here."""
+    has_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
+    if wanted == "auto":
+        return "vllm" if has_gpu and shutil.which("vllm") else "transformers"
+    if wanted == "vllm" and not has_gpu:
+        sys.exit("vLLM needs a GPU, and there is none here: --engine transformers (or auto)")
+    if wanted == "vllm" and not shutil.which("vllm"):
+        sys.exit("vLLM is not installed here: pip install vllm, best in an environment of its own, and put it on the PATH")
+    return wanted
+
+
+def command(kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool) -> list[str]:
+    """The command that serves `model`: no prefix cache, no more than `max_num_seqs` requests at a time."""
+    common = [f"--port={port}", f"--max-num-seqs={max_num_seqs}", f"--max-model-len={max_model_len}"]
+    if kind == "transformers":
+        return [sys.executable, str(Path(__file__).resolve().with_name("serve.py")), f"--model={model}", *common]
+    half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)
+    words = ["vllm", "serve", model, "--host=127.0.0.1", *common, "--no-enable-prefix-caching", "--gpu-memory-utilization=0.85"]
+    return words + (["--dtype=half"] if half else []) + (["--enforce-eager"] if eager else [])
+
+
+@contextlib.contextmanager
+def running(
+    kind: str, model: str, folder: Path, *, max_num_seqs: int, max_model_len: int, eager: bool = True
+) -> Iterator[Engine]:
+    """The engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
+
+    Ends the script with the log's last lines where the engine does not come up. Stops it also when the script is terminated.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    scratch = tempfile.TemporaryDirectory()
+    named = language_models.place(model, Path(scratch.name))
+    if kind == "vllm" and not language_models.MODELS[model].hub:
+        language_models.make_tiny(Path(named))  # serve.py makes it by itself
+    words = command(kind, named, port, max_num_seqs=max_num_seqs, max_model_len=max_model_len, eager=eager)
+    quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
+    quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
+    log = folder / "engine.log"
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    begun = time.perf_counter()
+    with log.open("wb") as output:
+        process = subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **quiet})
+    try:
+        url = f"http://127.0.0.1:{port}"
+        _wait_until_ready(process, url, begun + READY_S[kind], log)
+        yield Engine(kind, url, named, time.perf_counter() - begun, process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        scratch.cleanup()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: float, log: Path) -> None:
+    while True:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=5):
+                return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.05)
+        if process.poll() is not None or time.perf_counter() > deadline:
+            why = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
+            last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+            sys.exit(f"the engine {why}; the end of its log, {log.name}:\n{last}")

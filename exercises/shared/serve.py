@@ -1,0 +1,163 @@
+"""A small inference server: continuous batching with a paged cache (transformers), behind the HTTP API that vLLM has.
+
+You will learn    what an engine does between a prompt and the text: tokens in, one step for all running requests, tokens out
+You will produce  nothing by itself: engines.py starts it, completions.py talks to it
+Run it            python serve.py --model FOLDER --port 8000; then curl -s localhost:8000/v1/completions -d
+                  '{"model": "m", "prompt": "def ", "max_tokens": 8}'
+Your part         read `route` and `answer`: one thread computes for all, one thread hands out, one thread a request waits
+Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import language_models
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+from transformers.generation.configuration_utils import ContinuousBatchingConfig
+
+PAGE, GREEDY = 32, 1e-6  # tokens a page of the cache; a temperature at which only the likeliest token is left
+
+parser = argparse.ArgumentParser(description="serve a language model over the OpenAI-style completions API")
+parser.add_argument("--model", type=str, required=True, help="a folder, or a name on the hub")
+parser.add_argument("--port", type=int, required=True)
+parser.add_argument("--max-num-seqs", type=int, default=16, help="requests that compute at the same time")
+parser.add_argument("--max-model-len", type=int, default=512, help="tokens of prompt and answer together")
+args = parser.parse_args()
+
+if Path(args.model).name == "tiny" and not (Path(args.model) / "config.json").exists():
+    language_models.make_tiny(Path(args.model))
+device = torch.device("cuda" if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo" else "cpu")
+dtype = torch.float16 if device.type == "cuda" else torch.float32
+tokenizer = AutoTokenizer.from_pretrained(args.model)
+model = AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype, attn_implementation="sdpa").to(device).eval()
+manager = model.init_continuous_batching(
+    generation_config=GenerationConfig(do_sample=True, temperature=0.5, top_k=0, eos_token_id=-1, pad_token_id=0),
+    continuous_batching_config=ContinuousBatchingConfig(
+        page_size=PAGE,
+        num_blocks=args.max_num_seqs * (args.max_model_len // PAGE + 1),
+        max_batch_tokens=max(256, args.max_num_seqs),
+        max_requests_per_batch=args.max_num_seqs,
+        allow_block_sharing=False,  # no prefix cache: an equal prompt is computed again
+        use_cuda_graph=False,
+        use_async_batching=False,
+        auto_switch_to_flash=False,
+        per_request_processors=True,
+        seed=0,
+    ),
+)
+manager.start()
+waiting: dict[str, queue.SimpleQueue] = {}
+numbers = itertools.count()
+
+
+def route() -> None:
+    """Hand every step's tokens to the request that waits for them."""
+    for output in manager:
+        waiting[output.request_id].put(output)
+
+
+def answer(request: dict) -> Iterator[tuple[list[int], bool]]:
+    """The tokens of one request as they come, all so far, and whether it is finished."""
+    prompt = request["prompt"]
+    ids = prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"]
+    name = f"cmpl-{next(numbers)}"
+    waiting[name] = queue.SimpleQueue()
+    stop = -1 if request.get("ignore_eos") else model.config.eos_token_id
+    warmth = max(float(request.get("temperature", 1.0)), GREEDY)
+    manager.add_request(ids, name, request["max_tokens"], streaming=True, eos_token_id=stop, temperature=warmth)
+    try:
+        while True:
+            output = waiting[name].get(timeout=300)
+            if output.error:
+                raise RuntimeError(output.error)
+            yield output.generated_tokens, output.is_finished()
+            if output.is_finished():
+                return
+    finally:
+        del waiting[name]
+
+
+class Completions(BaseHTTPRequestHandler):
+    """GET /health and /v1/models; POST /v1/completions, streamed or whole."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """The engine's log holds faults only."""
+
+    def do_GET(self) -> None:
+        known = {"/health": {}, "/v1/models": {"data": [{"id": args.model, "object": "model"}]}}
+        self.document(200 if self.path in known else 404, known.get(self.path, {"error": "no such page"}))
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        prompt = request.get("prompt", "")
+        used = len(prompt if isinstance(prompt, list) else tokenizer(prompt)["input_ids"])
+        wanted = request.setdefault("max_tokens", 16)
+        if not used or wanted < 1 or used + wanted > args.max_model_len:
+            said = f"{used} tokens of prompt and {wanted} to make: at least one each, {args.max_model_len} together at most"
+            self.document(400, {"error": {"message": said}})
+        elif request.get("stream"):
+            self.stream(request, used)
+        else:
+            tokens = [tokens for tokens, _ in answer(request)][-1]
+            self.document(200, {"choices": [{"index": 0, "text": tokenizer.decode(tokens)}], "usage": usage(used, len(tokens))})
+
+    def stream(self, request: dict, used: int) -> None:
+        """Send each token when it is there: server-sent events, as the API has them."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        sent = ""
+        for tokens, finished in answer(request):
+            text = tokenizer.decode(tokens)
+            if text.endswith("\ufffd") and not finished:
+                text = sent  # half a character; the rest comes with the next token
+            new, sent = text[len(sent) :], text
+            self.event({"choices": [{"index": 0, "text": new, "finish_reason": "length" if finished else None}]})
+        self.event({"choices": [], "usage": usage(used, len(tokens))})
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def event(self, content: dict) -> None:
+        self.wfile.write(b"data: " + json.dumps(content).encode() + b"\n\n")
+
+    def document(self, status: int, content: dict) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def usage(prompt: int, made: int) -> dict[str, int]:
+    return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
+
+
+def not_orphaned() -> None:
+    """End with whoever started this: an engine that nobody can stop would keep the GPU."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
+
+
+threading.Thread(target=not_orphaned, daemon=True).start()
+threading.Thread(target=route, daemon=True).start()
+server = ThreadingHTTPServer(("127.0.0.1", args.port), Completions)
+print(f"serving {args.model} on {device} at port {args.port}", file=sys.stderr, flush=True)
+server.serve_forever()
