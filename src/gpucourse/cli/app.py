@@ -23,6 +23,7 @@ HOMES = {
     "cancel": "runs",
     "ssh": "infra",
     "status": "infra",
+    "answer": "answer",
     "check": "learn",
     "destroy": "destroy",
 }

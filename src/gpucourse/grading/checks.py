@@ -39,9 +39,14 @@ def evaluate(
     knows. `mode` is what this program knows about the nodes, whatever the script says.
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
-    on_gpu = mode != "local" and metrics.get("cuda", "unsaid") is not None
-    results = tuple(_judged(check, evidence, on_gpu=on_gpu) for check in exercise.checks)
+    gpu = on_gpu(metrics, mode)
+    results = tuple(_judged(check, evidence, on_gpu=gpu) for check in exercise.checks)
     return ExerciseVerdict(exercise=exercise.id, run=run_id, mode=mode, verdict=overall(results), checks=results)
+
+
+def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
+    """Whether a run is evidence of what a GPU does: never on simulated nodes, nor where the script found none."""
+    return mode != "local" and metrics.get("cuda", "unsaid") is not None
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:

@@ -1,0 +1,149 @@
+"""What an exercise has to show: the run that counts, judged again, and the answers, the files and the seal of that run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucourse.actions.context import Context
+from gpucourse.errors import GpucourseError, ManifestError, MissingError
+from gpucourse.model.answer import AnswerResult, Judgement, Review
+from gpucourse.model.fields import Scalar
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import RunRecord
+from gpucourse.model.score import ExerciseEvidence
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import read_json, read_record
+
+QUICK = ("run.json", "plan.json", "metrics.json")
+
+
+def counting(context: Context, exercise: Exercise) -> RunRecord | None:
+    """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded."""
+    good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
+    handed_in = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
+    marked = [record for record in good if handed_in is not None and record.id == handed_in.run]
+    standing = marked or good
+    return standing[-1] if standing else None
+
+
+def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:
+    """What checks and questions read of a run: its metrics, plan and record. Raises MissingError for a damaged file."""
+    files = runs.files_of(context.paths, record)
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, path in (("metrics", files.metrics), ("plan", files.plan)):
+        try:
+            document = read_json(path)
+        except ValueError as error:
+            raise MissingError(
+                f"{path} is damaged: {error}",
+                hint=f"the run's own copy may be whole: ls {files.outputs}/*; or run it again: gpucourse run {record.exercise}",
+            ) from error
+        found[name] = document if isinstance(document, dict) else {}
+    found["plan"] = {**found["plan"], "world_size": record.world_size, "nodes": len(record.nodes)}
+    found["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
+    return found
+
+
+def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+    """The checks of an exercise on one run, as the course has them now. Writes nothing. Raises MissingError."""
+    from gpucourse.grading.checks import evaluate
+
+    found = material(context, record)
+    return evaluate(exercise, found["metrics"], found["plan"], found["run"], mode=record.mode, run_id=record.id)
+
+
+def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
+    """Every question with what the handed-in answer is worth; one that cannot be read counts as open, and says why."""
+    from gpucourse.actions.sheet import stored
+
+    sheet = stored(context, exercise)
+    record = _spoken_of(context, exercise, sheet.run if sheet else None)
+    judgements = judged(context, exercise.id)
+    found = material(context, record) if record else None
+    return tuple(
+        _judge(question, sheet.answers.get(question.id) if sheet else None, found, record, judgements)
+        for question in exercise.questions
+    )
+
+
+def judged(context: Context, exercise_id: str) -> dict[tuple[str, str], Judgement]:
+    """The newest judgement on each text, by the question and the digest of the words."""
+    review = read_record(context.paths.review(exercise_id), Review)
+    return {(each.question, each.answer_sha256): each for each in review.judgements} if review else {}
+
+
+def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
+    """Everything that an exercise has to show. `thorough`: every file of the run is compared with its seal, not only the
+    small ones that checks read. What is damaged is said in `trouble`, and counts for nothing."""
+    from gpucourse.grading.checks import on_gpu
+
+    trouble = ""
+    record = None
+    try:
+        record = counting(context, exercise)
+        verdict = verdict_on(context, exercise, record) if record else None
+    except GpucourseError as error:
+        verdict, trouble = None, error.what
+    try:
+        answers = answers_of(context, exercise)
+    except GpucourseError as error:
+        answers = tuple(AnswerResult(id=each.id, kind=each.kind, text=each.text, verdict="open") for each in exercise.questions)
+        trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
+    wanted = tuple(each.title for each in exercise.deliverables)
+    if record is None or verdict is None:
+        run = record.id if record else None
+        return ExerciseEvidence(exercise=exercise.id, run=run, answers=answers, wanted=wanted, trouble=trouble)
+    files = runs.files_of(context.paths, record)
+    gpu = on_gpu(material(context, record)["metrics"], record.mode)
+    return ExerciseEvidence(
+        exercise=exercise.id,
+        run=record.id,
+        level="gpu" if gpu else "logic",
+        checks=verdict.checks,
+        answers=answers,
+        wanted=wanted,
+        handed_in=_handed_in(context, exercise, record),
+        changed=seals.changed(files, None if thorough else QUICK),
+        trouble=trouble,
+    )
+
+
+def _spoken_of(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:
+    good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
+    named = [record for record in good if record.id == run]
+    return named[-1] if named else counting(context, exercise)
+
+
+def _judge(
+    question: Any,
+    answer: Scalar | None,
+    found: Mapping[str, Mapping[str, Any]] | None,
+    record: RunRecord | None,
+    judgements: Mapping[tuple[str, str], Judgement],
+) -> AnswerResult:
+    from gpucourse.grading.answers import fingerprint, judge
+    from gpucourse.grading.checks import on_gpu
+
+    gpu = record is not None and found is not None and on_gpu(found["metrics"], record.mode)
+    known = judgements.get((question.id, fingerprint(answer))) if answer is not None else None
+    try:
+        return judge(question, answer, found, on_gpu=gpu, judgement=known)
+    except ValueError as error:
+        return AnswerResult(
+            id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)
+        )
+
+
+def _handed_in(context: Context, exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
+    """The titles of the deliverables that are there, each as the run left it."""
+    files, folder = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
+    seal = seals.sealed(files)
+    there: list[str] = []
+    for wanted in exercise.deliverables:
+        names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(wanted.source))]
+        kept = [name for name in names if name in seal and (folder / name).is_file()]
+        if kept and all(seals.sha256(folder / name) == seal[name] for name in kept):
+            there.append(wanted.title)
+    return tuple(there)

@@ -1,0 +1,119 @@
+"""The command `answer`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.model.answer import AnswerResult
+
+if TYPE_CHECKING:
+    from gpucourse.actions.answer import Answering
+
+
+def answer(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    file: Annotated[Optional[Path], typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,  # noqa: UP045
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="One answer: --set speedup=1.9")] = None,  # noqa: UP045
+    run: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--run", help="The run that your numbers speak of; the newest without.", autocompletion=complete.runs),
+    ] = None,
+    template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
+    json: JsonFlag = False,
+) -> int:
+    """Answer the questions of an exercise; numbers are compared with what your own run recorded."""
+    from gpucourse.actions import answer as act
+    from gpucourse.actions.evidence import answers_of
+    from gpucourse.ui.views.answers import answers as view
+
+    session = current()
+    context = session.context
+    answering = act.begin(context, exercise, run)
+    if template:
+        path = act.template(context, answering)
+        if json:
+            session.face.document({"sheet": path})
+        session.face.note(f"fill in {path}, then: gpucourse answer {exercise}")
+        return ExitCode.DONE
+    sheet = context.paths.answers(answering.exercise.id)
+    if file is not None:
+        results = act.take_file(context, answering, file)
+    elif settings:
+        results = act.take(context, answering, pairs(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
+    elif somebody_there(session):
+        results = _asked(session, answering)
+    elif sheet.is_file() or json:
+        results = answers_of(context, answering.exercise)
+    else:
+        raise UsageError(
+            "there is nobody to ask, and no sheet of answers",
+            hint=f"gpucourse answer {exercise} --template writes one to fill in",
+        )
+    if json:
+        session.face.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})
+    session.face.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode))
+    return _code(results, exercise)
+
+
+def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
+    """`name=value` as typed, several times. Raises UsageError for anything else."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
+        found[name.strip()] = value
+    return found
+
+
+def _asked(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
+    """Ask question by question; each answer is kept at once, so that nothing is lost however the person leaves."""
+    from gpucourse.actions import answer as act
+    from gpucourse.actions.evidence import answers_of
+    from gpucourse.ui.views.answers import judged, question
+
+    context, questions = session.context, answering.exercise.questions
+    session.face.note(
+        "Enter leaves a question as it is, Ctrl-D ends. Longer texts: gpucourse answer --template, then an editor"
+    )
+    for number, asked in enumerate(questions, 1):
+        before = answering.answers.get(asked.id)
+        session.face.show(question(asked, number, len(questions), now=None if before is None else str(before)))
+        while True:
+            line = ask(session, f"{asked.unit or 'answer'}> ")
+            if line is None:
+                return answers_of(context, answering.exercise)
+            if not line:
+                break
+            try:
+                act.weigh(context, answering, asked, line)
+            except ValueError as error:
+                session.face.warn(str(error))
+                continue
+            results = act.take(context, answering, {asked.id: line})
+            session.face.show(judged(next(each for each in results if each.id == asked.id)))
+            break
+    return answers_of(context, answering.exercise)
+
+
+def _code(results: Sequence[AnswerResult], exercise: str) -> int:
+    bad = [each for each in results if each.verdict == "failed"]
+    if bad:
+        names = ", ".join(each.id for each in bad)
+        raise CheckFailed(
+            f"{len(bad)} of {len(results)} answers are not right: {names}",
+            hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
+        )
+    return ExitCode.DONE
+
+
+COMMANDS = {"answer": answer}

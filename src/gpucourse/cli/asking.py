@@ -1,0 +1,23 @@
+"""Asking the person something at the terminal, line by line."""
+
+from __future__ import annotations
+
+import sys
+
+from gpucourse.cli.session import Session
+
+
+def somebody_there(session: Session) -> bool:
+    """Whether a person can be asked: standard input is a terminal, and no document is wanted."""
+    return not session.options.json and sys.stdin.isatty()
+
+
+def ask(session: Session, prompt: str) -> str | None:
+    """The line that the person types, without white space around it; None where they ended the input (Ctrl-D)."""
+    err = session.face.err
+    err.write(prompt)
+    line = sys.stdin.readline()
+    if not line:
+        err.write("\n")
+    err.apart = False  # what was typed stands above
+    return line.strip() if line else None

@@ -1,0 +1,86 @@
+"""`answers.yaml`: the answers of a learner to the questions of one exercise, as a file that they may write by hand."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field
+
+from gpucourse.course.document import Complaint
+from gpucourse.course.written import read
+from gpucourse.errors import ManifestError
+from gpucourse.model.fields import ExerciseId, Scalar
+from gpucourse.model.questions import Question
+from gpucourse.model.strict import Strict
+
+
+class Sheet(Strict):
+    """The answers to one exercise, by the names of its questions. `run` is the run that the numbers speak of."""
+
+    exercise: ExerciseId
+    run: str | None = None
+    answers: dict[str, Scalar | None] = Field(default_factory=dict)
+
+
+def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question]) -> Sheet:
+    """The sheet that the bytes of a file hold. `shown` is the file's name.
+
+    Raises ManifestError: not YAML, of another exercise, a question that the exercise does not have.
+    """
+    hint = f"gpucourse answer {exercise} --template writes a sheet to fill in"
+    sheet, document = read(raw, Sheet, shown, hint=hint)
+    if sheet.exercise != exercise:
+        line = document.line(("exercise",))
+        reason = f"{shown}: exercise: these are answers to {sheet.exercise}, not to {exercise}, line {line}"
+        raise ManifestError([reason], hint=f"gpucourse answer {sheet.exercise} --file {shown}")
+    from gpucourse.course.complaints import did_you_mean, told
+
+    known = [question.id for question in questions]
+    strange = [name for name in sheet.answers if name not in known]
+    if strange:
+        complaints = [
+            Complaint(
+                ("answers", name),
+                f"{exercise} has no such question{did_you_mean(name, known) or '; its questions: ' + ', '.join(known)}",
+            )
+            for name in strange
+        ]
+        raise ManifestError(told(shown, document, complaints), hint=f"gpucourse show {exercise} lists its questions")
+    return sheet
+
+
+def render(exercise: str, title: str, questions: Sequence[Question], answers: Mapping[str, Scalar], run: str | None) -> str:
+    """The sheet as text: each question above its answer, in the order of the exercise."""
+    lines = [
+        f"# Answers to {exercise}, {title}. Fill in what is empty, then: gpucourse answer {exercise}",
+        f'exercise: "{exercise}"',
+    ]
+    if run:
+        lines.append(f"run: {run}   # the run that your numbers speak of")
+    lines.append("answers:")
+    for question in questions:
+        lines += ["", *_asked(question)]
+        lines += _written(question.id, answers.get(question.id))
+    return "\n".join(lines) + "\n"
+
+
+def _asked(question: Question) -> list[str]:
+    unit = f" ({question.unit})" if question.unit else ""
+    lines = textwrap.wrap(" ".join(question.text.split()) + unit, 96, initial_indent="  # ", subsequent_indent="  # ")
+    return lines + [f"  #   {name}. {' '.join(text.split())}" for name, text in question.choices.items()]
+
+
+def _written(name: str, answer: Scalar | None) -> list[str]:
+    if answer is None:
+        return [f"  {name}:"]
+    text = answer if isinstance(answer, str) else json.dumps(answer)
+    if isinstance(answer, str) and ("\n" in text or len(text) > 80) and _plain_block(text):
+        return [f"  {name}: |", *(f"    {line}".rstrip() for line in text.rstrip("\n").split("\n"))]
+    return [f"  {name}: {json.dumps(text, ensure_ascii=False) if isinstance(answer, str) else text}"]
+
+
+def _plain_block(text: str) -> bool:
+    """Whether a block of YAML keeps this text as it is."""
+    return not text.startswith((" ", "\n", "\t")) and all(c == "\n" or c.isprintable() for c in text) and "\n\n\n" not in text

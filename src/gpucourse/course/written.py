@@ -1,0 +1,31 @@
+"""Any YAML file that a person wrote, as the model that it must hold: every complaint at once, with its place and line."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from gpucourse.course.complaints import from_pydantic, told
+from gpucourse.course.document import Complaint, Document, read_document
+from gpucourse.errors import ManifestError
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read(raw: bytes, model: type[Model], shown: str, *, hint: str = "") -> tuple[Model, Document]:
+    """What the bytes of a file hold. `shown` is how its place is called. Raises ManifestError with every complaint."""
+    document = read_document(raw)
+    complaints = list(document.complaints)
+    if not isinstance(document.data, dict):
+        if not complaints:
+            complaints.append(Complaint((), "is not a mapping of keys and values"))
+        raise ManifestError(told(shown, document, complaints), hint=hint)
+    try:
+        found = model.model_validate(document.data)
+    except ValidationError as error:
+        told_all = told(shown, document, [*complaints, *from_pydantic(error, model, document.data)])
+        raise ManifestError(told_all, hint=hint) from error
+    if complaints:
+        raise ManifestError(told(shown, document, complaints), hint=hint)
+    return found, document

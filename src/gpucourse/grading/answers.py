@@ -1,0 +1,150 @@
+"""Answers against what the learner's own run recorded. Numbers are read with their unit, never evaluated.
+
+The words of a verdict are those of a check, and two more: `kept` for free text, which waits for a person, and `open`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+
+from gpucourse.grading.checks import shown
+from gpucourse.grading.values import Unreadable, is_number, read
+from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
+from gpucourse.model.fields import Scalar
+from gpucourse.model.questions import Question
+
+_NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*)", re.DOTALL)
+_GRAIN = 1e-9  # relative: what binary fractions lose is nobody's fault
+
+
+def judge(
+    question: Question,
+    answer: Scalar | None,
+    evidence: Mapping[str, object] | None,
+    *,
+    on_gpu: bool,
+    judgement: Judgement | None = None,
+) -> AnswerResult:
+    """What an answer is worth. `evidence` is that of the run that the answer speaks of; None where there is no run.
+
+    Raises ValueError, with the reason, for an answer that is not of the question's kind.
+    """
+    if answer is None or (isinstance(answer, str) and not answer.strip()):
+        return _result(question, "open", None)
+    if question.kind == "choice":
+        return _choice(question, answer)
+    if question.kind == "numeric":
+        return _number(question, answer, evidence, on_gpu=on_gpu)
+    words = str(answer)
+    if judgement is None:
+        return _result(question, "kept", words, "kept for a person to judge")
+    comment = f": {judgement.comment}" if judgement.comment else ""
+    said = f"{judgement.by} judged it {judgement.share:.0%} good, {judgement.at}{comment}"
+    return _result(question, "kept", words, said, share=judgement.share)
+
+
+def fingerprint(answer: Scalar) -> str:
+    """The SHA-256 of an answer's words: a judgement holds for these and no others."""
+    return hashlib.sha256(" ".join(str(answer).split()).encode()).hexdigest()
+
+
+def letter(question: Question, answer: Scalar) -> str:
+    """The letter of the option that an answer names, by letter or by the option's own words. Raises ValueError."""
+    word = str(answer).strip().rstrip(".)").lower()
+    for name, text in question.choices.items():
+        if word in {name, text.lower().rstrip(".)")}:
+            return name
+    raise ValueError(f"{str(answer)[:40]!r} is not one of {', '.join(question.choices)}")
+
+
+def number(answer: Scalar, unit: str) -> float:
+    """The number that an answer holds: `45`, `45%`, `1,234.5 ms`. Raises ValueError with what is wrong."""
+    text = str(answer).strip()
+    found = _NUMBER.fullmatch(text)
+    if not found or not any(character.isdigit() for character in found[1]):
+        raise ValueError(f"{text[:40]!r} is not a number")
+    value, rest = float(found[1].replace(",", "")), found[2].strip()
+    if not math.isfinite(value):
+        raise ValueError(f"{answer} is not a finite number")
+    if rest and _plain(rest) != _plain(unit):
+        wanted = f"the question asks for {unit}" if unit else "the question asks for a number without a unit"
+        raise ValueError(f"{text[:40]!r} ends in {rest[:20]!r}; {wanted}")
+    return value
+
+
+def _choice(question: Question, answer: Scalar) -> AnswerResult:
+    given = letter(question, answer)
+    right = given == question.key
+    text = f"{given}. {question.choices[given]}"
+    return _result(question, "passed" if right else "failed", text, "right" if right else "that is not it")
+
+
+def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> AnswerResult:
+    given = number(answer, question.unit)
+    told = shown(_short(given), question.unit)
+    if question.evidence == "gpu" and not on_gpu:
+        return _result(question, "not_measured", told, "not measured: needs a GPU")
+    try:
+        low, high = _ends(question, evidence)
+    except Unreadable as error:
+        return _result(question, "error", told, str(error))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return _result(question, "error", told, "what your run recorded is not a finite number")
+    room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
+    grain = _GRAIN * max(abs(low), abs(high), abs(given))
+    right = low - room - grain <= given <= high + room + grain
+    return _result(question, "passed" if right else "failed", told, _said(question, told, low, high, right=right))
+
+
+def _ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
+    if question.reads and evidence is None:
+        raise Unreadable("there is no run to compare it with")
+    ends = [question.value] if question.value is not None else [question.low, question.high]
+    found = [read(each, evidence or {}) if isinstance(each, str) else each for each in ends]
+    for path, value in zip(ends, found, strict=True):
+        if not is_number(value):
+            raise Unreadable(f"your run did not record {path}" if value is None else f"{path} is not one number")
+    numbers = [float(value) for value in found]  # type: ignore[arg-type]
+    return min(numbers), max(numbers)
+
+
+def _said(question: Question, told: str, low: float, high: float, *, right: bool) -> str:
+    """`you said 45 %; your recording shows 78 to 96 %`. A number that is the same for everybody is not told."""
+    if not question.reads:
+        return "right" if right else f"{told} is not it"
+    ends = shown(_short(low), question.unit)
+    if high != low:
+        ends = f"{shown(_short(low), '')} to {shown(_short(high), question.unit)}"
+    said = f"you said {told}; your recording shows {ends}"
+    room = f" (± {question.tolerance:g})" if question.tolerance else ""
+    room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
+    return said + ("" if right else room)
+
+
+def _result(
+    question: Question, verdict: AnswerVerdict, answer: str | None, said: str = "", *, share: float | None = None
+) -> AnswerResult:
+    return AnswerResult(
+        id=question.id,
+        kind=question.kind,
+        text=question.text,
+        verdict=verdict,
+        answer=answer,
+        said=said,
+        explanation="" if verdict == "open" else question.explanation or "",
+        evidence=question.evidence,
+        share=share,
+    )
+
+
+def _short(value: float) -> float:
+    """Four digits say enough to a person."""
+    return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.4g}")
+
+
+def _plain(unit: str) -> str:
+    words = unit.lower().replace(" ", "").replace("µ", "u").replace("×", "x")
+    return {"percent": "%", "times": "x"}.get(words, words)

@@ -1,0 +1,49 @@
+"""Answers to the questions of an exercise: as the learner wrote them, and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+AnswerVerdict = Literal["passed", "failed", "error", "not_measured", "kept", "open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerResult:
+    """One question and its answer.
+
+    `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not hold what
+    the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a person, or was judged by one: then
+    `share` is how good it is, from 0 to 1. `open`: no answer yet. `said` is the sentence for the learner.
+    """
+
+    id: str
+    kind: str
+    text: str
+    verdict: AnswerVerdict
+    answer: str | None = None
+    said: str = ""
+    explanation: str = ""
+    evidence: str = "logic"
+    share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What a person said of one free text. `answer_sha256` is that of the very words that were judged."""
+
+    question: str
+    share: float
+    by: str
+    at: str
+    comment: str = ""
+    answer_sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Review:
+    """Every judgement on the answers to one exercise, oldest first; the newest on the present words counts."""
+
+    version: int = 1
+    exercise: str
+    judgements: tuple[Judgement, ...] = field(default_factory=tuple)

@@ -1,0 +1,90 @@
+"""Points, and what they stand on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.verdict import CheckResult
+
+Level = Literal["gpu", "logic", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExerciseEvidence:
+    """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
+    of the run that are not as the run left them; `level` says whether a GPU took part."""
+
+    exercise: str
+    run: str | None = None
+    level: Level = "none"
+    checks: tuple[CheckResult, ...] = field(default_factory=tuple)
+    answers: tuple[AnswerResult, ...] = field(default_factory=tuple)
+    wanted: tuple[str, ...] = field(default_factory=tuple)
+    handed_in: tuple[str, ...] = field(default_factory=tuple)
+    changed: tuple[str, ...] = field(default_factory=tuple)
+    trouble: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces; `note` says what is missing."""
+
+    exercise: str
+    kind: str
+    got: float
+    of: int
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowScore:
+    """One row of the rubric. `waiting` are the points that free text may still give, once a person has judged it."""
+
+    id: str
+    title: str
+    points: float
+    earned: float
+    waiting: float = 0.0
+    level: Level = "none"
+    pieces: tuple[Piece, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartScore:
+    """One module."""
+
+    module: str
+    title: str
+    counts: str
+    here: bool
+    points: float
+    earned: float
+    waiting: float
+    rows: tuple[RowScore, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuizScore:
+    """The best finished try of the quiz."""
+
+    right: int
+    of: int
+    tries: int
+    ended: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grade:
+    """Every point. `earned` is of `points`, the bonus apart."""
+
+    version: int = 1
+    points: float
+    earned: float
+    bonus_points: float
+    bonus: float
+    waiting: float
+    parts: tuple[PartScore, ...] = field(default_factory=tuple)
+    quiz: QuizScore | None = None
+    changed: dict[str, tuple[str, ...]] = field(default_factory=dict)

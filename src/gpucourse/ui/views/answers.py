@@ -1,0 +1,75 @@
+"""Questions and answers on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.model.answer import AnswerResult
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Items, Paragraph, Part, Style, View, table
+from gpucourse.ui.text import counted
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Exercise
+    from gpucourse.model.questions import Question
+
+STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
+WORDS = {
+    "passed": "right",
+    "failed": "not right",
+    "error": "not comparable",
+    "not_measured": "not measured",
+    "kept": "kept",
+    "open": "open",
+}
+
+
+def answers(exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "") -> View:
+    """Every question of an exercise, with what its answer is worth, and the explanations."""
+    columns: list[Column | str] = ["", Column("question", style="strong"), Column("answer", wrap=True), Column("", wrap=True)]
+    parts: list[Part] = [table(columns, [_row(each) for each in results])]
+    explained = tuple((each.id, each.explanation) for each in results if each.explanation)
+    if explained:
+        parts.append(Facts(explained, title="Why"))
+    parts.append(Paragraph(summed(results)))
+    open_ones = [each.id for each in results if each.verdict == "open"]
+    footer = (f"Still open: {', '.join(open_ones)}. Answer: gpucourse answer {exercise.id}",) if open_ones else ()
+    return View(title=f"{exercise.id}  questions{f', run {run}' if run else ''}", parts=tuple(parts), footer=footer, mode=mode)
+
+
+def question(asked: Question, number: int, of: int, *, now: str | None = None) -> View:
+    """One question, to be answered."""
+    parts: list[Part] = [Paragraph(asked.text)]
+    if asked.choices:
+        parts.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    if now is not None:
+        parts.append(Paragraph(f"Your answer so far: {now}", "dim"))
+    return View(title=f"{number} of {of}  {asked.id}", parts=tuple(parts))
+
+
+def judged(result: AnswerResult) -> View:
+    """What one answer is worth, right after it was given."""
+    style = STYLES.get(result.verdict, "dim")
+    parts: list[Part] = [Paragraph(f"{UNICODE.mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
+    if result.explanation:
+        parts.append(Paragraph(result.explanation))
+    return View(parts=tuple(parts))
+
+
+def summed(results: Sequence[AnswerResult]) -> str:
+    """`2 right, 1 not right, 3 kept for a person` of all questions."""
+    words = [each.verdict for each in results]
+    told = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
+    return f"{counted(len(results), 'question')}: {', '.join(told)}"
+
+
+def _row(result: AnswerResult) -> tuple[Content, ...]:
+    style = STYLES.get(result.verdict, "dim")
+    shown = " ".join((result.answer or "").split())
+    return (
+        Cell(UNICODE.mark(result.verdict), style),
+        result.id,
+        shown if len(shown) <= 120 else shown[:119] + UNICODE.ellipsis,
+        Cell(result.said or WORDS[result.verdict], style),
+    )

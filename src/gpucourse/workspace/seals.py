@@ -1,0 +1,52 @@
+"""The seal of a run: the SHA-256 of every file as the run left it, so that a change made later shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpucourse.workspace.files import read_json, write_record
+from gpucourse.workspace.paths import RunPaths
+
+
+def sealed(files: RunPaths) -> dict[str, str]:
+    """The digests that the run left, by path relative to its folder; empty where there is no readable seal."""
+    try:
+        found = read_json(files.hashes)
+    except (ValueError, OSError):
+        return {}
+    digests = found.get("sha256") if isinstance(found, dict) else None
+    return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
+
+
+def changed(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The files that are not as the run left them, or gone. `names`: only these, where the run had them.
+
+    A verdict is left out: it is computed anew from the rest.
+    """
+    seal = sealed(files)
+    if not seal:
+        return (files.hashes.name,)
+    wanted = [name for name in names if name in seal] if names is not None else list(seal)
+    return tuple(name for name in sorted(wanted) if name != files.verdict.name and sha256(files.folder / name) != seal[name])
+
+
+def seal_again(files: RunPaths, names: Iterable[str]) -> None:
+    """Put the digests of these files, which the program itself has just written, into the seal."""
+    found = read_json(files.hashes)
+    if isinstance(found, dict) and isinstance(found.get("sha256"), dict):
+        found["sha256"].update({name: digest for name in names if (digest := sha256(files.folder / name))})
+        write_record(files.hashes, found)
+
+
+def sha256(path: Path) -> str | None:
+    """The digest of a file; None where there is no such file."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+    except OSError:
+        return None
+    return digest.hexdigest()

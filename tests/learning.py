@@ -1,0 +1,244 @@
+"""A small course with every kind of question, and a workspace with recorded runs: what a learner does, without a lab.
+
+learning = Learning(tmp_path)
+learning.record("1.1", {"speedup": 1.9})
+learning.types("answer", "1.1", "--set", "speedup=1.9")
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.__main__ import run_command
+from gpucourse.actions.context import Context
+from gpucourse.actions.finish import deliver, judge, seal
+from gpucourse.course.locate import CourseFolders, find_course
+from gpucourse.course.schema import write_schema
+from gpucourse.model.record import RunRecord
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import write_record
+from gpucourse.workspace.locate import open_workspace
+
+MANIFEST = """\
+format: 1
+id: "1"
+title: Rivers
+summary: How water runs.
+hours: 1.5
+lab:
+  local: {template: simulated, nodes: 1}
+exercises:
+  - id: "1.1"
+    title: Source
+    goal: Find where it begins.
+    minutes: 20
+    script: source.py
+    files: [helper.py]
+    packages: []
+    launch: {kind: python}
+    parameters:
+      - {name: depth, type: int, default: 100, min: 1, max: 1000, local: 10, help: how deep}
+    tasks: [Walk upstream., Note the day.]
+    questions:
+      - {id: why, text: Why does it run?, look_for: it falls}
+      - id: speedup
+        text: How much faster?
+        kind: numeric
+        value: metrics.speedup
+        tolerance: 0.05
+        unit: times
+        explanation: T1 over Tn.
+      - id: busy
+        text: How busy was it?
+        kind: numeric
+        low: min(metrics.springs.busy_percent)
+        high: max(metrics.springs.busy_percent)
+        unit: "%"
+      - id: where
+        text: Where does it end?
+        kind: choice
+        options: [in a lake, in the sea, nowhere]
+        key: b
+        explanation: All rivers run into the sea.
+      - {id: power, text: Which power?, kind: numeric, value: metrics.power_w, unit: W, tolerance: 1, evidence: gpu}
+    hints: [Look up., Look down., Listen.]
+    tables:
+      - title: Springs
+        rows: metrics.springs
+        columns: [{key: litres, title: litres, digits: 1}]
+    checks:
+      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
+      - {id: flows, title: It flows, value: min(metrics.springs.litres), above: 0, unit: l, hint: Wait for rain.}
+      - {id: deep, title: It is deep, value: metrics.power_w, above: 0, unit: W, evidence: gpu, hint: Dig.}
+    deliverables: [{title: The log, source: logs/*.log}, {title: The measurements, source: metrics.json}]
+  - id: "1.2"
+    title: Mouth
+    goal: Find where it ends.
+    minutes: 20
+    script: source.py
+    files: [helper.py]
+    packages: []
+    launch: {kind: python}
+    parameters:
+      - {name: depth, type: int, default: 100, min: 1, max: 1000, local: 10, help: how deep}
+    tasks: [Walk downstream.]
+    hints: [Look up., Look down., Listen.]
+    checks:
+      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
+"""
+
+SCRIPT = '''"""Find the source."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import helper
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--depth", type=int, default=100)
+depth = parser.parse_args().depth
+out = Path(os.environ.get("GPUCOURSE_OUT", "."))
+springs = [{"litres": helper.LITRES * depth, "busy_percent": 78}, {"litres": 2.0 * depth, "busy_percent": 96}]
+metrics = {"schema": 1, "cuda": None, "device": "a CPU", "wet": True, "speedup": 1.9, "springs": springs, "power_w": None}
+metrics["litres_per_s"] = float(depth)
+(out / "metrics.json").write_text(json.dumps(metrics))
+print("found it")
+'''
+
+RUBRIC = """\
+format: 1
+parts:
+  - module: "1"
+    title: Rivers
+    rows:
+      - {id: completed, title: All exercises completed, points: 10, evidence: [checks]}
+      - {id: deliverables, title: Deliverables handed in, points: 5, evidence: [deliverables]}
+      - {id: understanding, title: Understanding shown, points: 10, evidence: [answers]}
+  - module: "9"
+    title: Clouds
+    counts: bonus
+    rows:
+      - {id: rain, title: It rained, points: 10, evidence: [checks]}
+"""
+
+METRICS: dict[str, Any] = {
+    "schema": 1,
+    "device": "a CPU",
+    "cuda": None,
+    "wet": True,
+    "speedup": 1.9,
+    "springs": [{"litres": 1.5, "busy_percent": 78}, {"litres": 2.5, "busy_percent": 96}],
+    "power_w": None,
+    "litres_per_s": 4.0,
+}
+FOLDER = "01-rivers"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command answered."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        """Its JSON document."""
+        return json.loads(self.out)
+
+
+class Learning:
+    """Somebody with a workspace, in a small course."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self.root, self.workspace, self.course = root, root / "workspace", root / "course"
+        self._patch, self._capture = monkeypatch, capfd
+        for name in [name for name in os.environ if name.startswith("GPUCOURSE")]:
+            monkeypatch.delenv(name)
+        monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(self.workspace))
+        monkeypatch.setenv("GPUCOURSE_COURSE", str(self.course))
+        monkeypatch.setenv("HOME", str(root))
+        self.put(f"exercises/{FOLDER}/source.py", SCRIPT)
+        self.put("exercises/shared/helper.py", '"""Help."""\n\nLITRES = 1.5\n')
+        self.put(f"modules/{FOLDER}/module.yaml", "# yaml-language-server: $schema=../module.schema.json\n" + MANIFEST)
+        self.put(f"modules/{FOLDER}/lesson.md", "# Rivers\n")
+        self.put("modules/rubric.yaml", RUBRIC)
+        write_schema(self.course / "modules")
+        self.context = self.opened()
+
+    def opened(self) -> Context:
+        """The workspace as an action gets it."""
+        built_in = find_course({})
+        folders = CourseFolders(self.course / "modules", self.course / "exercises", built_in.terraform)
+        return Context(workspace=open_workspace(self.workspace), folders=folders, environ=os.environ)
+
+    def put(self, name: str, text: str) -> Path:
+        """Write a file of the course."""
+        path = self.course / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def record(
+        self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **other: Any
+    ) -> RunRecord:
+        """A run that ended, as `run` leaves it: files, verdict, deliverables, seal."""
+        context = self.opened()
+        run_id = runs.new_run(context.paths, exercise)
+        values: dict[str, Any] = {
+            "id": run_id, "exercise": exercise, "module": "1", "stack": "01-local", "mode": mode, "launcher": "python",
+            "state": "succeeded", "created": now_utc("milliseconds"), "nodes": ["node0"], "world_size": 1, "collected": True,
+            "parameters": {"depth": 10},
+        }  # fmt: skip
+        record = RunRecord(**(values | other))
+        files = runs.files_of(context.paths, record)
+        files.logs.mkdir()
+        files.rank_log("node0", 0).write_text("found it\n")
+        write_record(files.metrics, (METRICS if metrics is None else metrics) | {"mode": mode})
+        write_record(files.plan, {"commands": []})
+        _, found = context.catalog.exercise(exercise)
+        verdict = judge(context, found, record)
+        record.verdict = verdict.verdict if verdict else None
+        runs.save(context.paths, record)
+        deliver(context, found, record)
+        seal(files, mode)
+        return record
+
+    def folder(self, record: RunRecord) -> Path:
+        """Where a run lies."""
+        return self.workspace / "runs" / record.exercise / record.id
+
+    def types(self, *words: str, code: int | None = 0, typing: str | None = None) -> Said:
+        """Run a command in this process. `typing`: what the person types, at a terminal."""
+        with _typed(typing, self._patch):
+            self._capture.readouterr()
+            answered = run_command(list(words))
+        out, err = self._capture.readouterr()
+        assert code is None or answered == code, f"gpucourse {' '.join(words)} answered {answered}:\n{out}\n{err}"
+        return Said(answered, out, err)
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@contextmanager
+def _typed(text: str | None, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    with patch.context() as now:
+        now.setattr(sys, "stdin", io.StringIO() if text is None else _Terminal(text))
+        yield

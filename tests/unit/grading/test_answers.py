@@ -1,0 +1,122 @@
+"""Answers: numbers with their units against what a run recorded, choices by letter or words, free text kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpucourse.grading.answers import fingerprint, judge, letter, number
+from gpucourse.model.answer import AnswerResult, Judgement
+from gpucourse.model.questions import Question
+
+METRICS = {"speedup": 1.9, "rows": [{"busy": 78}, {"busy": 96}], "none": None, "nan": "nan", "count": 24}
+
+
+def asked(**keys: Any) -> Question:
+    return Question.model_validate({"id": "q", "text": "How?", "kind": "numeric", "explanation": "So.", **keys})
+
+
+def judged(answer: Any, *, on_gpu: bool = False, run: bool = True, **keys: Any) -> AnswerResult:
+    return judge(asked(**keys), answer, {"metrics": METRICS} if run else None, on_gpu=on_gpu)
+
+
+BUSY = {"low": "min(metrics.rows.busy)", "high": "max(metrics.rows.busy)", "unit": "%"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer", "verdict", "said"),
+    [
+        ({"value": "metrics.speedup"}, "1.9", "passed", "you said 1.9; your recording shows 1.9"),
+        ({"value": "metrics.speedup"}, 1.9, "passed", "recording shows 1.9"),
+        ({"value": "metrics.speedup"}, "1.8", "failed", "you said 1.8; your recording shows 1.9"),
+        ({"value": "metrics.speedup", "tolerance": 0.1}, "2", "passed", "1.9"),
+        ({"value": "metrics.speedup", "tolerance": 0.1}, "2.01", "failed", "(± 0.1)"),
+        ({"value": "metrics.speedup", "tolerance_percent": 10}, "2.08", "passed", "1.9"),
+        ({"value": "metrics.speedup", "tolerance_percent": 10}, "2.2", "failed", "(± 10%)"),
+        (BUSY, "45%", "failed", "you said 45 %; your recording shows 78 to 96 %"),
+        (BUSY, "78", "passed", "78 to 96 %"),
+        (BUSY, "96 percent", "passed", "78 to 96 %"),
+        (BUSY | {"tolerance": 2}, "98", "passed", "78 to 96 %"),
+        ({"value": 24}, "24", "passed", "right"),
+        ({"value": 24}, "23", "failed", "23 is not it"),
+        ({"value": "count(metrics.rows)"}, "2", "passed", "2"),
+        ({"value": "metrics.none"}, "2", "error", "your run did not record metrics.none"),
+        ({"value": "metrics.gone"}, "2", "error", "metrics.gone is missing"),
+        ({"value": "metrics.rows.busy"}, "2", "error", "metrics.rows.busy is not one number"),
+        ({"value": "metrics.nan"}, "2", "error", "not a finite number"),
+        ({"value": "metrics.speedup", "evidence": "gpu"}, "2", "not_measured", "needs a GPU"),
+        ({"value": "metrics.speedup"}, "", "open", ""),
+        ({"value": "metrics.speedup"}, None, "open", ""),
+    ],
+)
+def test_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> None:
+    found = judged(answer, **keys)
+    assert found.verdict == verdict
+    assert said in found.said
+    assert (found.explanation == "So.") == (verdict != "open")
+
+
+def test_a_number_on_a_gpu_is_compared_and_without_a_run_it_cannot_be() -> None:
+    assert judged("1.9", on_gpu=True, value="metrics.speedup", evidence="gpu").verdict == "passed"
+    assert judged("1.9", run=False, value="metrics.speedup").said == "there is no run to compare it with"
+    assert judged("24", run=False, value=24).verdict == "passed"
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("45", "%", 45), ("45%", "%", 45), (" 45 % ", "%", 45), ("1,234.5 ms", "ms", 1234.5), ("-3e-2", "", -0.03),
+        (".5", "", 0.5), ("2x", "times", 2), ("2 times", "x", 2), (7, "s", 7), ("1_0".replace("_", ""), "", 10),
+    ],
+)  # fmt: skip
+def test_how_a_number_may_be_written(text: Any, unit: str, value: float) -> None:
+    assert number(text, unit) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "reason"),
+    [
+        ("many", "%", "'many' is not a number"),
+        ("78 to 96", "%", "ends in 'to 96'; the question asks for %"),
+        ("45 ms", "s", "ends in 'ms'; the question asks for s"),
+        ("45 %", "", "a number without a unit"),
+        ("1,23", "", "ends in ',23'"),
+        ("1e999", "", "not a finite number"),
+        ("nan", "", "'nan' is not a number"),
+        (True, "", "'True' is not a number"),
+        ("__import__('os')", "", "is not a number"),
+    ],
+)
+def test_what_is_no_number(text: Any, unit: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        number(text, unit)
+    assert reason in str(caught.value)
+
+
+CHOICE = {"kind": "choice", "options": ["in a lake", "In the sea."], "key": "b"}
+
+
+@pytest.mark.parametrize(("answer", "verdict"), [("b", "passed"), ("B)", "passed"), ("in the sea", "passed"), ("a", "failed")])
+def test_choices(answer: str, verdict: str) -> None:
+    found = judged(answer, **CHOICE)
+    assert (found.verdict, found.explanation) == (verdict, "So.")
+    assert "b" not in found.said.split(), "the letter of the right one is not told"
+
+
+@pytest.mark.parametrize("answer", ["c", "", "the moon", 3])
+def test_a_choice_that_is_none(answer: Any) -> None:
+    with pytest.raises(ValueError, match="is not one of a, b"):
+        letter(asked(**CHOICE), answer)
+
+
+def test_free_text_waits_for_a_person_and_the_judgement_holds_for_these_words_only() -> None:
+    question = Question.model_validate({"id": "q", "text": "Why?"})
+    words = "It falls.\n  Always."
+    assert fingerprint(words) == fingerprint("It falls. Always.\n") != fingerprint("It falls!")
+    waiting = judge(question, words, None, on_gpu=False)
+    assert (waiting.verdict, waiting.share) == ("kept", None)
+    said = Judgement(question="q", share=0.5, by="Ada", at="2026-11-21T10:00:00", comment="half", answer_sha256="x")
+    found = judge(question, words, None, on_gpu=False, judgement=said)
+    assert (found.verdict, found.share) == ("kept", 0.5)
+    assert found.said == "Ada judged it 50% good, 2026-11-21T10:00:00: half"
