@@ -7,24 +7,13 @@ import importlib.util
 import os
 import shutil
 import sys
-from dataclasses import dataclass
-from typing import Literal
 
 from gpucourse.actions.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.model.cloud import Finding
 from gpucourse.units import format_bytes
 
 ENOUGH_BYTES = 1 << 30  # a run with its outputs and pictures takes some megabytes; a full disk ends everything
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One thing looked at: `mend` is the command or sentence that helps where it is not well."""
-
-    what: str
-    state: Literal["ok", "missing", "warning"]
-    detail: str
-    mend: str = ""
 
 
 def doctor(context: Context) -> list[Finding]:

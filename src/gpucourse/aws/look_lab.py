@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -40,6 +41,16 @@ def quotas(account: Account, labs: Sequence[LabNeed], market: Market) -> list[Fi
     return [_quota(account, labs, market, found) for found in quota.assess(account, labs, market)]
 
 
+def other_market(account: Account, labs: Sequence[LabNeed], market: Market) -> list[Finding]:
+    """6: the quotas of the market that was not chosen, since raising one takes days. What is too small is only a warning."""
+    other: Market = "on-demand" if market == "spot" else "spot"
+    chosen = quota.needs(labs, market)
+    found = [one for one in quota.assess(account, labs, other) if (one.code, one.market) not in chosen]
+    told = (_quota(account, labs, other, one) for one in found)
+    only = f"counts only {'with' if other == 'spot' else 'without'} --spot"
+    return [replace(one, state="warning", detail=f"{one.detail}; {only}") if one.state == "missing" else one for one in told]
+
+
 def _quota(account: Account, labs: Sequence[LabNeed], market: Market, found: Quota) -> Finding:
     what = f"quota {found.code} ({found.market})"
     has = "unknown" if found.limit is None else str(found.limit)
@@ -57,7 +68,8 @@ def _quota(account: Account, labs: Sequence[LabNeed], market: Market, found: Quo
     waiting = _waiting(account, found)
     if waiting:
         return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=f"wait for AWS's answer: {page}")
-    mend = f"gpucourse doctor --target aws --request-quota (people decide, hours to days, maybe a part of it), or {page}"
+    ask = f"gpucourse doctor --target aws --request-quota{' --spot' if market == 'spot' else ''}"
+    mend = f"{ask} (people decide, hours to days, maybe a part of it), or {page}"
     return Finding(what=what, state="missing", detail=detail, mend=mend)
 
 

@@ -6,6 +6,7 @@ since prices and lists still name types that no zone offers any more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
@@ -74,6 +75,13 @@ def siblings(name: str) -> tuple[str, ...]:
         return ()
     known = instance_types()
     return tuple(f"{other}.{size}" for other in order if other != family and f"{other}.{size}" in known)
+
+
+def checked_region(name: str) -> str:
+    """`name`, where it is written as AWS writes regions; whether there is one is for AWS to say. Raises UsageError."""
+    if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", name):
+        raise UsageError(f"'{name}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
+    return name
 
 
 def zones(account: Account) -> tuple[Zone, ...]:

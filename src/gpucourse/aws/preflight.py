@@ -68,6 +68,7 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         ("region", partial(look_account.region, account)),
         ("zones", partial(look_lab.zones, account, labs)),
         ("quota", partial(look_lab.quotas, account, labs, known.market)),
+        ("quota of the other market", partial(look_lab.other_market, account, labs, known.market)),
         *([("spot role", partial(look_account.spot_role, account))] if known.market == "spot" else []),
         ("image", partial(look_lab.images, account, labs)),
         ("room for a network", partial(look_lab.networks, account)),

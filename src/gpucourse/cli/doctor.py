@@ -2,22 +2,130 @@
 
 from __future__ import annotations
 
-from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
-from gpucourse.errors import ExitCode
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag, YesFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.doctor import Look
+
+ASK = "gpucourse doctor --target aws --request-quota"
 
 
-def doctor(json: JsonFlag = False) -> int:
-    """Everything that would stop the course on this machine, each with the command that mends it."""
-    from gpucourse.actions.doctor import doctor as act
-    from gpucourse.ui.views.lab import doctor as view
-
+def doctor(
+    target: Annotated[
+        Optional[Literal["local", "aws"]],  # noqa: UP045
+        typer.Option("--target", help="What to look at: this machine, or your AWS account.", show_default=False),
+    ] = None,
+    module: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
+    ] = None,
+    region: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--region", help="Another region of AWS than the one in gpucourse.yaml.", show_default=False),
+    ] = None,
+    spot: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.", show_default=False),
+    ] = None,
+    ssh_cidr: Annotated[
+        str, typer.Option("--ssh-cidr", help="Your address, as 203.0.113.7/32; asked of the internet by default.")
+    ] = "",
+    policy: Annotated[bool, typer.Option("--policy", help="Print the IAM policy that the course needs, and stop.")] = False,
+    request_quota: Annotated[
+        bool, typer.Option("--request-quota", help="Ask AWS to raise the quotas that are too small.")
+    ] = False,
+    yes: YesFlag = False,
+    json: JsonFlag = False,
+) -> int:
+    """Everything that would stop the course, each with the command that mends it."""
     session = current()
+    if policy:
+        return _policy(session, json=json)
+    on_aws = (target or ("aws" if request_quota else session.context.settings.target)) == "aws"
+    if not on_aws:
+        _only_on_aws(region=region is not None, spot=spot is not None, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
+        return _machine(session, module, json=json)
+    from gpucourse.actions.cloud.doctor import Look
+
+    look = Look(module=module, region=region, spot=spot, ssh_cidr=ssh_cidr)
+    return _request(session, look, yes=yes, json=json) if request_quota else _account(session, look, json=json)
+
+
+def _machine(session: Session, module: str | None, *, json: bool) -> int:
+    from gpucourse.actions.doctor import doctor as act
+    from gpucourse.ui.views.doctor import machine
+
+    if module is not None:
+        session.context.catalog.module(module)
     found = act(session.context)
     if json:
         session.face.document({"findings": found})
-    session.face.show(view(found))
+    session.face.show(machine(found))
     return ExitCode.MISSING if any(one.state == "missing" for one in found) else ExitCode.DONE
+
+
+def _account(session: Session, look: Look, *, json: bool) -> int:
+    from gpucourse.actions.cloud.doctor import doctor as act
+    from gpucourse.ui.views.doctor import account
+
+    with session.face.watch() as live:
+        session.context.watch = live
+        examined = act(session.context, look)
+    if json:
+        session.face.document({"target": "aws", **vars(examined), "usd": examined.usd})
+    session.face.show(account(examined))
+    return ExitCode.MISSING if examined.missing else ExitCode.DONE
+
+
+def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:
+    from gpucourse.actions.cloud.doctor import request_quotas, short_quotas
+    from gpucourse.cli.confirm import confirmed
+    from gpucourse.ui.views.doctor import quotas, requested
+
+    context = session.context
+    with session.face.watch() as live:
+        context.watch = live
+        short = short_quotas(context, look)
+    asking = [one for one in short if one.to_ask]
+    session.face.show(quotas(short, look.region or context.settings.region))
+    many = f"{len(asking)} higher quota{'s' if len(asking) > 1 else ''}"
+    agreed = bool(asking) and confirmed(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=ASK)
+    requests = request_quotas(context, look, asking) if agreed else []
+    if json:
+        session.face.document({"quotas": short, "requests": requests})
+    if requests:
+        session.face.show(requested(requests))
+    elif asking:
+        session.face.note("Nothing was asked.")
+    return ExitCode.MISSING if any(one.quota.enough is None for one in short) else ExitCode.DONE
+
+
+def _policy(session: Session, *, json: bool) -> int:
+    import json as document
+
+    from gpucourse.aws.policy import policy_text
+    from gpucourse.ui.tables import Code, View
+
+    if json:
+        session.face.document({"policy": document.loads(policy_text())})
+    session.face.show(View(parts=(Code(policy_text().rstrip("\n")),)))
+    return ExitCode.DONE
+
+
+def _only_on_aws(**given: bool) -> None:
+    flags = [f"--{name.replace('_', '-')}" for name, there in given.items() if there]
+    if flags:
+        raise UsageError(
+            f"{' and '.join(flags)}: only a look at an AWS account knows that",
+            hint=f"gpucourse doctor --target aws {' '.join(flags)}",
+        )
 
 
 COMMANDS = {"doctor": doctor}

@@ -34,7 +34,7 @@ FailureKind = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One thing that was looked at before any money flows. `unknown`: it could not be looked at, which is not `ok`.
+    """One thing that was looked at before anything is built. `unknown`: it could not be looked at, which is not `ok`.
 
     `mend` is the command or the page that helps where it is not well.
     """

@@ -107,11 +107,23 @@ def test_all_is_well_and_nothing_was_changed() -> None:
 def test_spot_asks_for_its_own_quota_and_role() -> None:
     account = a_good_account()
     found = looked(account, market="spot")
-    assert found["quota L-3819A6DF (spot)"].state == "ok"
+    assert found["quota L-3819A6DF (spot)"].state == found["quota L-DB2E81BA (on-demand)"].state == "ok"
     assert found["quota L-1216C47A (on-demand)"].state == "ok"
     assert found["spot role"].state == "ok"
     starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.named("run_instances")}
     assert starts == {"g4dn.xlarge": True, "t3.medium": False}
+
+
+def test_the_quota_of_the_other_market_is_told_and_stops_nothing() -> None:
+    values = {"L-DB2E81BA": 16.0, "L-1216C47A": 5.0, "L-3819A6DF": 0.0, "L-F678F1CE": 5.0}
+    account = a_good_account(get_service_quota=lambda asked: {"Quota": {"Value": values[asked["QuotaCode"]]}})
+    found = looked(account)["quota L-3819A6DF (spot)"]
+    assert (found.state, found.detail.endswith("; counts only with --spot")) == ("warning", True)
+    assert "--request-quota --spot" in found.mend
+    spot = looked(account, market="spot")
+    assert spot["quota L-3819A6DF (spot)"].state == "missing"
+    assert spot["quota L-DB2E81BA (on-demand)"].state == "ok"
+    assert "L-34B43A08" not in str(spot), "a head is never bought on the spot market"
 
 
 MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from gpucourse.actions.deploy import Deployed
-from gpucourse.actions.doctor import Finding
 from gpucourse.actions.status import StackStatus
 from gpucourse.model.deployment import Leftover, NodeHealth, Receipt
 from gpucourse.ui.views import lab
@@ -71,21 +70,3 @@ def test_a_receipt_says_what_is_left_and_how_to_remove_it() -> None:
     shown = text(lab.destroyed([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
     for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):
         assert words in shown
-
-
-def test_doctor() -> None:
-    good = Finding(what="Python", state="ok", detail="3.11")
-    bad = Finding(what="torch", state="missing", detail="not installed", mend="pip install torch")
-    assert text(lab.doctor([good, bad])) == (
-        "What the course needs on this machine\n"
-        "\n"
-        "   part    found\n"
-        "✓  Python  3.11\n"
-        "✗  torch   not installed\n"
-        "\n"
-        "How to mend it\n"
-        "  torch  pip install torch\n"
-        "\n"
-        "1 of 2 would stop the course.\n"
-    )
-    assert "Nothing stands in the way" in text(lab.doctor([good]))

@@ -1,4 +1,4 @@
-"""Labs on the screen: their health, what a deploy will do and did, what a destroy left, what the machine lacks."""
+"""Labs on the screen: their health, what a deploy will do and did, what a destroy left."""
 
 from __future__ import annotations
 
@@ -15,16 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.actions.deploy import Deployed
-    from gpucourse.actions.doctor import Finding
     from gpucourse.actions.status import StackStatus
 
 _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn", "destroying": "warn"}
 _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
-_STATES: dict[str, tuple[str, Style]] = {
-    "ok": (UNICODE.good, "good"),
-    "missing": (UNICODE.bad, "bad"),
-    "warning": (UNICODE.error, "warn"),
-}
 
 
 def status(stacks: Sequence[StackStatus]) -> View:
@@ -97,21 +91,6 @@ def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
     footer = (f"Receipts are in {folder}",) if folder is not None else ()
     modes = {receipt.mode for receipt in receipts}
     return View(parts=tuple(parts), footer=footer, mode="local" if "local" in modes else "")
-
-
-def doctor(findings: Sequence[Finding]) -> View:
-    """Everything that was looked at, and the command that mends what is not well."""
-    rows = [(Cell(*_STATES[each.state]), each.what, each.detail) for each in findings]
-    parts: list[Part] = [table(["", Column("part", style="strong"), Column("found", wrap=True)], rows)]
-    mends = tuple((each.what, each.mend) for each in findings if each.state != "ok" and each.mend)
-    if mends:
-        parts.append(Facts(mends, title="How to mend it"))
-    missing = sum(each.state == "missing" for each in findings)
-    if missing:
-        footer = f"{missing} of {len(findings)} would stop the course."
-    else:
-        footer = "Nothing stands in the way. Start: gpucourse deploy 3"
-    return View(title="What the course needs on this machine", parts=tuple(parts), footer=(footer,))
 
 
 def _stack(status: StackStatus) -> tuple[str | Cell, ...]:

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+from gpucourse.actions.cloud.doctor import Examined, ModulePrice, Short
+from gpucourse.model.cloud import Finding, Quota, QuotaRequest
+from gpucourse.ui.views import doctor
+from tests.unit.ui.examples import text
+
+GOOD = Finding(what="Python", state="ok", detail="3.11")
+BAD = Finding(what="torch", state="missing", detail="not installed", mend="pip install torch")
+DARK = Finding(what="leftovers", state="unknown", detail="not allowed to look", mend="gpucourse doctor --policy")
+QUOTA = Quota(
+    code="L-DB2E81BA", name="G and VT", market="on-demand", region="us-east-2", needed=16, limit=4, used=4, modules=("1", "3")
+)
+
+
+def examined(*findings: Finding) -> Examined:
+    prices = [
+        ModulePrice(module="1", title="Basic GPU", machines="1 x a", usd_per_hour=Decimal("0.55"), hours=Decimal("2.0")),
+        ModulePrice(module="3", title="Parallel", machines="2 x b", usd_per_hour=Decimal("1.5"), hours=Decimal("7.75")),
+    ]
+    return Examined(
+        region="us-east-2", market="on-demand", findings=list(findings), prices=prices, sources=["a table, 2026-07-20"]
+    )
+
+
+def test_a_machine_that_lacks_something() -> None:
+    assert text(doctor.machine([GOOD, BAD])) == (
+        "What the course needs on this machine\n"
+        "\n"
+        "   part    found\n"
+        "✓  Python  3.11\n"
+        "✗  torch   not installed\n"
+        "\n"
+        "How to mend it\n"
+        "  torch  pip install torch\n"
+        "\n"
+        "1 of 2 would stop the course.\n"
+    )
+    assert "Nothing stands in the way" in text(doctor.machine([GOOD]))
+
+
+def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
+    shown = text(doctor.account(examined(GOOD)))
+    assert "What the course needs of AWS in us-east-2 (on-demand)" in shown
+    assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
+    assert "$12.72" in shown
+    assert "Prices: a table, 2026-07-20." in shown
+    assert "Nothing stands in the way. Start: gpucourse deploy 1 --target aws" in shown
+
+
+def test_what_could_not_be_seen_is_never_well() -> None:
+    shown = text(doctor.account(examined(GOOD, DARK)))
+    assert "?  leftovers" in shown
+    assert "Nothing stands in the way" not in shown
+    assert "1 of 2 could not be looked at, so they may stop it too." in shown
+    both = text(doctor.account(examined(BAD, DARK)))
+    assert "1 of 2 would stop the course. 1 of 2 could not be looked at" in both
+
+
+def test_what_one_command_mends_is_told_once() -> None:
+    other = Finding(what="images", state="unknown", detail="not allowed to look", mend=DARK.mend)
+    assert text(doctor.machine([DARK, other])).count(DARK.mend) == 1
+
+
+def test_quotas_say_what_comes_next() -> None:
+    waiting = QuotaRequest(code=QUOTA.code, region=QUOTA.region, wanted=20, status="CASE_OPENED", opened_before=True)
+    assert "ask for 20" in text(doctor.quotas([Short(quota=QUOTA)], "us-east-2"))
+    assert "a request for 20 is open (CASE_OPENED)" in text(doctor.quotas([Short(quota=QUOTA, open=waiting)], "us-east-2"))
+    assert "there is nothing to ask for" in text(doctor.quotas([], "us-east-2"))
+    shown = text(doctor.requested([waiting]))
+    assert "20 vCPU" in shown
+    assert "hours to days" in shown
