@@ -151,16 +151,25 @@ class InfrastructureError(GpucourseError):
 class TerraformFailed(InfrastructureError):
     """Terraform ended with an error; `log` is its whole output.
 
-    `summary`, `detail` and `address` are Terraform's own words for its first error; empty where it said nothing.
+    `summary`, `detail` and `address` are Terraform's own words for its first error; empty where it said nothing. `every` holds
+    the words of all its errors, in their order.
     """
 
     code = "terraform"
 
     def __init__(
-        self, what: str, *, hint: str = "", log: Path | None = None, summary: str = "", detail: str = "", address: str = ""
+        self,
+        what: str,
+        *,
+        hint: str = "",
+        log: Path | None = None,
+        summary: str = "",
+        detail: str = "",
+        address: str = "",
+        every: Iterable[str] = (),
     ) -> None:
         super().__init__(what, hint=hint, log=log)
-        self.summary, self.detail, self.address = summary, detail, address
+        self.summary, self.detail, self.address, self.every = summary, detail, address, tuple(every)
 
 
 class StackBusy(InfrastructureError):

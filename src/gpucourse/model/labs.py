@@ -32,6 +32,9 @@ class AwsLab(Strict):
     )
     nodes: int = Field(default=1, ge=1, le=8, description="machines with a GPU")
     max_nodes: int = Field(default=8, ge=1, le=8)
+    min_nodes: int | None = Field(
+        default=None, ge=1, le=8, description="so few are taken where the quota allows no more; by default as many as `nodes`"
+    )
     head: bool = Field(default=False, description="one machine without a GPU stands before them (t3.medium)")
     disk_gib: int = Field(default=120, ge=8, le=1000, description="root disk of each machine with a GPU, as the stack makes it")
     storage_gib: int = Field(default=0, ge=0, le=1000, description="what the module usually keeps on the shared file system")

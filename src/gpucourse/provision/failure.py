@@ -52,6 +52,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
         summary=first.summary,
         detail=first.detail,
         address=first.address,
+        every=(f"{error.address} {error.summary}\n{error.detail}".strip() for error in errors),
     )
 
 
