@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.__main__ import run_command
+from gpucourse.cli.boundary import run_command
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import deliver, judge, seal
 from gpucourse.course.locate import CourseFolders, find_course

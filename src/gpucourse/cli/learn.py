@@ -10,7 +10,7 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.errors import CheckFailed, ExitCode, UsageError
 
 
 def init(
@@ -88,20 +88,40 @@ def hint(
 
 
 def check(
-    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    exercise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Verify every exercise again; what no longer holds loses its mark.")
+    ] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Check again what the newest run of an exercise left."""
-    from gpucourse.actions.learn import check as act
+    """Check again what the newest run of an exercise left; or all of them."""
+    from gpucourse.actions import recheck
     from gpucourse.cli.outcome import code_of
+    from gpucourse.ui.views.checks import every as view_of_all
     from gpucourse.ui.views.run import verdict as view
 
     session = current()
-    record, verdict = act(session.context, exercise)
+    if every == (exercise is not None):
+        raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
+    if exercise is not None:
+        record, verdict = recheck.check(session.context, exercise)
+        if json:
+            session.face.document({"run": record.id, "verdict": verdict})
+        session.face.show(view(verdict))
+        return code_of(record, verdict)
+    found = recheck.check_all(session.context)
     if json:
-        session.face.document({"run": record.id, "verdict": verdict})
-    session.face.show(view(verdict))
-    return code_of(record, verdict)
+        session.face.document({"exercises": [vars(each) | {"regressed": each.regressed} for each in found]})
+    session.face.show(view_of_all(found))
+    bad = [each.exercise for each in found if each.verdict and each.verdict.verdict in {"failed", "error"}]
+    if bad:
+        raise CheckFailed(
+            f"{len(bad)} of {len(found)} exercises do not hold: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
+        )
+    return ExitCode.DONE
 
 
 COMMANDS = {"init": init, "list": list_, "show": show, "hint": hint, "check": check}

@@ -1,0 +1,118 @@
+"""`check`: four verdicts with their evidence, every exercise verified again, and what regressed loses its mark."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import Any
+
+from tests.learning import METRICS, Learning
+
+
+def verdict_of(learning: Learning, exercise: str = "1.1") -> Any:
+    return json.loads((learning.workspace / f"deliverables/{exercise}/verdict.json").read_text())
+
+
+def test_the_four_verdicts_each_with_its_evidence(learning: Learning) -> None:
+    learning.record(metrics={**METRICS, "springs": [{"litres": -1.0, "busy_percent": 3}], "wet": None})
+    said = learning.types("check", "1.1", code=5)
+    rows: dict[str, str] = {}
+    for line in said.out.splitlines():
+        rows.setdefault(line[:1], line)
+    assert "It flows" in rows["✗"]
+    assert "-1 l" in rows["✗"]
+    assert "above 0 l" in rows["✗"]
+    assert "It is wet" in rows["!"]
+    assert "It is deep" in rows["–"]
+    assert rows["–"].endswith("gpu")
+    assert rows["✗"].endswith("logic")
+    assert "Wait for rain." in said.out
+    assert "2 of 3 checks did not pass: wet, flows" in said.err
+
+
+def test_all_exercises_are_verified_again(learning: Learning) -> None:
+    learning.record()
+    said = learning.types("check", "--all")
+    assert "1 of 2 exercises hold." in said.out
+    assert "not yet" in said.out
+    document = learning.types("check", "--all", "--json").document
+    assert [(each["exercise"], each["before"], each["regressed"]) for each in document["exercises"]] == [
+        ("1.1", "passed", False), ("1.2", None, False)
+    ]  # fmt: skip
+
+
+def test_a_course_that_asks_more_takes_the_mark(learning: Learning) -> None:
+    learning.record()
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
+    said = learning.types("check", "--all", code=5)
+    assert "No longer passed: 1.1" in said.out
+    assert "flows: 1.5 l" in said.out
+    assert verdict_of(learning)["verdict"] == "failed"
+    assert "0 of 2 exercises passed" in learning.types("list").out
+    manifest.write_text(manifest.read_text().replace("above: 2, unit: l", "above: 0, unit: l"))
+    learning.types("check", "--all")
+    assert verdict_of(learning)["verdict"] == "passed", "what holds again is marked again"
+
+
+def test_a_file_changed_after_the_run_takes_the_mark(learning: Learning) -> None:
+    record = learning.record()
+    metrics = learning.folder(record) / "metrics.json"
+    before = metrics.read_text()
+    metrics.write_text(before.replace("1.9", "19.0"))
+    said = learning.types("check", "--all", code=5)
+    assert "unchanged: changed: metrics.json" in said.out
+    assert "run it again: gpucourse run 1.1" in said.out
+    assert "changed: metrics.json" in learning.types("check", "1.1", code=5).out
+    metrics.write_text(before)
+    learning.types("check", "1.1")
+    assert "1 of 2 exercises hold." in learning.types("check", "--all").out
+
+
+def test_checking_does_not_break_the_seal(learning: Learning) -> None:
+    record = learning.record()
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(manifest.read_text().replace("above: 0, unit: l", "above: 2, unit: l"))
+    learning.types("check", "1.1", code=5)
+    assert json.loads((learning.folder(record) / "run.json").read_text())["verdict"] == "failed"
+    manifest.write_text(manifest.read_text().replace("above: 2, unit: l", "above: 0, unit: l"))
+    learning.types("check", "1.1")
+
+
+def test_a_truncated_file_a_lost_run_and_a_lost_seal(learning: Learning) -> None:
+    record = learning.record()
+    folder = learning.folder(record)
+    (folder / "metrics.json").write_text('{"wet": tr')
+    said = learning.types("check", "--all", code=5)
+    assert "metrics.json is damaged" in said.out
+    assert "metrics.json is damaged" in learning.types("check", "1.1", code=5).out
+    shutil.rmtree(folder)
+    said = learning.types("check", "--all", code=5)
+    assert f"run {record.id} is gone" in said.out
+    assert "run it again: gpucourse run 1.1" in said.out
+    learning.types("check", "1.1", code=3)
+    again = learning.record()
+    (learning.folder(again) / "hashes.json").unlink()
+    assert "changed: hashes.json" in learning.types("check", "--all", code=5).out
+
+
+def test_a_missing_deliverable_is_named(learning: Learning) -> None:
+    learning.record()
+    (learning.workspace / "deliverables/1.1/logs/node0-rank0.log").unlink()
+    assert "not in deliverables/: The log" in learning.types("check", "--all").out
+
+
+def test_a_verdict_of_a_newer_version_is_refused_and_kept(learning: Learning) -> None:
+    learning.record()
+    path = learning.workspace / "deliverables/1.1/verdict.json"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 9'))
+    for words in (["check", "--all"], ["list"], ["check", "1.1"]):
+        assert "has format 9" in learning.types(*words, code=3).err
+    assert '"version": 9' in path.read_text()
+
+
+def test_wrong_words(learning: Learning) -> None:
+    assert "name one exercise, or all of them" in learning.types("check", code=2).err
+    assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
+    assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
+    assert "0 of 2 exercises hold." in learning.types("check", "--all").out
