@@ -29,7 +29,7 @@ class BatchFile:
 class Batch:
     """What is submitted, in this order. `partition` is empty where the cluster's own default is taken; `nodes`, `tasks` (a
     node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
-    its reason; with `cancel_last`, the last job is then cancelled."""
+    its reason; with `cancel_last`, the last job is then cancelled. `module` is the one whose lab the cluster is."""
 
     partition: str
     nodes: int
@@ -38,6 +38,7 @@ class Batch:
     files: tuple[BatchFile, ...]
     show_queue: bool = False
     cancel_last: bool = False
+    module: str = "2"
 
     @property
     def spread(self) -> bool:

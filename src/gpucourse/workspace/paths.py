@@ -241,6 +241,16 @@ class RunPaths:
         ranks: list[int | None] = [None, *sorted(int(name) for name in names if name.isdigit())]
         return {rank: path for rank in ranks if (path := self.rank_log(node, rank)).is_file()}
 
+    def all_logs(self) -> dict[tuple[str, int | None], Path]:
+        """Every log that is here already, by node and rank; a launcher's rank is None."""
+        found: dict[tuple[str, int | None], Path] = {}
+        for path in sorted(self.logs.glob("*-rank*.log")):
+            node, _, rank = path.stem.rpartition("-rank")
+            if rank.isdigit():
+                found[node, int(rank)] = path
+        launchers = sorted(self.logs.glob("*-launcher.log"))
+        return {**found, **{(path.name.removesuffix("-launcher.log"), None): path for path in launchers}}
+
     @property
     def outputs(self) -> Path:
         """What the nodes' scripts wrote, one folder a node."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 
-LOG, RANK, END, BEAT = b"L", b"R", b"E", b"B"
-"""A piece of a log; how a rank ended; how the run ended on this node; a sign of life."""
+LOG, RANK, END, BEAT, NAMED = b"L", b"R", b"E", b"B", b"N"
+"""A piece of a log; how a rank ended; how the run ended on this node; a sign of life; whose log a stream is (under Slurm, where
+one node tells those of many)."""
 
 LAUNCHER = 0
 """The stream of the launcher's log; rank r has r + 1."""

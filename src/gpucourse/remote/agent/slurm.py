@@ -1,0 +1,139 @@
+"""A run that Slurm carries out: its files beside those of job.py, and the words with Slurm's commands.
+
+slurm.json   what was asked for           <name>.sbatch   what is submitted        ended-<job>   a job's own note how it ended
+jobs.json    what was submitted           seen.json       what was last seen of it  watch         held by whoever asks Slurm
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gpucourse.remote.agent import slurm_words as say
+from gpucourse.remote.agent.job import Job, Refused, mapping
+
+TIMEOUT_S = 30.0
+_PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
+
+
+class Controller(Refused):
+    """Slurm refused, or did not answer; `what` holds its own words."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "slurm")
+
+
+def scheduled(job: Job) -> bool:
+    """Whether Slurm carries this run out."""
+    return job.has("slurm.json")
+
+
+def ask(*words: str, folder: str | None = None) -> str:
+    """What a command of Slurm answers. Raises Controller with what it said instead."""
+    try:
+        done = subprocess.run(
+            [_program(words[0]), *words[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            cwd=folder,
+            env=environment(),
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Controller(f"{words[0]} did not answer within {TIMEOUT_S:g} s") from error
+    except OSError as error:
+        raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+        raise Controller(said or f"{words[0]} ended with code {done.returncode}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+def environment() -> dict[str, str]:
+    """What Slurm's commands see: nothing that would overrule the file, times without a zone, and the person's real home."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "SLURM_CONF" or not name.startswith(("SSH_", "SBATCH_", "SLURM_", "SQUEUE_", "SINFO_", "GPUCOURSE_"))
+    }
+    return {**kept, "HOME": pwd.getpwuid(os.getuid()).pw_dir, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C.UTF-8"}
+
+
+@contextmanager
+def watching(job: Job) -> Iterator[None]:
+    """One at a time asks Slurm about a run, so that a change is told once."""
+    handle = os.open(job.path("watch"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def note(job: Job, text: str) -> None:
+    """Write a sentence, or a picture, into the launcher's log."""
+    with open(job.path("logs", "launcher.log"), "ab") as log:
+        log.write((text.rstrip("\n") + "\n").encode())
+
+
+def submitted(job: Job) -> list[dict[str, object]]:
+    """What was submitted: `id`, `file`, how many `tasks` (0: no array), and whether the exercise itself `asked` for its end."""
+    found = (job.read("jobs.json") or {}).get("jobs")
+    return [mapping(one) for one in found] if isinstance(found, list) else []
+
+
+def rows(job: Job) -> list[dict[str, object]]:
+    """One row a job, or a task of an array, as nothing is known of it yet."""
+    found: list[dict[str, object]] = []
+    for one in submitted(job):
+        tasks = int(str(one["tasks"]))
+        names = ["{}_{}".format(one["id"], task) for task in range(tasks)] if tasks else [str(one["id"])]
+        for name in names:
+            row: dict[str, object] = {"row": len(found), "job": name, "file": one["file"], "state": "SUBMITTED"}
+            found.append(dict(row, asked=bool(one.get("asked")), restarts=0, code=None))
+    return found
+
+
+def find(job: Job) -> list[dict[str, object]]:
+    """The jobs that were submitted from this run's folder, as squeue knows them: for a submission that was cut short."""
+    found: list[dict[str, object]] = []
+    for line in ask("squeue", "-h", "-a", "-t", "all", "-u", _me(), "-o", "%F|%j|%Z").splitlines():
+        number, name, folder = (part.strip() for part in line.split("|", 2))
+        if os.path.realpath(folder) == os.path.realpath(job.folder):
+            found.append({"id": number, "name": name})
+    unique = {str(one["id"]): one for one in found}
+    return [unique[number] for number in sorted(unique, key=int)]
+
+
+def cluster(_wanted: dict[str, object]) -> dict[str, object]:
+    """What the cluster has: its version, every node of every partition, who asks, and where a run's folder lies."""
+    version = ask("sinfo", "--version").strip()
+    nodes = say.nodes(ask("sinfo", "-h", "-a", "-N", "-o", say.NODES))
+    return {"version": version, "nodes": nodes, "user": _me(), "home": os.path.expanduser("~")}
+
+
+def picture() -> str:
+    """The queue of this user as squeue shows it, with the command that showed it."""
+    return "$ squeue -u {}\n{}".format(_me(), ask("squeue", "-u", _me()))
+
+
+def _me() -> str:
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def _program(name: str) -> str:
+    path = shutil.which(name) or shutil.which(name, path=_PLACES)
+    if path is None:  # where Slurm is only on the path of a login shell
+        shell = subprocess.run(
+            ["/bin/sh", "-lc", "command -v " + name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
+        )
+        path = shell.stdout.decode().strip().splitlines()[-1] if shell.stdout.strip() else None
+    if path is None:
+        raise Controller(f"{name}: command not found")
+    return path

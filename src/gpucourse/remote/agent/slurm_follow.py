@@ -1,0 +1,139 @@
+"""Sending the logs of a run that Slurm carries out, from the shared folder, while Slurm is asked now and then how it stands.
+
+Nothing of this stays on the node that takes jobs: it lives as long as the connection that asked for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+
+from gpucourse.remote.agent import frames, slurm, slurm_watch
+from gpucourse.remote.agent.follow import BEAT_S
+from gpucourse.remote.agent.job import Job, mapping
+from gpucourse.remote.agent.slurm_submit import recover
+
+FIRST_S, MOST_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
+"""Pauses between two questions to Slurm: the first, the longest, and after a job has written down that it ended."""
+
+_PIECE = 1 << 17
+_NAP_MIN_S, _NAP_MAX_S = 0.005, 0.05
+_JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
+_RANK_LOG = re.compile(r"^(?P<node>.+)-rank(?P<rank>\d+)\.log$")
+
+
+def follow(job: Job, offsets: dict[str, int], out: int) -> None:
+    """Send every byte of every log from its offset on (by `node/rank`, the launcher's `node/-`), then how it all ended."""
+    logs = _Logs(job, offsets)
+    pause = _Pause(job)
+    nap, last_sent = _NAP_MIN_S, 0.0
+    recover(job)
+    while True:
+        if pause.over():
+            pause.asked(slurm_watch.look(job))
+        # Looked at before the logs: what was written before the end is seen before the end is told.
+        ended = slurm_watch.state(job) in ("ended", "absent")
+        sent = logs.send(out, whole=ended)
+        if ended:
+            how = job.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
+            ranks = how.get("ranks")
+            for rank in ranks if isinstance(ranks, list) else []:
+                _write(out, frames.frame(frames.RANK, int(mapping(rank)["rank"]) + 1, 0, json.dumps(rank).encode()))  # type: ignore[call-overload]
+            _write(out, frames.frame(frames.END, 0, 0, json.dumps(how).encode()))
+            return
+        now = time.monotonic()
+        if sent:
+            nap, last_sent = _NAP_MIN_S, now
+            continue
+        if now - last_sent >= BEAT_S:
+            _write(out, frames.frame(frames.BEAT))
+            last_sent = now
+        time.sleep(nap)
+        nap = min(nap * 1.5, _NAP_MAX_S)
+
+
+class _Pause:
+    """When Slurm may be asked again: soon after something moved, ever later while nothing does."""
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._pause, self._next = job, FIRST_S, 0.0
+        self._known: object = None
+        self._notes = 0
+
+    def over(self) -> bool:
+        notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
+        if notes != self._notes:  # a job has ended: Slurm will say so in a moment
+            self._notes, self._pause = notes, AFTER_NOTE_S
+            self._next = min(self._next, time.monotonic())
+        return time.monotonic() >= self._next
+
+    def asked(self, rows: list[dict[str, object]]) -> None:
+        now = [(row["job"], row["state"], row.get("reason")) for row in rows]
+        self._pause = FIRST_S if now != self._known and self._known is not None else self._pause
+        self._known = now
+        self._next = time.monotonic() + self._pause
+        self._pause = min(self._pause * 1.5, MOST_S)
+
+
+class _Logs:
+    """The logs that have appeared, and how much of each was sent."""
+
+    def __init__(self, job: Job, offsets: dict[str, int]) -> None:
+        self._job, self._offsets = job, offsets
+        self._streams: dict[str, tuple[int, int]] = {}
+        self._sent: dict[str, int] = {}
+        self._places = {str(row["job"]): int(str(row["row"])) for row in slurm.rows(job)}
+        asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
+        self._spread = bool(asked.get("spread"))
+
+    def send(self, out: int, whole: bool) -> bool:
+        """Send what is new: one piece of each log, or with `whole` everything. Whether there was anything."""
+        moved = False
+        for name in sorted(os.listdir(self._job.path("logs"))):
+            if name not in self._streams and not self._open(name, out):
+                continue
+            stream, handle = self._streams[name]
+            while True:
+                data = os.pread(handle, _PIECE, self._sent[name])
+                if not data:
+                    break
+                _write(out, frames.frame(frames.LOG, stream, self._sent[name], data))
+                self._sent[name] += len(data)
+                moved = True
+                if not whole:
+                    break
+        return moved
+
+    def _open(self, name: str, out: int) -> bool:
+        """Tell what the log is: of which node, of which rank. False for a file that is no log."""
+        whose = self._whose(name)
+        if whose is None:
+            return False
+        node, rank = whose
+        stream = len(self._streams)
+        self._streams[name] = (stream, os.open(self._job.path("logs", name), os.O_RDONLY))
+        self._sent[name] = self._offsets.get("{}/{}".format(node, "-" if rank is None else rank), 0)
+        _write(out, frames.frame(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode()))
+        _write(out, frames.frame(frames.LOG, stream, self._sent[name]))  # one that says nothing has a log, too
+        return True
+
+    def _whose(self, name: str) -> tuple[str, int | None] | None:
+        if name == "launcher.log":
+            return "", None
+        of_job = _JOB_LOG.match(name)
+        if of_job:
+            rank = self._places.get(of_job["job"])
+            if rank is None:
+                self._places = {str(row["job"]): int(str(row["row"])) for row in slurm.rows(self._job)}
+                rank = self._places.get(of_job["job"])
+            return of_job["node"], None if self._spread else rank
+        of_rank = _RANK_LOG.match(name)
+        return (of_rank["node"], int(of_rank["rank"])) if of_rank else None
+
+
+def _write(out: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(out, view) :]

@@ -1,0 +1,134 @@
+"""Handing a run to Slurm, once: also where the answer was lost, or this process was killed between two files."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gpucourse.remote.agent import slurm, store
+from gpucourse.remote.agent import slurm_words as say
+from gpucourse.remote.agent.job import HOME, Job, Refused, mapping
+from gpucourse.remote.agent.slurm_watch import look
+
+_ANSWER_S = 60.0
+_PICTURE_S = 15.0
+
+
+def submit(spec: dict[str, object]) -> dict[str, object]:
+    """Submit the files of `spec` in their order and answer the jobs' numbers. A submission that is asked for again submits
+    only what the first did not."""
+    job = Job(str(spec["run_id"]))
+    os.makedirs(HOME, 0o700, exist_ok=True)
+    for name in ("logs", "outputs"):
+        os.makedirs(job.path(name), 0o700, exist_ok=True)
+    lock = _lock(job)
+    try:
+        if job.has("cancelled"):
+            raise Refused(f"run {job.run_id} was cancelled before it began")
+        again = job.has("started")
+        if not again:
+            job.write("job.json", spec)
+            store.lay_out(spec["files"], job.path("work"))
+            job.write("slurm.json", spec)
+            os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        if not job.has("submitted"):
+            asked = mapping(spec["slurm"])
+            _all_files(job, asked, slurm.find(job) if again else [])
+            if asked.get("show_queue"):
+                _show_queue(job, bool(asked.get("cancel_last")))
+            job.write("submitted", {})
+    finally:
+        os.close(lock)
+    return {"state": "running", "again": again, "jobs": [one["id"] for one in slurm.submitted(job)]}
+
+
+def recover(job: Job) -> None:
+    """Where the process that submitted was killed: take what Slurm has of it for what was submitted."""
+    if job.has("submitted") or job.has("done") or job.supervised():
+        return
+    known = {str(one["id"]) for one in slurm.submitted(job)}
+    asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
+    for found in slurm.find(job):
+        if str(found["id"]) not in known:
+            file = next((one for one in _files(asked) if one["job_name"] == found["name"]), None)
+            if file is not None:
+                _remember(job, str(found["id"]), file)
+
+
+def _lock(job: Job) -> int:
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        lock = job.lock()
+        if lock is not None:
+            return lock
+        if time.monotonic() >= deadline:
+            raise Refused(f"an earlier submission of run {job.run_id} is still under way after {_ANSWER_S:g} s")
+        time.sleep(0.05)
+
+
+def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]]) -> None:
+    known = {str(one["id"]) for one in slurm.submitted(job)}
+    lost = [one for one in there if str(one["id"]) not in known]
+    for file in _files(asked):
+        with open(job.path("{}.sbatch".format(file["name"])), "w", encoding="utf-8") as text:
+            text.write(str(file["text"]))
+        for _ in range(int(str(file["copies"])) - sum(one["file"] == file["name"] for one in slurm.submitted(job))):
+            mine = next((one for one in lost if one["name"] == file["job_name"]), None)
+            if mine is not None:
+                lost.remove(mine)
+                _remember(job, str(mine["id"]), file)
+            else:
+                _remember(job, _sbatch(job, file), file)
+
+
+def _sbatch(job: Job, file: dict[str, object]) -> str:
+    before = [str(one["id"]) for one in slurm.submitted(job) if one["file"] == file["after"]]
+    depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
+    words = ["sbatch", "--parsable", *depends, "{}.sbatch".format(file["name"])]
+    number = slurm.ask(*words, folder=job.folder).strip().splitlines()[-1].partition(";")[0]
+    if not number.isdigit():
+        raise slurm.Controller(f"sbatch --parsable answered no number: {number}")
+    slurm.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))
+    return number
+
+
+def _remember(job: Job, number: str, file: dict[str, object]) -> None:
+    entry = {"id": number, "file": file["name"], "tasks": file["tasks"]}
+    job.write("jobs.json", {"jobs": [*slurm.submitted(job), entry]}, flush=True)
+
+
+def _show_queue(job: Job, cancel_last: bool) -> None:
+    """Keep the queue as it is once every job that waits has its reason (for a second after sbatch none has), then cancel the
+    last job, where that is asked."""
+    began, nap = time.monotonic(), 0.1
+    while True:
+        rows = look(job)
+        waiting = [row for row in rows if say.phase(str(row["state"])) in (say.WAITING, say.UNKNOWN)]
+        if all(row.get("reason") not in (None, "", "None") for row in waiting) or time.monotonic() - began > _PICTURE_S:
+            break
+        time.sleep(nap)
+        nap = min(nap * 1.5, 1.0)
+    if len(rows) < 2:
+        return
+    shown = slurm.picture()
+    slurm.note(job, shown)
+    with open(job.path("outputs", "squeue.txt"), "w", encoding="utf-8") as file:
+        file.write(shown)
+    job.write(
+        "outputs/queue.json", {"queue": [{name: row.get(name) for name in ("job", "state", "reason", "node")} for row in rows]}
+    )
+    last = slurm.submitted(job)[-1]
+    state = str(rows[-1]["state"])
+    if cancel_last and say.phase(state) != say.ENDED:
+        jobs = [*slurm.submitted(job)[:-1], dict(last, asked=True, asked_in=state)]
+        job.write("jobs.json", {"jobs": jobs}, flush=True)
+        with slurm.watching(job):
+            seen = job.read("seen.json") or {}
+            job.write("seen.json", dict(seen, jobs=[*rows[:-1], dict(rows[-1], asked=True)]))
+        slurm.ask("scancel", str(last["id"]))
+        slurm.note(job, "{} scancel {}".format(time.strftime("%H:%M:%S"), last["id"]))
+
+
+def _files(asked: dict[str, object]) -> list[dict[str, object]]:
+    found = asked.get("files")
+    return [mapping(file) for file in found] if isinstance(found, list) else []

@@ -1,0 +1,259 @@
+"""Looking after a run that Slurm carries out: one question a look, every change told once, and the end written down."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm_words as say
+from gpucourse.remote.agent.job import Job, mapping
+from gpucourse.remote.agent.supervise import finish
+
+_PROOF_S = 60.0
+
+Row = dict[str, object]
+
+
+def look(job: Job) -> list[Row]:
+    """The rows as they are now. When the last one has ended, the end is written down.
+
+    Where Slurm does not answer, the rows are those of the last look; that is told once, and once more when it answers again.
+    """
+    with slurm.watching(job):
+        ended = job.read("exit.json") if job.has("done") else None
+        if ended is not None:
+            return _rows(ended)
+        seen = job.read("seen.json") or {}
+        before = _rows(seen) or slurm.rows(job)
+        try:
+            after = _asked(job, before)
+        except slurm.Controller as error:
+            if not seen.get("silent"):
+                slurm.note(job, _silence(job, error.what))
+                job.write("seen.json", dict(seen, jobs=before, silent=True))
+            return before
+        if seen.get("silent"):
+            slurm.note(job, f"{_clock()} Slurm answers again")
+        for old, new in zip(before, after):  # noqa: B905  # `strict` is not in Python 3.7
+            _tell(job, old, new)
+        if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
+            after = _with_details(job, after)
+            finish(job, _end(job, after))
+        job.write("seen.json", {"jobs": after})
+        return after
+
+
+def state(job: Job) -> str:
+    """`absent`, `preparing`, `running` or `ended`, as for every run."""
+    if job.has("done"):
+        return "ended"
+    if job.supervised():
+        return "preparing"
+    if not slurm.submitted(job):
+        return "absent"
+    return "running"
+
+
+def cancel(job: Job) -> dict[str, object]:
+    """scancel, and the proof: the answer comes when Slurm says of every job that it has ended."""
+    if not job.has("cancelled"):
+        job.write("cancelled", {})
+    rows = look(job)
+    left = [str(row["job"]) for row in rows if say.phase(str(row["state"])) != say.ENDED]
+    if left:
+        slurm.ask("scancel", *left)
+        slurm.note(job, "{} scancel {}".format(_clock(), " ".join(left)))
+    began, nap = time.monotonic(), 0.05
+    while left and not job.has("done"):
+        if time.monotonic() - began > _PROOF_S:
+            still = ", ".join(f"{row['job']} is {row['state']}" for row in rows if say.phase(str(row["state"])) != say.ENDED)
+            raise slurm.Controller(f"scancel was taken, and after {_PROOF_S:g} s Slurm still says: {still}")
+        time.sleep(nap)
+        nap = min(nap * 1.5, 2.0)
+        rows = look(job)
+    return {"state": state(job), "killed": len(left)}
+
+
+def _asked(job: Job, before: list[Row]) -> list[Row]:
+    """The rows with what Slurm says now; of what it has forgotten, what the accounting or the job's own note says."""
+    open_rows = [row for row in before if say.phase(str(row["state"])) != say.ENDED]
+    if not open_rows:
+        return before
+    numbers = sorted({str(row["job"]).partition("_")[0] for row in open_rows}, key=int)
+    try:
+        found = say.queue(slurm.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", say.QUEUE))
+    except slurm.Controller as error:
+        if "Invalid job id" not in error.what:
+            raise
+        found = {}
+    forgotten = [row for row in open_rows if row["job"] not in found]
+    accounts = _accounts(sorted({str(row["job"]).partition("_")[0] for row in forgotten})) if forgotten else {}
+    after = []
+    for row in before:
+        job_id = str(row["job"])
+        if row not in open_rows:
+            after.append(row)
+        elif job_id in found:
+            after.append(dict(row, **found[job_id]))
+        else:
+            after.append(dict(row, **(accounts.get(job_id) or _own_note(job, job_id)), reason=""))
+    return after
+
+
+def _accounts(numbers: list[str]) -> dict[str, dict[str, object]]:
+    try:
+        return say.accounts(slurm.ask("sacct", "-n", "-P", "-X", "-j", ",".join(numbers), "-o", say.ACCOUNTS))
+    except slurm.Controller:  # most small clusters keep no accounts
+        return {}
+
+
+def _own_note(job: Job, job_id: str) -> dict[str, object]:
+    try:
+        with open(job.path("ended-" + job_id)) as file:
+            code = int(file.read())
+    except (OSError, ValueError):
+        return {"state": "FORGOTTEN"}
+    return {"state": "FAILED" if code else "COMPLETED", "code": code}
+
+
+def _with_details(job: Job, rows: list[Row]) -> list[Row]:
+    """Exit codes and restarts, which squeue does not tell."""
+    known: dict[str, dict[str, object]] = {}
+    for number in sorted({str(row["job"]).partition("_")[0] for row in rows}, key=int):
+        try:
+            known.update(say.details(slurm.ask("scontrol", "show", "job", "-o", number)))
+        except slurm.Controller:
+            continue  # forgotten meanwhile
+    return [_detailed(row, known.get(str(row["job"]), {})) for row in rows]
+
+
+def _detailed(row: Row, known: dict[str, object]) -> Row:
+    told = {name: known[name] for name in ("code", "restarts", "submitted", "started", "ended") if known.get(name)}
+    if row["state"] == "COMPLETED":
+        told.setdefault("code", 0)
+    whole = {**row, **told}
+    begun, ended, asked = (_epoch(whole.get(key)) for key in ("started", "ended", "submitted"))
+    never = row["state"] == "CANCELLED" and not row.get("node")
+    whole["waited_s"] = None if begun is None or asked is None or never else max(0.0, begun - asked)
+    whole["ran_s"] = None if begun is None or ended is None or never else max(0.0, ended - begun)
+    return whole
+
+
+def _end(job: Job, rows: list[Row]) -> dict[str, object]:
+    """How the whole run ended: the weightiest end of its jobs, without those that the exercise itself cancelled."""
+    counted = [row for row in rows if not row.get("asked")]
+    order = ("timed_out", "lost", "exited", "cancelled")
+    bad = [row for row in counted if row["state"] != "COMPLETED"]
+    bad.sort(key=lambda row: order.index(say.ending(str(row["state"]))))
+    code, reason = 0, "exited"
+    if bad:
+        reason = say.ending(str(bad[0]["state"]))
+        known = bad[0].get("code")
+        code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason) or (int(str(known)) if known else 1)
+    if job.has("cancelled") and bad:
+        reason, code = "cancelled", 143
+    return {
+        "code": code,
+        "reason": reason,
+        "seconds": max(0.0, _last_note(job) - os.stat(job.path("slurm.json")).st_mtime),
+        "killed": 0,
+        "jobs": rows,
+        "ranks": _ranks(job, rows),
+    }
+
+
+def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
+    """How each process ended, as far as Slurm says so: the jobs themselves, or the tasks that srun names."""
+    asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
+    now = time.time()
+    if not asked.get("spread"):
+        told = [row for row in rows if not row.get("asked") and row.get("code") is not None]
+        return [
+            {"rank": row["row"], "code": row["code"], "node": row.get("node") or "", "at": _epoch(row.get("ended")) or now}
+            for row in told
+        ]
+    found: list[dict[str, object]] = []
+    for name in sorted(os.listdir(job.path("logs"))):
+        if name.endswith(".out"):
+            with open(job.path("logs", name), encoding="utf-8", errors="replace") as file:
+                failed = say.failed_tasks(file.read())
+            found += [
+                {"rank": rank, "code": code, "node": node, "at": now + place / 1000}
+                for place, (rank, code, node) in enumerate(failed)
+            ]
+    if not found and all(row["state"] == "COMPLETED" for row in rows):
+        found = [{"rank": rank, "code": 0, "node": "", "at": now} for rank in range(int(str(asked.get("ranks", 0))))]
+    return found
+
+
+def _tell(job: Job, old: Row, new: Row) -> None:
+    """A line for each change of a job's state, or of the reason why it waits."""
+    was, now = str(old["state"]), str(new["state"])
+    reason, last = str(new.get("reason") or ""), str(old.get("reason") or "")
+    if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
+        return
+    name = "job {}".format(new["job"])
+    if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
+        slurm.note(job, _requeued(job, name, old, new))
+        return
+    words = say.why(reason)
+    if say.phase(now) == say.WAITING:
+        line = "{} is {} ({}){}".format(name, now, reason, ": " + words if words else "")
+        if reason in say.HELD:
+            line += ". To let it go: " + _on_the_head(job, "scontrol release {}".format(new["job"]))
+        if reason == "BeginTime":
+            line += ". To start it at once: " + _on_the_head(job, "scontrol update JobId={} StartTime=now".format(new["job"]))
+    elif say.phase(now) == say.UNKNOWN:
+        line = f"{name} is {now}, a word that this program does not know; it asks on"
+    elif now == "FORGOTTEN":
+        line = f"{name}: Slurm does not know it any more, and it left no note: how it ended is unknown"
+    elif now == "TIMEOUT":
+        line = f"{name} is TIMEOUT: it reached its time limit, and Slurm ended it"
+    else:
+        line = "{} is {}{}".format(name, now, " on {}".format(new["node"]) if new.get("node") else "")
+    slurm.note(job, f"{_clock()} {line}")
+
+
+def _requeued(job: Job, name: str, old: Row, new: Row) -> str:
+    lines = "{} {} was put back into the queue, because its node failed ({}): it will start again from the beginning.\n"
+    lines += "         Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {}"
+    return lines.format(
+        _clock(), name, old.get("node") or "unknown", _on_the_head(job, f"scontrol update JobId={new['job']} StartTime=now")
+    )
+
+
+def _silence(job: Job, words: str) -> str:
+    said = " ".join(words.split())[:300]
+    lines = "{} Slurm does not answer: {}\n         Jobs that run go on. It is asked again; where its controller is down, "
+    return (lines + "the lab's own is brought back by: gpucourse deploy {}").format(_clock(), said, _module(job))
+
+
+def _on_the_head(job: Job, command: str) -> str:
+    return f"gpucourse ssh {_module(job)} -- {command}"
+
+
+def _module(job: Job) -> str:
+    return str(mapping((job.read("slurm.json") or {}).get("slurm") or {}).get("module") or "2")
+
+
+def _rows(stored: dict[str, object]) -> list[Row]:
+    found = stored.get("jobs")
+    return [mapping(row) for row in found] if isinstance(found, list) else []
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")
+
+
+def _epoch(moment: object) -> float | None:
+    try:
+        return time.mktime(time.strptime(str(moment), "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return None
+
+
+def _last_note(job: Job) -> float:
+    """When the last job wrote down its end; now, where one could not."""
+    noted = [os.stat(job.path(name)).st_mtime for name in os.listdir(job.folder) if name.startswith("ended-")]
+    return max(noted) if len(noted) >= len(slurm.rows(job)) else time.time()

@@ -1,0 +1,225 @@
+"""What Slurm's own words mean, in one table, and how its answers are read. Pure: it is tested against recorded answers.
+
+A word that is not in the table stays what it is: its phase is `unknown`, and it is asked about again.
+"""
+
+from __future__ import annotations
+
+import re
+
+WAITING, RUNNING, ENDED, UNKNOWN = "waiting", "running", "ended", "unknown"
+
+# Slurm's word for a job's state -> the phase, and where it has ended, the reason for a record.
+STATES = {
+    "PENDING": (WAITING, ""),
+    "CONFIGURING": (WAITING, ""),  # its nodes are being booted
+    "REQUEUED": (WAITING, ""),
+    "REQUEUE_FED": (WAITING, ""),
+    "REQUEUE_HOLD": (WAITING, ""),
+    "RESV_DEL_HOLD": (WAITING, ""),
+    "SPECIAL_EXIT": (WAITING, ""),  # requeued and held, because its exit code is a special one
+    "POWER_UP_NODE": (WAITING, ""),  # documented since 24.05
+    "RUNNING": (RUNNING, ""),
+    "COMPLETING": (RUNNING, ""),  # its processes are being ended
+    "RESIZING": (RUNNING, ""),
+    "SIGNALING": (RUNNING, ""),
+    "STAGE_OUT": (RUNNING, ""),
+    "STOPPED": (RUNNING, ""),
+    "SUSPENDED": (RUNNING, ""),
+    "UPDATE_DB": (RUNNING, ""),  # documented since 24.05
+    "EXPEDITING": (WAITING, ""),  # documented since 25.05
+    "COMPLETED": (ENDED, "exited"),
+    "FAILED": (ENDED, "exited"),
+    "OUT_OF_MEMORY": (ENDED, "exited"),
+    "TIMEOUT": (ENDED, "timed_out"),
+    "DEADLINE": (ENDED, "timed_out"),
+    "CANCELLED": (ENDED, "cancelled"),
+    "PREEMPTED": (ENDED, "cancelled"),
+    "REVOKED": (ENDED, "cancelled"),  # another cluster of a federation took it
+    "NODE_FAIL": (ENDED, "lost"),
+    "BOOT_FAIL": (ENDED, "lost"),
+    "LAUNCH_FAILED": (ENDED, "lost"),  # documented since 23.11
+    "RECONFIG_FAIL": (ENDED, "lost"),
+    "FORGOTTEN": (ENDED, "lost"),  # ours: Slurm does not know it any more, and it left no note
+}
+
+# Why a job waits, for a person. A reason that is not here is shown as it is.
+REASONS = {
+    "None": "the scheduler has not looked at it yet",
+    "Resources": "it is the next one, and not enough nodes or GPUs are free",
+    "Priority": "other jobs stand before it",
+    "Dependency": "the job that it depends on has not ended",
+    "DependencyNeverSatisfied": "the job that it depends on failed, so it will never start",
+    "JobArrayTaskLimit": "as many tasks of its array run as may run at once",
+    "BeginTime": "its earliest start has not come",
+    "JobHeldUser": "somebody holds it back",
+    "JobHeldAdmin": "the administrator holds it back",
+    "launch failed requeued held": "it could not be started, so Slurm holds it back",
+    "job requeued in held state": "it failed at its start, so Slurm holds it back",
+    "PartitionDown": "its partition is down",
+    "PartitionInactive": "its partition is inactive",
+    "PartitionTimeLimit": "it asks for more time than its partition gives",
+    "PartitionNodeLimit": "it asks for more nodes than its partition gives",
+    "NodeDown": "a node that it needs is down",
+    "ReqNodeNotAvail": "a node that it needs is down, drained or reserved",
+    "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions": (
+        "nodes that it needs are down or drained"
+    ),
+    "InvalidAccount": "the accounting does not know its account",
+}
+HELD = ("JobHeldUser", "JobHeldAdmin", "launch failed requeued held", "job requeued in held state")
+
+QUEUE = "%i|%T|%r|%N|%V|%S|%e"
+"""The format for squeue -o: stable in every version, while --json changes its shape."""
+
+ACCOUNTS = "JobID,State,ExitCode,Submit,Start,End,NodeList"
+NODES = "%N|%P|%T|%G|%c|%a|%E"
+
+_TASK_FAILED = re.compile(
+    r"^srun: error: (?P<node>[^:\s]+): tasks? (?P<tasks>[0-9,\-]+): (?P<how>Exited with exit code (?P<code>\d+)|[A-Z][a-z ]+)"
+)
+_SIGNALS = {"Killed": 9, "Terminated": 15, "Aborted": 6, "Segmentation fault": 11, "Interrupt": 2, "Hangup": 1, "Bus error": 7}
+
+
+def phase(state: str) -> str:
+    """`waiting`, `running`, `ended`, or `unknown` for a word that is not in the table."""
+    return STATES.get(state, (UNKNOWN, ""))[0]
+
+
+def ending(state: str) -> str:
+    """How a job ended that has: exited, timed_out, cancelled or lost."""
+    return STATES.get(state, (UNKNOWN, "lost"))[1] or "lost"
+
+
+def why(reason: str) -> str:
+    """A reason for waiting in plain words; empty where there are none."""
+    return REASONS.get(reason) or next((words for name, words in REASONS.items() if reason.startswith(name + ",")), "")
+
+
+def queue(text: str) -> dict[str, dict[str, object]]:
+    """What squeue with the format QUEUE says, by the job's number (`12`, or `7_3` for a task)."""
+    found: dict[str, dict[str, object]] = {}
+    for line in text.splitlines():
+        parts = line.split("|")
+        if len(parts) == 7:
+            job, state, reason, node, submitted, started, ended = (part.strip() for part in parts)
+            found[job] = {
+                "state": state,
+                "reason": reason if phase(state) == WAITING else "",
+                "node": node,
+                "submitted": _moment(submitted),
+                "started": "" if phase(state) == WAITING else _moment(started),
+                "ended": _moment(ended) if phase(state) == ENDED else "",
+            }
+    return found
+
+
+def details(text: str) -> dict[str, dict[str, object]]:
+    """What `scontrol show job -o` says: one line a job, or a task of an array."""
+    found: dict[str, dict[str, object]] = {}
+    for line in text.splitlines():
+        said = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))
+        if "JobState" not in said:
+            continue
+        array, task = said.get("ArrayJobId"), said.get("ArrayTaskId", "")
+        job = f"{array}_{task}" if array and task.isdigit() else said.get("JobId", "")
+        found[job] = {
+            "state": said["JobState"],
+            "code": code(said.get("ExitCode", "")),
+            "restarts": int(said["Restarts"]) if said.get("Restarts", "").isdigit() else 0,
+            "reason": said.get("Reason", "") if said.get("Reason") != "None" else "",
+            "submitted": _moment(said.get("SubmitTime", "")),
+            "started": _moment(said.get("StartTime", "")),
+            "ended": _moment(said.get("EndTime", "")),
+        }
+    return found
+
+
+def accounts(text: str) -> dict[str, dict[str, object]]:
+    """What `sacct -n -P -X -o ACCOUNTS` says. `CANCELLED by 1000` is CANCELLED."""
+    found: dict[str, dict[str, object]] = {}
+    for line in text.splitlines():
+        parts = line.split("|")
+        if len(parts) >= 7 and parts[1]:
+            found[parts[0]] = {
+                "state": parts[1].split()[0].rstrip("+"),
+                "code": code(parts[2]),
+                "submitted": _moment(parts[3]),
+                "started": _moment(parts[4]),
+                "ended": _moment(parts[5]),
+                "node": "" if parts[6].startswith("None") else parts[6],
+            }
+    return found
+
+
+def nodes(text: str) -> list[dict[str, object]]:
+    """What `sinfo -h -a -N -o NODES` says: a line for each node of each partition; a default partition ends with a star."""
+    found = []
+    for line in text.splitlines():
+        parts = line.split("|", 6)
+        if len(parts) == 7:
+            name, partition, state, gres, cores, up, reason = (part.strip() for part in parts)
+            found.append(
+                {
+                    "node": name,
+                    "partition": partition.rstrip("*"),
+                    "default": partition.endswith("*"),
+                    "state": state,
+                    "gpus": gpus(gres),
+                    "cores": int(cores) if cores.isdigit() else 1,
+                    "open": up == "up",
+                    "reason": "" if reason in ("none", "N/A", "(null)") else reason,
+                }
+            )
+    return found
+
+
+def usable(state: str) -> bool:
+    """Whether a node in that state of sinfo takes jobs now or when those on it have ended. `*` means: does not answer."""
+    return not state.endswith("*") and state.rstrip("~#%$@^!-+").lower() in (
+        "idle", "mixed", "allocated", "alloc", "mix", "completing", "comp", "reserved", "planned", "plnd",
+    )  # fmt: skip
+
+
+def gpus(gres: str) -> int:
+    """How many GPUs `gpu:1`, `gpu:a100:4(S:0-1)` or `gpu:t4:2,tmpdisk:100` mean."""
+    total = 0
+    for part in re.sub(r"\([^)]*\)", "", gres).split(","):
+        words = part.split(":")
+        if words[0] == "gpu":
+            total += int(words[-1]) if words[-1].isdigit() else 1
+    return total
+
+
+def code(text: str) -> int | None:
+    """The shell's exit code of Slurm's `code:signal`; None where there is none."""
+    first, _, signal = text.partition(":")
+    if not first.isdigit():
+        return None
+    number = signal.partition(":")[0]
+    return 128 + int(number) if number.isdigit() and int(number) else int(first)
+
+
+def failed_tasks(text: str) -> list[tuple[int, int, str]]:
+    """The processes of which srun said that they failed, in that order: (number, exit code, node)."""
+    found: list[tuple[int, int, str]] = []
+    for line in text.splitlines():
+        said = _TASK_FAILED.match(line)
+        if said:
+            how = said["how"].strip()
+            number = int(said["code"]) if said["code"] else 128 + next((n for w, n in _SIGNALS.items() if how.startswith(w)), 9)
+            found += [(task, number, said["node"]) for task in _numbers(said["tasks"])]
+    return found
+
+
+def _numbers(spelled: str) -> list[int]:
+    found: list[int] = []
+    for part in spelled.split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit():
+            found += range(int(low), int(high or low) + 1)
+    return found
+
+
+def _moment(text: str) -> str:
+    return "" if text in ("N/A", "Unknown", "None", "NONE", "(null)") else text

@@ -1,0 +1,128 @@
+"""A cluster that Slurm runs, as the client sees it: what it has, what is handed to it, what its jobs came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.slurm import JobRow
+from gpucourse.ports import Link
+from gpucourse.remote.agent.slurm_words import usable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputeNode:
+    """A node as sinfo shows it. `state` and `reason` are Slurm's words."""
+
+    name: str
+    state: str
+    gpus: int
+    cores: int
+    reason: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes jobs, now or when those on it have ended."""
+        return usable(self.state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """A queue and its nodes. `default`: jobs that name none go there. `open`: it takes jobs."""
+
+    name: str
+    default: bool
+    open: bool
+    nodes: tuple[ComputeNode, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What a cluster has. `home`: where the folders of runs lie on the node that takes jobs."""
+
+    version: str
+    user: str
+    home: str
+    partitions: tuple[Partition, ...]
+
+    def partition(self, name: str) -> Partition | None:
+        """The partition of that name, or None."""
+        return next((each for each in self.partitions if each.name == name), None)
+
+
+def cluster(link: Link) -> Cluster:
+    """Ask the node that takes jobs what its cluster has. Raises InfrastructureError where Slurm does not answer, MissingError
+    where there is none."""
+    from gpucourse.remote import jobs
+
+    found = jobs.call(link, "cluster", stdin=b"{}")
+    partitions: dict[str, list[dict[str, Any]]] = {}
+    for line in found["nodes"]:
+        partitions.setdefault(line["partition"], []).append(line)
+    return Cluster(
+        version=found["version"],
+        user=found["user"],
+        home=found["home"],
+        partitions=tuple(_partition(name, lines) for name, lines in partitions.items()),
+    )
+
+
+def spec(plan: LaunchPlan) -> dict[str, object]:
+    """The part of a run's specification that its agent hands to Slurm; nothing for a plan without."""
+    if plan.batch is None:
+        return {}
+    batch = plan.batch
+    files = [
+        {
+            "name": file.name,
+            "text": file.text,
+            "copies": file.copies,
+            "tasks": file.tasks,
+            "after": file.after,
+            "job_name": job_name(file.text),
+        }
+        for file in batch.files
+    ]
+    return {
+        "slurm": {
+            "files": files,
+            "spread": batch.spread,
+            "ranks": plan.world_size,
+            "show_queue": batch.show_queue,
+            "cancel_last": batch.cancel_last,
+            "module": batch.module,
+        }
+    }
+
+
+def job_name(text: str) -> str:
+    """The name that a file for sbatch gives its job."""
+    marked = "#SBATCH --job-name="
+    return next((line[len(marked) :] for line in text.splitlines() if line.startswith(marked)), "")
+
+
+def rows(how: Mapping[str, Any]) -> list[JobRow]:
+    """The jobs in what the agent says of a run's end; none for a run without Slurm."""
+    return [_row(row) for row in how.get("jobs") or ()]
+
+
+def named(payload: Mapping[str, Any]) -> tuple[str, int | None]:
+    """Of which node and which rank a log is; the node is empty for the one that tells it."""
+    rank = payload["rank"]
+    return str(payload["node"]), None if rank is None else int(rank)
+
+
+def _row(row: Mapping[str, Any]) -> JobRow:
+    known: Sequence[str] = JobRow.__dataclass_fields__.keys()  # type: ignore[assignment]
+    return JobRow(**{name: row[name] for name in known if name in row})
+
+
+def _partition(name: str, lines: Sequence[Mapping[str, Any]]) -> Partition:
+    nodes = (
+        ComputeNode(name=line["node"], state=line["state"], gpus=line["gpus"], cores=line["cores"], reason=line["reason"])
+        for line in lines
+    )
+    first = lines[0]
+    return Partition(name=name, default=first["default"], open=first["open"], nodes=tuple(nodes))

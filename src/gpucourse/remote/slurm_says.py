@@ -1,0 +1,108 @@
+"""What Slurm's commands say when they refuse, recognised: which error it is, in our words, and the way back.
+
+What is not in the table is told in Slurm's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
+from gpucourse.model.node import Node
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Words of Slurm, the error that they mean, what happened, and what to type next."""
+
+    words: str
+    error: type[GpucourseError]
+    what: str
+    hint: str
+
+
+_TABLE = (
+    _Known(
+        r"[Ee]xpired credential|[Rr]ewound credential|munge.*(clock|time)",
+        InfrastructureError,
+        "munge refuses a message because the clocks of two machines differ by more than five minutes",
+        "compare `date` on both, and let chrony or ntpd set them (timedatectl set-ntp true)",
+    ),
+    _Known(
+        r"[Ii]nvalid credential|Munge decode failed|munge_decode|Protocol authentication error|Zero Bytes were transmitted",
+        InfrastructureError,
+        "munge refuses a message: the machines do not have the same munge.key",
+        "compare `sha256sum /etc/munge/munge.key` on both; a lab of your own is made anew by gpucourse deploy 2",
+    ),
+    _Known(
+        r"[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
+        InfrastructureError,
+        "munged does not answer, so no command of Slurm can prove who asks",
+        "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",
+    ),
+    _Known(
+        r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
+        r"Resource temporarily unavailable|did not answer within",
+        InfrastructureError,
+        "Slurm's controller (slurmctld) does not answer. Jobs that run go on without it",
+        "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl status slurmctld on the head",
+    ),
+    _Known(
+        r"command not found|cannot start s(batch|info|queue|cancel)",
+        MissingError,
+        "Slurm's commands are not there",
+        "--launcher slurm needs a cluster with Slurm: gpucourse deploy 2",
+    ),
+    _Known(
+        r"[Ii]nvalid partition",
+        UsageError,
+        "there is no such partition",
+        "gpucourse ssh 2 -- sinfo lists them; then --set partition=NAME",
+    ),
+    _Known(
+        r"Node count specification invalid|[Mm]ore nodes requested|Requested node configuration is not available",
+        UsageError,
+        "no set of nodes of this cluster can ever give what the job asks for (nodes, GPUs or cores)",
+        "gpucourse ssh 2 -- sinfo -N -o '%N %G %c' shows what each node has",
+    ),
+    _Known(
+        r"[Rr]equested time limit is invalid|time limit.*exceed|Invalid --time",
+        UsageError,
+        "the time limit is not one that the partition takes",
+        "--timeout 10m asks for less; gpucourse ssh 2 -- sinfo -o '%P %l' shows the limits",
+    ),
+    _Known(
+        r"[Ii]nvalid account|Invalid qos|AssocMaxSubmitJobLimit|QOSMaxSubmitJobPerUserLimit|Job violates accounting",
+        UsageError,
+        "the cluster's accounting does not let you submit this",
+        "ask whoever runs the cluster for an account; sacctmgr show assoc user=$USER shows yours",
+    ),
+    _Known(
+        r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|Invalid directive|not a valid",
+        UsageError,
+        "sbatch does not understand the file",
+        "gpucourse run ... --dry-run shows it; try a change by hand: sbatch --test-only job.sbatch",
+    ),
+    _Known(
+        r"scancel was taken",
+        InfrastructureError,
+        "the job's processes do not end: its node does not answer, or is busy with input and output",
+        "sinfo -R on the head names nodes that are down; gpucourse cancel asks again",
+    ),
+)
+
+
+def explained(node: Node, said: str) -> GpucourseError:
+    """The error for what a command of Slurm said on `node`."""
+    words = " ".join(said.split())
+    for known in _TABLE:
+        if re.search(known.words, said):
+            return known.error(f"{known.what} ({node.name} said: {_short(words)})", hint=known.hint)
+    return UsageError(
+        f"{node.name}: Slurm refused: {_short(words)}", hint="gpucourse run ... --dry-run shows what is submitted"
+    )
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= 300 else words[:297] + "..."
