@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "gpucourse"
 
 FLOORS = {
     "errors": 0, "units": 0, "model": 0, "ports": 0, "__init__": 0,
-    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1,
+    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "coach": 1,
     "provision": 2, "remote": 2, "local": 2, "aws": 2,
     "actions": 3,
     "cli": 4, "ui": 4, "__main__": 4,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpucourse.actions import coaching
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import finish
 from gpucourse.actions.timing import stage
@@ -77,7 +78,15 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     try:
         with stage(context.watch, "run", f"running {record.exercise} on {', '.join(record.nodes)}", record.phases_s):
             result = follow(
-                fleet, record.id, fleet.nodes, files, context.watch, context.stop, give_up_s=GIVE_UP_S.get(record.mode, 60.0)
+                fleet,
+                record.id,
+                fleet.nodes,
+                files,
+                context.watch,
+                context.stop,
+                give_up_s=GIVE_UP_S.get(record.mode, 60.0),
+                ears=coaching.ears(context, record),
+                skew_s=record.clock_skew_s,
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error
@@ -106,7 +115,9 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     """Write into the record how nodes and ranks ended."""
     record.node_exits = list(result.node_exits)
     record.rank_exits = list(result.rank_exits)
-    record.first_failure = result.first_failure
+    ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
+    record.first_failure = None if ended_by_us else result.first_failure
+    record.silences = list(result.silences)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
         # The run ended when its last node did, however much later somebody looked.
@@ -126,6 +137,8 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     """Nodes stopped answering. The run may go on there, so it is not judged; what was seen of it is kept."""
     record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
     record.first_failure, record.error = error.result.first_failure, error.what
+    record.silences = list(error.result.silences)
+    record.diagnoses = coaching.diagnose(context, record, lost=error.what)
     runs.save(context.paths, record)
     return UnreachableError(
         f"run {record.id} was lost from sight: {error.what}",

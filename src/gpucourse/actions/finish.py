@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpucourse.actions import coaching
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.timing import stage
@@ -29,6 +30,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
         _collect(context, fleet, record, exercise, files)
     record.state = end_state(record.node_exits)
+    record.diagnoses = coaching.diagnose(context, record)
     metrics = _metrics(context, record, files)
     if metrics is not None and exercise.plots:
         with stage(context.watch, "draw", "drawing", record.phases_s):

@@ -37,6 +37,7 @@ class Order:
     launcher: str | None = None
     arguments: tuple[str, ...] = ()
     timeout_s: float | None = None
+    silence_s: float | None = None
 
 
 def deployed(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
@@ -83,8 +84,13 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     )
 
 
-def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, run_id: str) -> LaunchPlan:
-    """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan."""
+def plan_on(
+    context: Context, fleet: Fleet, wanted: planning.Request, run_id: str, skew_s: dict[str, float] | None = None
+) -> LaunchPlan:
+    """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
+
+    `skew_s`, where given, learns how far each node's clock is ahead.
+    """
     from gpucourse.remote.execute import probe
 
     findings = probe(fleet, modules=wanted.packages, ports=context.settings.ports)
@@ -94,6 +100,8 @@ def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, run_id: st
                 f"{', '.join(missing)} is not installed on {node.name} (for {node.python})",
                 hint=f"{node.python} -m pip install 'gpucourse[local]'",
             )
+    if skew_s is not None:
+        skew_s.update({name: found.clock_skew_s for name, found in findings.nodes.items()})
     facts = {
         node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=_interface(node)) for node in fleet.nodes
     }

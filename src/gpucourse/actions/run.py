@@ -53,10 +53,11 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
     wanted = request(context, module, exercise, order, local=deployment.target == "local")
     nodes = choose(exercise, inventory, order, module)
     phases: dict[str, float] = {}
+    skew_s: dict[str, float] = {}
     with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} nodes", phases):
             reach(context, fleet)
-            plan = plan_on(context, fleet, wanted, REHEARSAL)
+            plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
         if dry_run:
             return Ran(plan=plan)
         run_id = runs.new_run(context.paths, exercise.id)
@@ -64,7 +65,7 @@ def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
         with locked(attend.lock_of(context, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id)
             record = _record(context, module, deployment, plan, order)
-            record.phases_s = phases
+            record.phases_s, record.clock_skew_s = phases, skew_s
             _launch(context, fleet, record, plan)
             if detach:
                 return Ran(plan=plan, record=record)
@@ -85,6 +86,7 @@ def _record(context: Context, module: Module, deployment: Deployment, plan: Laun
         parameters=plan.parameters,
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,
+        silence_s=order.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,
     )
     write_record(runs.files_of(context.paths, record).plan, plan)

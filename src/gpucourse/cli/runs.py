@@ -29,6 +29,7 @@ def run(
         typer.Option("--launcher", help="How to start it, where not as the exercise says."),
     ] = None,
     timeout: Annotated[Optional[str], typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,  # noqa: UP045
+    silence: Annotated[Optional[str], typer.Option("--silence", help="Name ranks that say nothing for this long: 30s.")] = None,  # noqa: UP045
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and come back at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,
@@ -39,10 +40,12 @@ def run(
     from gpucourse.cli.outcome import show_plan, show_started, tell
     from gpucourse.units import parse_duration
 
-    try:
-        timeout_s = parse_duration(timeout) if timeout is not None else None
-    except ValueError as error:
-        raise UsageError(f"--timeout: {error}", hint=f"gpucourse run {exercise} --timeout 10m") from error
+    def seconds(flag: str, typed: str | None) -> float | None:
+        try:
+            return parse_duration(typed) if typed is not None else None
+        except ValueError as error:
+            raise UsageError(f"{flag}: {error}", hint=f"gpucourse run {exercise} {flag} 10m") from error
+
     order = Order(
         exercise=exercise,
         nodes=nodes,
@@ -50,7 +53,8 @@ def run(
         script=script,
         launcher=launcher,
         arguments=tuple(arguments or ()),
-        timeout_s=timeout_s,
+        timeout_s=seconds("--timeout", timeout),
+        silence_s=seconds("--silence", silence),
     )
     session = current()
     context = session.context

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gpucourse.model.diagnosis import Diagnosis, Silence
 from gpucourse.model.node import Mode
 from gpucourse.model.slurm import SlurmRun
 
@@ -57,7 +58,9 @@ class Refused:
 class RunRecord:
     """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC.
 
-    Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows.
+    Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
+    `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
+    node's clock was ahead of this computer's. `drill`: a fault was planted on purpose.
     """
 
     version: int = 1
@@ -78,6 +81,11 @@ class RunRecord:
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
     first_failure: RankExit | None = None
+    silence_s: float = 120.0
+    silences: list[Silence] = field(default_factory=list)
+    clock_skew_s: dict[str, float] = field(default_factory=dict)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    drill: bool = False
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     collected: bool = False

@@ -37,7 +37,8 @@ CANCEL_GRACE_S = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFindings:
-    """What one node has. `missing`: the modules that its Python does not find; `interfaces`: name to IPv4 address."""
+    """What one node has. `missing`: the modules that its Python does not find; `interfaces`: name to IPv4 address;
+    `clock_skew_s`: how far its clock is ahead of this computer's, right to half the time that the question took."""
 
     python_version: str
     missing: tuple[str, ...]
@@ -47,6 +48,7 @@ class NodeFindings:
     free_ports: tuple[int, ...]
     hostname: str
     interfaces: dict[str, str]
+    clock_skew_s: float
     seconds: float
 
 
@@ -62,8 +64,9 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
     """Look, in one round trip a node, at what a launch depends on. Raises the error of the nodes that cannot be asked."""
 
     def look(link: Link) -> NodeFindings:
-        began = time.monotonic()
+        began, asked = time.monotonic(), time.time()
         found = jobs.probe(link, modules, ports)
+        answered = time.time()
         return NodeFindings(
             python_version=found["python"],
             missing=tuple(name for name, module in found["modules"].items() if not module["found"]),
@@ -73,6 +76,7 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
             free_ports=tuple(found["ports"]),
             hostname=found["hostname"],
             interfaces=found["interfaces"],
+            clock_skew_s=_skew(asked, float(found["clock"]), answered),
             seconds=time.monotonic() - began,
         )
 
@@ -145,6 +149,11 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "grace_s": CANCEL_GRACE_S,
         "files": [parcel.entry() for parcel in wrapped],
     }
+
+
+def _skew(asked: float, told: float, answered: float) -> float:
+    """How far a clock is ahead, at least: anything between question and answer counts as no difference."""
+    return round(max(told - answered, min(0.0, told - asked)), 3)
 
 
 def _in_turn(watcher: Watcher) -> Watcher:

@@ -6,16 +6,18 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.model.diagnosis import Silence
 from gpucourse.model.event import LogBytes, Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.remote import jobs
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combined
+from gpucourse.remote.silence import Ears, look, sentences
 from gpucourse.workspace.files import storing
 from gpucourse.workspace.paths import RunPaths
 
@@ -23,18 +25,26 @@ SILENCE_S = 15.0
 """The agent gives a sign of life every half second; without one for so long, the connection is as good as cut."""
 
 
+_SETTLED_S = 0.3
+"""One rank's end brings the others down within milliseconds, and news of it may arrive in any order."""
+
+
 @dataclass(kw_only=True)
 class FollowResult:
-    """How the run ended, as far as it was seen. `detached`: whoever followed left before the end."""
+    """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
+    far the clock of a node is ahead; `detached`: whoever followed left before the end."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
+    silences: list[Silence] = field(default_factory=list)
+    skew_s: dict[str, float] = field(default_factory=dict)
     detached: bool = False
 
     @property
     def first_failure(self) -> RankExit | None:
-        """The rank that failed first; the others often fail because it did."""
-        return min((rank for rank in self.rank_exits if rank.code), key=lambda rank: rank.at, default=None)
+        """The rank that failed first, by one clock; the others often fail because it did."""
+        failed = (rank for rank in self.rank_exits if rank.code)
+        return min(failed, key=lambda rank: rank.at - self.skew_s.get(rank.node, 0.0), default=None)
 
 
 class FollowBroken(UnreachableError):
@@ -56,14 +66,18 @@ def follow(
     fail_fast: bool = True,
     grace_s: float = 5.0,
     give_up_s: float = 30.0,
+    ears: Ears | None = None,
+    skew_s: Mapping[str, float] | None = None,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
-    the disk here is full. The run itself goes on in both cases.
+    the disk here is full. The run itself goes on in both cases. The first rank that fails is named at once, and so is who
+    says nothing for longer than `ears` allow.
     """
-    view = _View(paths, watcher, stop)
+    view = _View(paths, watcher, stop, ears or Ears({}, None))
+    view.result.skew_s = dict(skew_s or {})
     readers = [_Reader(fleet, run_id, node, view, give_up_s) for node in nodes]
     for reader in readers:
         reader.start()
@@ -76,6 +90,7 @@ def follow(
     order = {node.name: place for place, node in enumerate(nodes)}
     view.result.node_exits.sort(key=lambda ended: order[ended.node])
     view.result.rank_exits.sort(key=lambda ended: ended.rank)
+    view.result.silences = view.ears.remembered()
     if view.faults:
         raise view.faults[0]
     if view.broken:
@@ -87,14 +102,15 @@ def follow(
 class _View:
     """What all readers share."""
 
-    def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event) -> None:
-        self.paths, self.watcher, self.stop = paths, watcher, stop
+    def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event, ears: Ears) -> None:
+        self.paths, self.watcher, self.stop, self.ears = paths, watcher, stop, ears
         self.result = FollowResult()
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
         self.changed = threading.Condition()
         self.leaving = threading.Event()
         self._telling = threading.Lock()
+        self._failed: float | None = None
 
     def tell(self, event: LogBytes | Note) -> None:
         with self._telling:
@@ -104,12 +120,22 @@ class _View:
         return self.stop.is_set() or self.leaving.is_set()
 
     def seen(self, ended: NodeExit | RankExit) -> None:
+        self.ears.ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
         with self.changed:
             if isinstance(ended, NodeExit):
                 self.result.node_exits.append(ended)
             elif not any((e.node, e.rank, e.at) == (ended.node, ended.rank, ended.at) for e in self.result.rank_exits):
                 self.result.rank_exits.append(ended)
             self.changed.notify_all()
+
+
+    def settled_failure(self) -> RankExit | None:
+        """The rank that failed first, as soon as the others had the time to be told of, too."""
+        with self.changed:
+            first = self.result.first_failure
+            if first is not None and self._failed is None:
+                self._failed = time.monotonic()
+            return first if self._failed is not None and time.monotonic() - self._failed >= _SETTLED_S else None
 
 
 class _Reader(threading.Thread):
@@ -194,6 +220,8 @@ class _Reader(threading.Thread):
             while rest:
                 rest = rest[os.write(handle, rest) :]
         if data:
+            if rank is not None:
+                self._view.ears.heard(self._node.name, rank, data)
             self._view.tell(LogBytes(node=self._node.name, rank=rank, data=data))
 
     def _open(self, stream: int, path: str) -> None:
@@ -202,9 +230,15 @@ class _Reader(threading.Thread):
 
 
 def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None) -> None:
-    """Wait for the end; after the first failure, cancel what has not ended within the grace."""
+    """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
+    within the grace."""
     patience: float | None = None
+    named = False
     while True:
+        if silent := view.ears.fallen_silent():
+            view.ears.remember(silent := look(fleet, run_id, silent))
+            for sentence in sentences(silent):
+                view.tell(Note(text=sentence, level="warning"))
         with view.changed:
             if view.stop.is_set() or view.broken or view.faults or len(view.result.node_exits) == len(nodes):
                 return
@@ -215,7 +249,11 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
             if not due:
                 view.changed.wait(0.1)
             ended = {exit_.node for exit_ in view.result.node_exits}
+        if not named and (first := view.settled_failure()) is not None:
+            named = True
+            view.tell(Note(text=f"rank {first.rank} on {first.node} failed with exit code {first.code}", level="warning"))
         if due:
+            view.ears.remember(look(fleet, run_id, view.ears.quiet(grace_s or 0.0)))
             patience, grace_s = None, None
             fleet.each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])
 

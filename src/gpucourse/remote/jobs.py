@@ -122,6 +122,11 @@ def cancel(link: Link, run_id: str, grace_s: float) -> Cancelled:
     return Cancelled(state=found["state"], killed=int(found["killed"]))
 
 
+def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
+    """What each rank of a run does on this node right now: stopped, computing or waiting. Empty where that cannot be seen."""
+    return {int(rank): str(word) for rank, word in call(link, "look", run_id, timeout_s=timeout_s)["ranks"].items()}
+
+
 def probe(link: Link, modules: Sequence[str], ports: tuple[int, int]) -> dict[str, Any]:
     """What the node has: Python, modules, free ports, disk, cores, interfaces."""
     wanted = {"python": link.node.python, "modules": list(modules), "first_port": ports[0], "last_port": ports[1]}

@@ -7,6 +7,7 @@ import os
 import platform
 import socket
 import subprocess
+import time
 
 from gpucourse.remote.agent.job import HOME, mapping, words
 
@@ -37,6 +38,7 @@ def probe(wanted: dict[str, object]) -> dict[str, object]:
         "cores": os.cpu_count() or 1,
         "hostname": socket.gethostname(),
         "interfaces": interfaces(),
+        "clock": time.time(),
     }
 
 

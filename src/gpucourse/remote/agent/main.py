@@ -59,6 +59,10 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         pack.pack(Job(rest[0]), _input(), sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return None
+    if verb == "look":
+        from gpucourse.remote.agent import look
+
+        return {"ranks": look.doing(Job(rest[0]))}
     if verb in ("state", "cancel"):
         from gpucourse.remote.agent import supervise
 

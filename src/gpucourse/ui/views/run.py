@@ -11,6 +11,7 @@ from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import age, counted
+from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.plan import parameters
 from gpucourse.units import format_bytes, format_seconds, seconds_since
@@ -64,6 +65,7 @@ def result(
     parts: list[Part] = [_summary(record)]
     if record.state != "succeeded":
         parts.extend(_failure(record))
+        parts.extend(diagnoses(record.diagnoses))
     if exercise is not None and metrics is not None:
         parts.extend(part for each in exercise.tables for part in _metrics(each, metrics))
     if verdict is not None:
@@ -105,7 +107,7 @@ def _listed(listed: Listed) -> tuple[Content, ...]:
         str(record.world_size),
         _took(record),
         age(seconds_since(record.created)),
-        listed.detail or record.error or "",
+        listed.detail or record.error or (record.diagnoses[0].title if record.diagnoses else ""),
     )
 
 

@@ -1,0 +1,85 @@
+"""What the failure coach says of a run, from what the run left at home: its plan, its logs, its record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpucourse.actions.context import Context
+from gpucourse.model.diagnosis import Diagnosis
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_json
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.coach.evidence import Log
+    from gpucourse.remote.silence import Ears
+
+_SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that are left
+
+
+def ears(context: Context, record: RunRecord) -> Ears:
+    """Whoever listens to the ranks that this run planned."""
+    from gpucourse.remote.silence import Ears
+
+    return Ears(planned(runs.files_of(context.paths, record)), record.silence_s)
+
+
+def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
+    """The ranks that were planned on each node; empty where the plan is of another kind, or gone."""
+    found = read_json(files.plan)
+    commands = found.get("commands") if isinstance(found, dict) else None
+    return {each["node"]["name"]: tuple(each["ranks"]) for each in commands or ()}
+
+
+def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
+    """The symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, where they are."""
+    from gpucourse.coach.evidence import Evidence
+    from gpucourse.coach.recognise import recognise
+
+    files = runs.files_of(context.paths, record)
+    ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
+    return list(
+        recognise(
+            Evidence(
+                exercise=record.exercise,
+                module=record.module,
+                run=record.id,
+                state=record.state,
+                mode=record.mode,
+                planned=planned(files),
+                logs=tuple(_logs(record, files)),
+                node_exits=tuple(record.node_exits),
+                silences=tuple(each for each in record.silences if each.rank not in ended_well),
+                skew_s=record.clock_skew_s,
+                lost=lost,
+            )
+        )
+    )
+
+
+def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
+    from gpucourse.coach.evidence import TAIL_BYTES, Log
+
+    ends = {each.rank: each for each in record.rank_exits}
+    codes = {each.node: each.code for each in record.node_exits}
+    first = record.first_failure
+    logs = []
+    for node in record.nodes:
+        for rank, path in files.node_logs(node).items():
+            with path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+                text = file.read().decode("utf-8", "replace")
+            end = ends.get(rank) if rank is not None else None
+            ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)
+            logs.append(
+                Log(
+                    node=node,
+                    rank=rank,
+                    text=text,
+                    code=codes.get(node) if rank is None else end.code if end else None,
+                    at=None if end is None else end.at - record.clock_skew_s.get(node, 0.0),
+                    ended_by_us=ended_by_us,
+                )
+            )
+    return logs

@@ -1,0 +1,85 @@
+"""What the coach looks at: the end of every log, how every rank ended, and what was noticed on the way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpucourse.model.diagnosis import Quote, Silence
+from gpucourse.model.record import NodeExit
+
+TAIL_BYTES = 1 << 16
+"""How much of the end of each log is read: a traceback through torch with C++ frames takes up to 20 KB."""
+
+_NOISE = re.compile(r"^\s*(?:\x1b\[[0-9;]*m)*(?:\[rank\d+\]:\s?)?")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """The end of one log. `rank` is None for a launcher; `code` None where nobody saw it end; `at` orders the ends of
+    ranks (seconds, one clock); `ended_by_us`: the rank did not end by itself, it was ended after another had failed."""
+
+    node: str
+    rank: int | None
+    text: str
+    code: int | None = None
+    at: float | None = None
+    ended_by_us: bool = False
+
+    @property
+    def last(self) -> str:
+        """The last line that says something."""
+        lines = [stripped(line) for line in self.text.splitlines()]
+        return next((line for line in reversed(lines) if line.strip()), "")
+
+    def quote(self, start: int) -> Quote:
+        """The line of the log that holds this place of the text."""
+        begin = self.text.rfind("\n", 0, start) + 1
+        end = self.text.find("\n", start)
+        line = self.text[begin : len(self.text) if end < 0 else end]
+        return Quote(node=self.node, rank=self.rank, line=stripped(line).strip()[:400])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """One run that did not end well.
+
+    `logs` holds the ranks and launchers that have a log; `planned` the ranks of every node; `silences` who had fallen
+    silent; `skew_s` how far each node's clock is ahead of this computer's; `lost` why nodes are out of reach.
+    """
+
+    exercise: str
+    module: str
+    run: str
+    state: str
+    mode: str
+    planned: dict[str, tuple[int, ...]]
+    logs: tuple[Log, ...]
+    node_exits: tuple[NodeExit, ...] = ()
+    silences: tuple[Silence, ...] = ()
+    skew_s: dict[str, float] | None = None
+    lost: str = ""
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks were planned."""
+        return sum(map(len, self.planned.values()))
+
+    def rank(self, number: int) -> Log | None:
+        """The log of that rank; None where it never had one."""
+        return next((log for log in self.logs if log.rank == number), None)
+
+    def node_of(self, number: int) -> str:
+        """The node that rank was planned on."""
+        return next((node for node, ranks in self.planned.items() if number in ranks), "")
+
+    def suspects(self) -> list[Log]:
+        """The logs that may tell a cause: ranks that failed, in the order of their ends, those nobody saw end, launchers."""
+        bad = [log for log in self.logs if log.code != 0]
+        late = float("inf")
+        return sorted(bad, key=lambda log: (log.rank is None, late if log.at is None else log.at, log.rank or 0))
+
+
+def stripped(line: str) -> str:
+    """A line without the `[rank1]: ` that torch puts before the lines of a traceback."""
+    return _NOISE.sub("", line, count=1)

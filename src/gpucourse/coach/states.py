@@ -1,0 +1,255 @@
+"""Symptoms that show in how ranks ended, or that they did not: killed, lost, left early, silent, never started."""
+
+from __future__ import annotations
+
+from gpucourse.coach.evidence import Evidence, Log
+from gpucourse.coach.symptoms import MISSING_KEY
+from gpucourse.model.diagnosis import Diagnosis, Quote, Silence
+
+_KILLED = 137
+_CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
+
+
+def joining(evidence: Evidence) -> list[Diagnosis]:
+    """Ranks that waited at the meeting point for one that did not come: does it exist, was it started, does it wait itself?"""
+    waiting: dict[int, list[Log]] = {}
+    for log in evidence.suspects():
+        for match in MISSING_KEY.finditer(log.text):
+            missing = int(match["missing"]) if match["missing"] else _uncounted(evidence, int(match["told"]))
+            if log not in waiting.setdefault(missing, []):
+                waiting[missing].append(log)
+    return [_absent(evidence, missing, logs) for missing, logs in sorted(waiting.items(), key=lambda item: -item[0])][:1]
+
+
+def ended(evidence: Evidence, *, victims: bool) -> list[Diagnosis]:
+    """Nodes that were lost; ranks that a signal ended; ranks that ended well while others still needed them."""
+    lost = [each.node for each in evidence.node_exits if each.reason == "lost"]
+    if lost or evidence.lost:
+        return [_lost(evidence, lost)]
+    first = next((log for log in evidence.suspects() if log.rank is not None and not log.ended_by_us), None)
+    if first is not None and first.code == _KILLED:
+        return [_killed(evidence, first)]
+    if first is not None and first.code in _CRASHES:
+        return [_crashed(evidence, first)]
+    early = [log for log in evidence.logs if log.rank is not None and log.code == 0]
+    return [_early(evidence, early)] if early and victims else []
+
+
+def unseen(evidence: Evidence, *, waiting: bool, victims: bool) -> list[Diagnosis]:
+    """Ranks that said nothing, never began, or ran into the time limit; at last a rank that ended without a word of why."""
+    started = {log.rank for log in evidence.logs}
+    never = [rank for ranks in evidence.planned.values() for rank in ranks if rank not in started]
+    if never and len(never) < evidence.world_size:
+        return [_never(evidence, never)]
+    silent = _culprits(evidence.silences) or (_did_not_come(evidence) if waiting or evidence.state == "timed_out" else [])
+    if silent and not all(each.doing == "not started" for each in silent):
+        return [_silent(evidence, silent)]
+    if (never and evidence.state == "timed_out") or silent:
+        return [_never(evidence, never or [each.rank for each in silent])]
+    if evidence.state == "timed_out":
+        return [_time_limit(evidence)]
+    first = next((log for log in evidence.suspects() if log.rank is not None and not log.ended_by_us), None)
+    if first is None or first.code is None or victims:
+        return []
+    return [
+        Diagnosis(
+            symptom="rank-exited",
+            title=f"Rank {first.rank} ended with code {first.code}",
+            why=f"The process of rank {first.rank} ended by itself with code {first.code}, and its log does not say why.",
+            next=f"gpucourse logs {evidence.run} --rank {first.rank}; look for sys.exit in the script",
+            ranks=_ranks([first]),
+            nodes=[first.node],
+            seen=_last_words([first]),
+        )
+    ]
+
+
+def _uncounted(evidence: Evidence, told: int) -> int:
+    """Which rank a count of clients lacks: one beyond the world where a larger one was told, else one without a log."""
+    if told > evidence.world_size:
+        return told - 1
+    started = {log.rank for log in evidence.logs}
+    return next((rank for rank in range(evidence.world_size) if rank not in started), evidence.world_size - 1)
+
+
+def _absent(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
+    ranks, nodes = _ranks(waiting), [log.node for log in waiting]
+    seen = [quote for log in waiting for match in MISSING_KEY.finditer(log.text) for quote in [log.quote(match.start())]][:3]
+    who = _named(ranks)
+    if missing >= evidence.world_size:
+        return Diagnosis(
+            symptom="wrong-world-size",
+            title=f"{who} waited for a rank {missing} that nobody started",
+            why=f"{who} {'was' if len(ranks) == 1 else 'were'} told a world of {missing + 1} or more ranks; "
+            f"{evidence.world_size} were "
+            "started. init_process_group returns when everybody is there, so the ranks wait for one that never comes: a wrong "
+            "--nnodes, --nproc-per-node, or WORLD_SIZE.",
+            next=f"echo $RANK of $WORLD_SIZE in each rank; the lines as they must be: gpucourse run {evidence.exercise} "
+            f"--dry-run",
+            ranks=ranks,
+            nodes=nodes,
+            seen=seen,
+        )
+    other = evidence.rank(missing)
+    if other is not None and other in waiting:
+        return Diagnosis(
+            symptom="rank-mismatch",
+            title=f"Two processes with one rank: nobody is rank {missing}",
+            why=f"All {evidence.world_size} processes were started, and none of them joined as rank {missing}: two took the "
+            f"same "
+            "rank. RANK set by hand, or --node-rank typed twice, is the usual reason.",
+            next=f"echo $RANK of $WORLD_SIZE in each rank; the lines as they must be: gpucourse run {evidence.exercise} "
+            f"--dry-run",
+            ranks=ranks,
+            nodes=nodes,
+            seen=seen,
+        )
+    node = evidence.node_of(missing)
+    return Diagnosis(
+        symptom="hang-at-init",
+        title=f"Rank {missing} on {node} did not join",
+        why=f"{who} waited in init_process_group for rank {missing}. One rank missing, and all the others wait: it was not "
+        f"started, "
+        "is stuck before it joins, or meets at another address.",
+        next=f"gpucourse logs {evidence.run} --rank {missing}; gpucourse status shows whether {node} lives",
+        ranks=[missing],
+        nodes=[node],
+        seen=seen,
+    )
+
+
+def _lost(evidence: Evidence, nodes: list[str]) -> Diagnosis:
+    who = " and ".join(nodes) or "a node"
+    return Diagnosis(
+        symptom="node-lost",
+        title=f"{who} was lost",
+        why=f"{evidence.lost or f'{who} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
+        f"until their "
+        "time-out.",
+        next=f"gpucourse status shows which nodes live; gpucourse deploy {evidence.module} heals them; then run again",
+        nodes=nodes,
+    )
+
+
+def _killed(evidence: Evidence, log: Log) -> Diagnosis:
+    return Diagnosis(
+        symptom="rank-killed",
+        title=f"Rank {log.rank} on {log.node} was killed",
+        why=f"Rank {log.rank} ended by signal 9 without a word of its own: somebody ended it from outside, or the kernel "
+        f"did, which "
+        "had no memory left. The others lost their peer in the middle of a collective.",
+        next=f"dmesg | grep -i 'out of memory' on {log.node} (gpucourse ssh {evidence.module}); if it is empty, ask who "
+        f"killed it",
+        ranks=_ranks([log]),
+        nodes=[log.node],
+        seen=_last_words([log]),
+    )
+
+
+def _crashed(evidence: Evidence, log: Log) -> Diagnosis:
+    name = _CRASHES[log.code or 0]
+    return Diagnosis(
+        symptom="rank-crashed",
+        title=f"Rank {log.rank} on {log.node} crashed ({name})",
+        why=f"The process of rank {log.rank} ended in native code: a library's bug, an extension, or a collective that does "
+        f"not fit.",
+        next=f"gpucourse logs {evidence.run} --rank {log.rank}; with PYTHONFAULTHANDLER=1 it prints where it was",
+        ranks=_ranks([log]),
+        nodes=[log.node],
+        seen=_last_words([log]),
+    )
+
+
+def _early(evidence: Evidence, logs: list[Log]) -> Diagnosis:
+    ranks = _ranks(logs)
+    return Diagnosis(
+        symptom="left-early",
+        title=f"{_named(ranks)} had left already",
+        why=f"{_named(ranks)} ended well, and the others still wanted to talk: they make more collectives. The usual "
+        f"reasons are "
+        "shares of the data that differ by a batch, or a branch on rank around a collective.",
+        next=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) "
+        f"makes shares equal",
+        ranks=ranks,
+        nodes=[log.node for log in logs],
+        seen=_last_words(logs),
+    )
+
+
+def _never(evidence: Evidence, ranks: list[int]) -> Diagnosis:
+    nodes = list(dict.fromkeys(evidence.node_of(rank) for rank in ranks))
+    return Diagnosis(
+        symptom="never-started",
+        title=f"{_named(ranks)} never started",
+        why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
+        f"come, with "
+        "the same --nnodes, --master-addr and --master-port.",
+        next=f"gpucourse logs {evidence.run} shows what the launchers say; gpucourse run {evidence.exercise} --dry-run "
+        f"their lines",
+        ranks=ranks,
+        nodes=nodes,
+    )
+
+
+def _silent(evidence: Evidence, silent: list[Silence]) -> Diagnosis:
+    ranks = [each.rank for each in silent]
+    doing = {each.doing for each in silent}
+    how = {
+        "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends.",
+        "computing": "Its process computes and does not come to the collective.",
+        "waiting": "Its process waits and uses no processor.",
+    }
+    said = how.get(next(iter(doing)), "") if len(doing) == 1 else ""
+    longest = max(each.seconds for each in silent)
+    since = f" for {longest:.0f} s" if longest else ""
+    return Diagnosis(
+        symptom="silent-rank",
+        title=f"{_named(ranks)} fell silent",
+        why=f"{_named(ranks)} had said nothing{since} while others were done or waited. {said} A hang in the middle is one "
+        f"rank that "
+        "makes another sequence of collectives, or one that hangs in something else: a read, a lock, a loop.".replace(
+            "  ", " "
+        ),
+        next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?",
+        ranks=ranks,
+        nodes=list(dict.fromkeys(each.node for each in silent)),
+        seen=[Quote(node=each.node, rank=each.rank, line=each.last) for each in silent if each.last][:3],
+    )
+
+
+def _time_limit(evidence: Evidence) -> Diagnosis:
+    return Diagnosis(
+        symptom="time-limit",
+        title="Not done before the time limit",
+        why="All ranks were still at work when the time limit of the run came, and were ended.",
+        next=f"gpucourse run {evidence.exercise} --timeout 30m, or less work: fewer steps, a smaller model",
+    )
+
+
+def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
+    """Who of the silent ones to look at: not those that wait, where another one is stopped, computes, or never started."""
+    busy = [each for each in silences if each.doing in {"stopped", "computing", "not started"}]
+    return busy or list(silences)
+
+
+def _did_not_come(evidence: Evidence) -> list[Silence]:
+    """Where some ranks timed out in a collective: those that were still running then, and had to be ended."""
+    there = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
+    if len(there) == sum(log.rank is not None for log in evidence.logs):
+        return []
+    return [Silence(node=log.node, rank=log.rank or 0, seconds=0.0, last=log.last) for log in there]
+
+
+def _ranks(logs: list[Log]) -> list[int]:
+    return sorted(log.rank for log in logs if log.rank is not None)
+
+
+def _last_words(logs: list[Log]) -> list[Quote]:
+    return [Quote(node=log.node, rank=log.rank, line=log.last[:400]) for log in logs if log.last][:3]
+
+
+def _named(ranks: list[int]) -> str:
+    if len(ranks) == 1:
+        return f"Rank {ranks[0]}"
+    shown = [str(rank) for rank in ranks[:6]] + (["more"] if len(ranks) > 6 else [])
+    return f"Ranks {', '.join(shown[:-1])} and {shown[-1]}" if shown else "The ranks"

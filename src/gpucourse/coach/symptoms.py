@@ -1,0 +1,332 @@
+"""The symptoms that are known by their words, as data: one entry a symptom, the signs as regular expressions.
+
+`source` says where a sign was taken from: `seen` in a log that this course's tests produce again with real torch and gloo,
+`documented` by the library that prints it (NCCL and CUDA need GPUs). A sign is searched in the whole end of a log; its named
+groups may stand in `why` and `next`, beside {rank}, {node}, {exercise}, {module}, {run} and {world}.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Weight = Literal["cause", "error", "follows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symptom:
+    """One symptom. A `cause` explains a run by itself; what `follows` is said by the victims of something else."""
+
+    word: str
+    title: str
+    signs: tuple[str, ...]
+    why: str
+    next: str
+    weight: Weight = "cause"
+    source: Literal["seen", "documented"] = "seen"
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The last place where the text shows this symptom: the last words of a log weigh most."""
+        found: re.Match[str] | None = None
+        for sign in self.signs:
+            for match in re.finditer(sign, text):
+                found = match if found is None or match.start() > found.start() else found
+        return found
+
+
+SYMPTOMS: tuple[Symptom, ...] = (
+    Symptom(
+        word="port-busy",
+        title="The meeting port is taken",
+        signs=(
+            r"failed to listen on any local network address\. port: (?P<port>\d+)",
+            r"EADDRINUSE",
+            r"[Aa]ddress already in use",
+        ),
+        why="Rank 0 opens the port where all ranks meet. Somebody else listens there already: an old run, or another program. "
+        "Rank 0 fails at once; the others keep knocking at a door that is not theirs.",
+        next="gpucourse runs shows what still runs, gpucourse cancel RUN ends it; then run again: it takes another port",
+    ),
+    Symptom(
+        word="wrong-interface",
+        title="The network interface does not exist, or does not lead to the others",
+        signs=(
+            r"Unable to find address for: (?P<interface>\S+)",
+            r"Bootstrap : no socket interface found",
+            r"No interface found in the same subnet",
+            r"[Nn]o (?:usable )?(?:socket )?interface (?:matching|found|named)",
+        ),
+        why="Collectives use the interface that GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME names. The name is wrong on {node}: "
+        "interfaces are eth0 here and ens5 there, and lo never leaves the machine.",
+        next="gpucourse ssh {module} -- ip -brief address shows the names; leave the variable to gpucourse run, or set it "
+        "right",
+    ),
+    Symptom(
+        word="name-unknown",
+        title="The meeting point's name cannot be looked up",
+        signs=(
+            r"addresses of \((?P<host>[^,()]+), \d+\) cannot be retrieved[\s\S]*?timed out after \d+ms while trying to connect "
+            r"to \((?P=host),",
+            r"socket\.gaierror",
+            r"Temporary failure in name resolution",
+        ),
+        why="MASTER_ADDR is a name that this node cannot turn into an address, so it looks for rank 0 nowhere.",
+        next="use the head's private address as --master-addr: gpucourse run {exercise} --dry-run prints it",
+    ),
+    Symptom(
+        word="out-of-memory",
+        title="Out of memory",
+        signs=(
+            r"OutOfMemoryError[^\n]*",
+            r"CUDA out of memory",
+            r"CUBLAS_STATUS_ALLOC_FAILED",
+            r"DefaultCPUAllocator: can't allocate memory[^\n]*",
+            r"\bMemoryError\b",
+            r"std::bad_alloc",
+        ),
+        why="Rank {rank} asked for more memory than is left. DDP needs more than the same model alone: it holds the "
+        "gradients once "
+        "more, in its buckets, and every rank on a machine has its own copy of everything.",
+        next="gpucourse run {exercise} with a smaller batch_size (--set batch_size=16); or gradient_as_bucket_view=True, "
+        "mixed precision, gradient checkpointing",
+    ),
+    Symptom(
+        word="shared-memory",
+        title="Shared memory is full",
+        signs=(
+            r"out of shared memory",
+            r"unable to (?:open|mmap|write to) (?:shared memory|\d+ bytes from file </torch_)",
+            r"Bus error",
+        ),
+        why="Workers of a DataLoader, and NCCL between GPUs of one machine, hand their data over in /dev/shm. It is full.",
+        next="fewer num_workers; in a container more of it (--shm-size); df -h /dev/shm says how much there is",
+        source="documented",
+    ),
+    Symptom(
+        word="rank-mismatch",
+        title="Ranks that do not fit together",
+        signs=(
+            r"rank < size\. (?P<told>\d+) vs (?P<size>\d+)",
+            r"[Ii]nvalid rank (?P<told>\d+), rank should be",
+            r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
+        ),
+        why="A process was told a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
+        "each "
+        "once. --node-rank given twice, or RANK set by hand, is the usual reason.",
+        next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the lines as they must be",
+    ),
+    Symptom(
+        word="collective-mismatch",
+        title="Ranks call collectives that do not fit",
+        signs=(
+            r"op\.preamble\.length <= op\.nbytes[^\n]*",
+            r"Detected mismatch between collectives on ranks[^\n]*",
+            r"terminate called after throwing an instance of 'gloo::EnforceNotMet'",
+            r"[Cc]ollectives? (?:sequence )?(?:mismatch|differ)",
+        ),
+        why="In a collective every rank must bring a tensor of the same size and type, in the same order of calls. Here one "
+        "rank "
+        "brought another one: a branch on rank, a batch that is smaller at the end, another dtype.",
+        next="TORCH_DISTRIBUTED_DEBUG=DETAIL names the two calls; compare the ranks: gpucourse logs {run} --fold",
+    ),
+    Symptom(
+        word="different-models",
+        title="The ranks built different models",
+        signs=(r"DDP expects same model across all ranks[^\n]*", r"appears not to match (?:strides|sizes) of the same param"),
+        why="DDP averages parameter by parameter, so every rank must build the same model in the same order. Here they did "
+        "not: "
+        "a branch on rank in the model, or arguments that differ from node to node.",
+        next="print(sum(p.numel() for p in model.parameters())) on every rank, and build the model without looking at rank",
+    ),
+    Symptom(
+        word="unused-parameters",
+        title="Some parameters took no part in the loss",
+        signs=(r"Expected to have finished reduction in the prior iteration", r"did not receive grad for rank \d+"),
+        why="DDP waits for the gradient of every parameter before it ends a bucket. A layer that forward does not use has "
+        "none, "
+        "so the next step finds the last one unfinished.",
+        next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
+    ),
+    Symptom(
+        word="no-gpu",
+        title="NCCL or CUDA without a GPU",
+        signs=(
+            r"Distributed package doesn't have NCCL built in",
+            r"ProcessGroupNCCL is only supported with GPUs",
+            r"Torch not compiled with CUDA enabled",
+            r"No CUDA GPUs are available",
+            r"Found no NVIDIA driver on your system",
+        ),
+        why="The script wants a GPU, and {node} has none that torch can use. NCCL moves bytes between GPUs only; between CPUs "
+        "it is gloo.",
+        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
+        "the script has it",
+    ),
+    Symptom(
+        word="gpu-shared",
+        title="More processes than GPUs",
+        signs=(
+            r"invalid device ordinal",
+            r"Duplicate GPU detected",
+            r"is process \d+ of its node, with \d+ GPUs",
+        ),
+        why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
+        "it has GPUs.",
+        next="--nproc-per-node as many as nvidia-smi -L lists on each node",
+        source="documented",
+    ),
+    Symptom(
+        word="driver",
+        title="Driver and torch do not fit",
+        signs=(
+            r"NVIDIA driver on your system is too old",
+            r"CUDA driver version is insufficient",
+            r"no kernel image is available for execution",
+        ),
+        why="This build of torch needs a newer driver, or was not built for this GPU.",
+        next="gpucourse doctor; nvidia-smi shows the driver's CUDA version, torch.cuda.get_arch_list() what torch was built "
+        "for",
+        source="documented",
+    ),
+    Symptom(
+        word="nccl-timeout",
+        title="A collective on the GPUs did not end in time",
+        signs=(r"Watchdog caught collective operation timeout[^\n]*", r"ran for \d+ milliseconds before timing out"),
+        why="NCCL's watchdog ended the run: one rank did not come to a collective that the others wait in. The rank that "
+        "reports it "
+        "is not the one that is missing.",
+        next="gpucourse logs {run} --fold shows who said less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 writes down the last calls",
+        weight="follows",
+        source="documented",
+    ),
+    Symptom(
+        word="nccl-error",
+        title="NCCL failed",
+        signs=(
+            r"ncclSystemError[^\n]*",
+            r"ncclRemoteError[^\n]*",
+            r"ncclUnhandledCudaError[^\n]*",
+            r"ncclInternalError[^\n]*",
+            r"NCCL WARN [^\n]*(?:failed|error|No route|timed out)[^\n]*",
+            r"NCCL error[^\n]*",
+        ),
+        why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
+        "port that the security group does not let through between the nodes.",
+        next="NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
+        "NCCL_P2P_DISABLE=1",
+        source="documented",
+    ),
+    Symptom(
+        word="cuda-error",
+        title="A GPU reported an error",
+        signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
+        why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
+        next="CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid tells of the hardware",
+        source="documented",
+    ),
+    Symptom(
+        word="module-missing",
+        title="A module is missing on the node",
+        signs=(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",),
+        why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
+        "yours that "
+        "did not travel.",
+        next="a file or folder of your own travels with --with PATH; a package must be installed for the nodes' Python",
+    ),
+    Symptom(
+        word="shadowed-module",
+        title="A file is named like a library",
+        signs=(
+            r"partially initialized module '(?P<name>\w+)'",
+            r"cannot initialize type \"[^\"]+\": an object with that name is already",
+        ),
+        why="A file beside the script has the name of a library, so that `import` finds the file instead.",
+        next="rename your file: no torch.py, cuda.py, random.py or logging.py beside a script",
+    ),
+    Symptom(
+        word="file-missing",
+        title="A file is missing on the node",
+        signs=(r"FileNotFoundError: \[Errno 2\] No such file or directory: '(?P<name>[^']*)'",),
+        why="The script opens {name}, which is not on {node}. Only the script and what you name travels there.",
+        next="send it along: --with PATH (a file or a folder); it lies beside the script on every node",
+    ),
+    Symptom(
+        word="wrong-arguments",
+        title="The script does not know its arguments",
+        signs=(r"error: (?P<what>unrecognized arguments[^\n]*|the following arguments are required[^\n]*|argument [^\n]+)",),
+        why="The script ended at its command line: {what}.",
+        next="arguments of a script of your own stand after --: gpucourse run {exercise} --script FILE -- ARGS",
+    ),
+    Symptom(
+        word="disk-full",
+        title="The node's disk is full",
+        signs=(r"No space left on device", r"Disk quota exceeded"),
+        why="A rank could not write any more.",
+        next="gpucourse ssh {module} -- df -h; old runs on a node lie in ~/.gpucourse/jobs",
+    ),
+    Symptom(
+        word="clock-skew",
+        title="Clocks that differ",
+        signs=(r"[Cc]lock skew", r"certificate is not yet valid", r"RequestTimeTooSkewed", r"(?:Rewound|Expired) credential"),
+        why="What is signed or ordered by time fails where the clocks of two machines differ: credentials, certificates, make.",
+        next="timedatectl on every node; chronyc makestep sets the clock (simulated nodes share this computer's)",
+        source="documented",
+    ),
+    Symptom(
+        word="meeting-point",
+        title="The meeting point did not answer",
+        signs=(
+            r"client socket has (?:timed out after \d+ms while trying|failed) to connect to "
+            r"[^\n]*?\(?(?P<where>[\w.:\[\]-]+, ?\d+)\)?",
+            r"RendezvousConnectionError",
+            r"RendezvousTimeoutError",
+            r"ConnectionRefusedError",
+            r"Connection refused",
+        ),
+        why="This rank looked for rank 0 where MASTER_ADDR and MASTER_PORT say, and nobody answered: rank 0 is not up yet "
+        "or gone, "
+        "the address is another one, or a firewall closes the port.",
+        next="look at rank 0 first: gpucourse logs {run} --rank 0; then nc -zv MASTER_ADDR MASTER_PORT from the other node",
+        weight="follows",
+    ),
+    Symptom(
+        word="collective-timeout",
+        title="A rank did not come to the collective",
+        signs=(
+            r"Timed out waiting (?P<limit>\d+)ms for (?:recv|send) operation to complete",
+            r"Application timeout caused pair closure",
+            r"[Ss]ocket [Tt]imeout",
+        ),
+        why="The ranks that time out came to the collective and waited. The one to look at is the rank that did not come: "
+        "it hangs, or "
+        "it makes other calls than the others.",
+        next="compare the last lines: gpucourse logs {run} --fold",
+        weight="follows",
+    ),
+    Symptom(
+        word="peer-lost",
+        title="Another rank was lost",
+        signs=(
+            r"Connection closed by peer",
+            r"Connection reset by peer",
+            r"Broken pipe",
+            r"remote process exited",
+            r"Connection was likely closed",
+            r"NCCL communicator was aborted on rank",
+        ),
+        why="This rank is a victim: the connection to another one broke while both were in a collective.",
+        next="find the first that ended: gpucourse logs {run} --fold",
+        weight="follows",
+    ),
+)
+
+MISSING_KEY = re.compile(
+    r"wait timeout after \d+ms, keys: \S*?/(?P<missing>\d+)\s*$|(?P<came>\d+)/(?P<told>\d+) clients joined", re.MULTILINE
+)
+"""Whom the store of the process group waited for in vain: gloo waits for the key of each rank in turn."""
+
+ERROR = re.compile(
+    r"^(?:\[rank\d+\]: )?(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning))(?:: (?P<what>.*))?$", re.MULTILINE
+)
+"""The last line of a traceback."""

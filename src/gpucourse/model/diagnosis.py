@@ -1,0 +1,43 @@
+"""What the failure coach says of a run: which known symptom it shows, on whom, by which lines, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """A line of a log, as it stands there; `rank` is None for the launcher of that node."""
+
+    node: str
+    rank: int | None
+    line: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """One symptom that was recognised.
+
+    `symptom` is its stable word, `why` explains it in the words of the lesson, `next` is the command to type (or what to
+    change, where no command does it), `ranks` and `nodes` are where it sits, `seen` what it was recognised by.
+    """
+
+    symptom: str
+    title: str
+    why: str
+    next: str
+    ranks: list[int] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)
+    seen: list[Quote] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Silence:
+    """A rank that was still running and had said nothing for `seconds`. `doing` is what its process was seen doing:
+    stopped, computing, waiting, not started, or empty where that could not be seen; `last` is its last line."""
+
+    node: str
+    rank: int
+    seconds: float
+    doing: str = ""
+    last: str = ""

@@ -1,0 +1,50 @@
+"""What the ranks of a run are doing right now, seen from outside (Linux): stopped, computing, waiting."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gpucourse.remote.agent.job import Job
+
+_SAMPLE_S = 0.3
+_BUSY = 0.5  # of one core
+
+
+def doing(job: Job) -> dict[str, str]:
+    """A word for each rank that runs here; empty where this system does not tell."""
+    if not os.path.isdir("/proc/self"):
+        return {}
+    ended = job.ranks()
+    pids = {rank: pid for rank, pid in _pids(job).items() if rank not in ended}
+    before = {rank: _stat(pid) for rank, pid in pids.items()}
+    time.sleep(_SAMPLE_S)
+    found = {}
+    for rank, pid in pids.items():
+        was, now = before[rank], _stat(pid)
+        if was is None or now is None:
+            continue
+        if now[0] in "Tt":
+            found[str(rank)] = "stopped"
+        else:
+            found[str(rank)] = "computing" if now[1] - was[1] >= _BUSY * _SAMPLE_S else "waiting"
+    return found
+
+
+def _pids(job: Job) -> dict[int, int]:
+    found = {}
+    for name in os.listdir(job.path("ranks")) if job.has("ranks") else ():
+        told = job.read("ranks", name) if name.endswith(".pid") else None
+        if told is not None:
+            found[int(str(told["rank"]))] = int(str(told["pid"]))
+    return found
+
+
+def _stat(pid: int) -> tuple[str, float] | None:
+    """The state's letter, and the processor seconds so far."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return fields[0].decode(), (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

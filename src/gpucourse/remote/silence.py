@@ -1,0 +1,142 @@
+"""Ranks that say nothing: who, since when, and what their processes are doing meanwhile.
+
+Time is counted on this computer, from the moment a line arrived, so that the clocks of nodes do not matter.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpucourse.errors import GpucourseError
+from gpucourse.model.diagnosis import Silence
+from gpucourse.remote import jobs
+from gpucourse.remote.fleet import Fleet
+
+_LOOK_S = 1.5
+_LAST_BYTES = 4096
+_TELLING = 4  # silent ranks named one by one; more are counted
+
+
+@dataclass
+class _Rank:
+    heard: float
+    last: bytes = b""
+    named: bool = False
+    ended: bool = False
+
+
+class Ears:
+    """Listens to every planned rank of a run. `limit_s` is the silence after which a rank is named; None: never."""
+
+    def __init__(
+        self, ranks: Mapping[str, Sequence[int]], limit_s: float | None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limit_s = limit_s if ranks else None
+        self._clock, self._lock = clock, threading.Lock()
+        self._kept: dict[tuple[str, int], Silence] = {}
+        self._ranks = {(node, rank): _Rank(clock()) for node, numbers in ranks.items() for rank in numbers}
+
+    def heard(self, node: str, rank: int, data: bytes) -> None:
+        """The rank said this."""
+        with self._lock:
+            one = self._ranks.setdefault((node, rank), _Rank(self._clock()))
+            one.heard, one.named = self._clock(), False
+            self._kept.pop((node, rank), None)
+            one.last = (one.last + data)[-_LAST_BYTES:]
+
+    def ended(self, node: str, rank: int | None = None) -> None:
+        """The rank has ended (with None: every rank of the node): it is silent for a good reason."""
+        with self._lock:
+            for (where, number), one in self._ranks.items():
+                if where == node and rank in {None, number}:
+                    one.ended = True
+
+    def fallen_silent(self) -> list[Silence]:
+        """The ranks to name now: silent for longer than the limit and not named since they spoke last."""
+        if self.limit_s is None:
+            return []
+        with self._lock:
+            silent = self._silent(self.limit_s)
+            fresh = [each for each in silent if not self._ranks[each.node, each.rank].named]
+            for each in fresh:
+                self._ranks[each.node, each.rank].named = True
+        return fresh
+
+    def quiet(self, for_s: float) -> list[Silence]:
+        """Every rank that has not ended and has said nothing for that long."""
+        with self._lock:
+            return self._silent(for_s)
+
+    def remember(self, silent: Sequence[Silence]) -> None:
+        """Keep these until they speak again."""
+        with self._lock:
+            self._kept |= {(each.node, each.rank): each for each in silent}
+
+    def remembered(self) -> list[Silence]:
+        """Whoever was remembered and has not spoken since."""
+        with self._lock:
+            return [self._kept[key] for key in sorted(self._kept, key=lambda key: key[1])]
+
+    def _silent(self, for_s: float) -> list[Silence]:
+        now = self._clock()
+        return [
+            Silence(node=node, rank=rank, seconds=round(now - one.heard, 1), last=_last_line(one.last))
+            for (node, rank), one in sorted(self._ranks.items(), key=lambda item: item[0][1])
+            if not one.ended and now - one.heard >= for_s
+        ]
+
+
+def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
+    """The same, with what each rank's process is doing, where its node answers at once."""
+    doing: dict[int, str] = {}
+    wanted = {each.node for each in silent}
+
+    def ask() -> None:
+        nodes = [node for node in fleet.nodes if node.name in wanted]
+        for outcome in fleet.each(lambda link: jobs.doing(link, run_id, timeout_s=_LOOK_S), nodes):
+            if outcome.error is None:
+                doing.update(outcome.take())
+
+    asking = threading.Thread(target=_quietly(ask), daemon=True)
+    asking.start()
+    asking.join(_LOOK_S)  # a node that does not answer must not keep anybody waiting
+    found = dict(doing)
+    return [replace(each, doing=found.get(each.rank, "not started" if found and not each.last else "")) for each in silent]
+
+
+def sentences(silent: Sequence[Silence]) -> list[str]:
+    """What the person is told: those that wait for others are named last."""
+    ordered = sorted(silent, key=lambda each: each.doing == "waiting")
+    told = [_sentence(each) for each in ordered[:_TELLING]]
+    if len(ordered) > _TELLING:
+        told.append(f"{len(ordered) - _TELLING} more ranks have been silent as long")
+    return told
+
+
+def _sentence(silent: Silence) -> str:
+    doing = {
+        "stopped": "; its process is stopped by a signal",
+        "computing": "; its process is computing",
+        "waiting": "; its process is waiting",
+        "not started": "; it has not started",
+    }.get(silent.doing, "")
+    last = f"; its last line: {silent.last}" if silent.last else ""
+    return f"rank {silent.rank} on {silent.node} has said nothing for {silent.seconds:.0f} s{doing}{last}"
+
+
+def _last_line(data: bytes) -> str:
+    lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1].strip()[:200] if lines else ""
+
+
+def _quietly(work: Callable[[], None]) -> Callable[[], None]:
+    def quiet() -> None:
+        try:
+            work()
+        except GpucourseError:
+            return  # what a process is doing is a courtesy; that it is silent is told all the same
+
+    return quiet

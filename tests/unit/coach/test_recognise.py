@@ -1,0 +1,177 @@
+"""The coach against logs that real torch and gloo left, and against the documented words of what needs GPUs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.coach.evidence import Evidence, Log
+from gpucourse.coach.recognise import recognise
+from gpucourse.coach.symptoms import SYMPTOMS
+from gpucourse.model.diagnosis import Silence
+from gpucourse.model.record import NodeExit
+
+CASES = sorted((Path(__file__).parents[2] / "data" / "coach").glob("*.json"))
+
+
+def evidence(*logs: Log, state: str = "failed", world: int = 2, **more: Any) -> Evidence:
+    planned: dict[str, tuple[int, ...]] = {f"node{rank}": (rank,) for rank in range(world)}
+    return Evidence(exercise="3.2", module="3", run="otter", state=state, mode="local", planned=planned, logs=logs, **more)
+
+
+def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: bool = False) -> Log:
+    return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=ended)
+
+
+def captured(path: Path) -> tuple[Evidence, str, list[int]]:
+    case = json.loads(path.read_text(encoding="utf-8"))
+    exits = {each["rank"]: each for each in case["rank_exits"]}
+    nodes = tuple(NodeExit(**each) for each in case["node_exits"])
+    logs = []
+    for name, text in case["logs"].items():
+        node, _, what = name.partition("-")
+        rank = None if what == "launcher" else int(what.removeprefix("rank"))
+        end = exits.get(rank, {}) if rank is not None else {"code": 1}
+        code = end.get("code")
+        logs.append(Log(node=node, rank=rank, text=text, code=code, at=end.get("at"), ended_by_us=code == 143))
+    return evidence(*logs, state=case["state"], node_exits=nodes), case["symptom"], case["ranks"]
+
+
+@pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
+def test_a_captured_failure_is_recognised_and_names_the_right_rank(path: Path) -> None:
+    seen, symptom, ranks = captured(path)
+    found = recognise(seen)
+    assert [each.symptom for each in found] == [symptom], found
+    assert found[0].ranks == ranks
+    assert found[0].why
+    assert found[0].next
+    assert "{" not in found[0].title + found[0].why + found[0].next
+    for quote in found[0].seen:
+        whole = next(log for log in seen.logs if (log.node, log.rank) == (quote.node, quote.rank)).text
+        assert quote.line in whole
+
+
+DOCUMENTED = {  # the words as NCCL, CUDA and torch print them on GPUs
+    "wrong-interface": "node1:412:412 [0] NCCL INFO Bootstrap : no socket interface found\n"
+    "torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1970, internal error - please report this "
+    "issue",
+    "nccl-error": "torch.distributed.DistBackendError: NCCL error in: "
+    "../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, "
+    "unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5\n"
+    "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.",
+    "nccl-timeout": "[rank1]:[E ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=120000) ran for 120021 milliseconds before "
+    "timing out.",
+    "out-of-memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
+    "14.58 GiB",
+    "gpu-shared": "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n"
+    "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1e0",
+    "driver": "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+    "cuda-error": "RuntimeError: CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be reported "
+    "late",
+    "shared-memory": "RuntimeError: DataLoader worker (pid 71) is killed by signal: Bus error. It is possible that "
+    "dataloader's "
+    "workers are out of shared memory.",
+    "no-gpu": "RuntimeError: No CUDA GPUs are available",
+    "disk-full": "OSError: [Errno 28] No space left on device: 'x.pt'",
+    "clock-skew": "make: warning:  Clock skew detected.  Your build may be incomplete.",
+    "file-missing": "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.bin'",
+    "wrong-arguments": "usage: multinode.py [-h] total_epochs save_every\n"
+    "multinode.py: error: the following arguments are required: total_epochs, save_every",
+    "rank-mismatch": "ValueError: Invalid rank 3, rank should be in the interval [0, 1]",
+    "name-unknown": "socket.gaierror: [Errno -2] Name or service not known",
+}
+
+
+@pytest.mark.parametrize("symptom", DOCUMENTED)
+def test_documented_words_are_recognised(symptom: str) -> None:
+    found = recognise(evidence(log(0, "training\nConnection closed by peer\n", at=2.0), log(1, DOCUMENTED[symptom] + "\n")))
+    assert symptom in [each.symptom for each in found]
+    if symptom != "nccl-timeout":  # the watchdog speaks for a rank that did not come, as a lost peer does
+        assert found[0].ranks == [1]
+
+
+def test_every_symptom_has_a_capture_or_its_documented_words() -> None:
+    captured_words = {json.loads(path.read_text(encoding="utf-8"))["symptom"] for path in CASES}
+    covered = captured_words | set(DOCUMENTED) | {"collective-timeout", "peer-lost"}
+    assert {symptom.word for symptom in SYMPTOMS} <= covered
+    assert all(symptom.word in captured_words for symptom in SYMPTOMS if symptom.source == "seen" and symptom.word not in DOCUMENTED
+               and symptom.word not in {"collective-timeout", "peer-lost"})  # fmt: skip
+
+
+def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
+    victim = log(0, "RuntimeError: [/gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1446.", at=0.9)
+    culprit = log(1, "[rank1]: ValueError: mine\n", at=1.0)
+    found = recognise(evidence(victim, culprit))
+    assert [each.symptom for each in found] == ["script-error"]
+    assert found[0].ranks == [1]
+    assert "mine" in found[0].why
+
+
+def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> None:
+    bad = log(0, "CUDA out of memory")
+    assert recognise(evidence(bad, state="succeeded")) == ()
+    assert recognise(evidence(bad, state="cancelled")) == ()
+
+
+def test_a_rank_that_ended_well_is_no_suspect() -> None:
+    found = recognise(evidence(log(0, "retry after Connection refused: fine\n", code=0), log(1, "ValueError: x\n")))
+    assert [each.symptom for each in found] == ["script-error"]
+
+
+def test_a_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
+    silences = (
+        Silence(node="node0", rank=0, seconds=31, doing="waiting", last="step 7"),
+        Silence(node="node1", rank=1, seconds=30, doing="stopped", last="step 6"),
+    )
+    logs = (log(0, "step 7\n", code=143, ended=True), log(1, "step 6\n", code=137, ended=True))
+    found = recognise(evidence(*logs, state="timed_out", silences=silences))
+    assert [(each.symptom, each.ranks) for each in found] == [("silent-rank", [1])]
+    assert "stopped by a signal" in found[0].why
+    assert found[0].seen[0].line == "step 6"
+
+
+def test_a_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
+    logs = [log(rank, "step 7\n", code=143, ended=True) for rank in (0, 1)]
+    assert recognise(evidence(*logs, state="timed_out"))[0].symptom == "time-limit"
+
+
+def test_a_rank_that_never_started_and_a_launcher_that_waits() -> None:
+    found = recognise(evidence(log(0, "begins\n", code=143, ended=True), state="timed_out"))
+    assert [(each.symptom, each.ranks, each.nodes) for each in found] == [("never-started", [1], ["node1"])]
+    nobody = recognise(evidence(Log(node="node0", rank=None, text="", code=1), state="timed_out"))
+    assert [(each.symptom, each.ranks) for each in nobody] == [("never-started", [0, 1])]
+
+
+def test_a_dead_node() -> None:
+    exits = (NodeExit(node="node0", code=1), NodeExit(node="node1", code=137, reason="lost"))
+    found = recognise(evidence(log(0, "Connection closed by peer\n"), state="lost", node_exits=exits))
+    assert [(each.symptom, each.nodes) for each in found] == [("node-lost", ["node1"])]
+    assert "gpucourse deploy 3" in found[0].next
+    gone = recognise(evidence(log(0, "step\n", code=None), state="running", lost="node1: not reached again for 8 s"))
+    assert gone[0].symptom == "node-lost"
+    assert "not reached again" in gone[0].why
+
+
+def test_clocks_that_differ_are_told_beside_the_cause() -> None:
+    found = recognise(evidence(log(1, "ValueError: x\n"), skew_s={"node0": 0.1, "node1": -40.0}))
+    assert [each.symptom for each in found] == ["script-error", "clock-skew"]
+    assert "node1 is 40.0 s behind" in found[1].why
+
+
+@pytest.mark.parametrize(("code", "symptom"), [(137, "rank-killed"), (139, "rank-crashed"), (3, "rank-exited")])
+def test_ends_without_words(code: int, symptom: str) -> None:
+    victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, ended=True)
+    found = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
+    assert [(each.symptom, each.ranks) for each in found] == [(symptom, [1])]
+
+
+def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:
+    found = recognise(evidence(log(1, "ModuleNotFoundError: No module named '{rank}{0}'\n")))
+    assert "{rank}{0}" in found[0].why
+    assert [each.symptom for each in recognise(evidence(log(0, "", code=143, ended=True), log(1, "\x00\ufffd" * 5000)))] == [
+        "rank-exited"
+    ]
