@@ -9,6 +9,7 @@ from gpucourse.errors import CloudError
 from gpucourse.model.cloud import Finding
 
 _UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
+IDENTITY = "credentials"
 _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 
 
@@ -18,8 +19,8 @@ def identity(account: Account) -> list[Finding]:
     if who.root:
         detail = f"account {who.account}, as its root user, who may do everything, also by mistake"
         mend = "make a user with the course's policy (gpucourse doctor --policy) and sign in as that user"
-        return [Finding(what="credentials", state="warning", detail=detail, mend=mend)]
-    return [Finding(what="credentials", state="ok", detail=f"account {who.account}, as {who.arn.rpartition(':')[2]}")]
+        return [Finding(what=IDENTITY, state="warning", detail=detail, mend=mend)]
+    return [Finding(what=IDENTITY, state="ok", detail=f"account {who.account}, as {who.arn.rpartition(':')[2]}")]
 
 
 def plan(account: Account) -> list[Finding]:

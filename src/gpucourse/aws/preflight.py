@@ -54,7 +54,7 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         *_guarded("your address", partial(look_here.address, known.ssh_cidr, known.ask_address)),
     ]
     price = _guarded("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent))
-    who = _guarded("credentials", partial(look_account.identity, account))
+    who = _guarded(look_account.IDENTITY, partial(look_account.identity, account))
     if any(finding.state in {"missing", "unknown"} for finding in who):
         rest = Finding(
             what="AWS account",

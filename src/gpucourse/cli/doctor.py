@@ -81,7 +81,7 @@ def _account(session: Session, look: Look, *, json: bool) -> int:
     if json:
         session.face.document({"target": "aws", **vars(examined), "usd": examined.usd})
     session.face.show(account(examined))
-    return ExitCode.MISSING if examined.missing else ExitCode.DONE
+    return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 
 def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:

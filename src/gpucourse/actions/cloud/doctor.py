@@ -11,7 +11,7 @@ from functools import partial
 from gpucourse.actions.cloud.needs import need_of, needs
 from gpucourse.actions.context import Context
 from gpucourse.actions.timing import stage
-from gpucourse.aws import quota
+from gpucourse.aws import look_account, quota
 from gpucourse.aws.caller import caller_cidr
 from gpucourse.aws.offerings import checked_region
 from gpucourse.aws.preflight import Circumstances, preflight
@@ -63,6 +63,11 @@ class Examined:
     def missing(self) -> int:
         """How many things must be mended before every lab can be built."""
         return sum(finding.state == "missing" for finding in self.findings)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the account itself could not be looked at."""
+        return any(finding.what == look_account.IDENTITY and finding.state == "unknown" for finding in self.findings)
 
     @property
     def usd(self) -> Decimal:
