@@ -25,8 +25,18 @@ def doctor(context: Context) -> list[Finding]:
         _package("torch", "exercises on simulated nodes"),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
         _workspace(context),
-        _course(context),
+        course(context),
     ]
+
+
+def course(context: Context) -> Finding:
+    """Whether every module can be read."""
+    broken = context.catalog.broken
+    if broken:
+        return Finding(
+            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="mend these manifests"
+        )
+    return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")
 
 
 def _python() -> Finding:
@@ -66,12 +76,3 @@ def _workspace(context: Context) -> Finding:
         mend = f"free some space there: df -h '{root}'"
         return Finding(what="workspace", state="warning", detail=f"{root}: only {format_bytes(free)} free", mend=mend)
     return Finding(what="workspace", state="ok", detail=f"{root}, {format_bytes(free)} free")
-
-
-def _course(context: Context) -> Finding:
-    broken = context.catalog.broken
-    if broken:
-        return Finding(
-            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="mend these manifests"
-        )
-    return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")

@@ -64,6 +64,18 @@ def test_what_one_command_mends_is_told_once() -> None:
     assert text(doctor.machine([DARK, other])).count(DARK.mend) == 1
 
 
+def test_commands_are_lines_to_copy() -> None:
+    mend = "by someone who may, once: aws iam create-role '{\"a\":1}' && aws iam put-role-policy"
+    shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)]))
+    lines = [
+        "How to mend it: backstop",
+        "# by someone who may, once",
+        "aws iam create-role '{\"a\":1}'",
+        "aws iam put-role-policy",
+    ]
+    assert "\n".join(lines) in shown
+
+
 def test_quotas_say_what_comes_next() -> None:
     waiting = QuotaRequest(code=QUOTA.code, region=QUOTA.region, wanted=20, status="CASE_OPENED", opened_before=True)
     assert "ask for 20" in text(doctor.quotas([Short(quota=QUOTA)], "us-east-2"))

@@ -10,6 +10,7 @@ from functools import partial
 
 from gpucourse.actions.cloud.needs import need_of, needs
 from gpucourse.actions.context import Context
+from gpucourse.actions.doctor import course
 from gpucourse.actions.timing import stage
 from gpucourse.aws import look_account, quota
 from gpucourse.aws.caller import caller_cidr
@@ -108,7 +109,7 @@ def doctor(context: Context, look: Look) -> Examined:
             regions=regions.used(context.paths),
             ask_address=partial(caller_cidr, context.environ),
         )
-        findings = preflight(account, labs, known)
+        findings = [*preflight(account, labs, known), *([course(context)] if context.catalog.broken else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return Examined(
         region=account.region,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.cloud import Finding, QuotaRequest
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, table
+from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Paragraph, Part, Style, View, table
 
 if TYPE_CHECKING:
     from gpucourse.actions.cloud.doctor import Examined, Short
@@ -74,9 +74,18 @@ def _found(findings: Sequence[Finding]) -> list[Part]:
     for each in findings:
         if each.state != "ok" and each.mend:
             mends.setdefault(each.mend, []).append(each.what)
-    if mends:
-        parts.append(Facts(tuple((", ".join(whats), mend) for mend, whats in mends.items()), title="How to mend it"))
+    told = tuple((", ".join(whats), mend) for mend, whats in mends.items() if " && " not in mend)
+    if told:
+        parts.append(Facts(told, title="How to mend it"))
+    parts += [_commands(", ".join(whats), mend) for mend, whats in mends.items() if " && " in mend]
     return parts
+
+
+def _commands(what: str, mend: str) -> Part:
+    """Several commands, to copy: one a line, below who should type them."""
+    who, _, commands = mend.rpartition(": aws ")
+    lines = f"aws {commands}".split(" && ") if who else mend.split(" && ")
+    return Code("\n".join(([f"# {who}"] if who else []) + lines), title=f"How to mend it: {what}")
 
 
 def _verdict(findings: Sequence[Finding], well: str) -> str:
