@@ -123,3 +123,53 @@ def test_vllm_without_a_gpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
     assert run.code == 1
     assert "vLLM needs a GPU" in run.output
     assert "Traceback" not in run.output
+
+
+# --- 1.3 ---------------------------------------------------------------------------------------------------------------
+
+BRIEFLY = {"with": "1.1", "seconds": "0.4", "hz": "20"}
+needs_psutil = pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="psutil is not installed")
+
+
+@pytest.fixture(scope="module")
+def monitored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+    folder = tmp_path_factory.mktemp("monitored") / "a node's work"
+    return with_faults("1.3", folder, **BRIEFLY), folder
+
+
+@needs_psutil
+def test_loads_and_another_exercise_are_recorded(monitored: tuple[Finished, Path], tmp_path: Path) -> None:
+    run, folder = monitored
+    assert run.code == 0, run.output
+    assert unanswered(run) == {}
+    assert on_cpu(run) == {"looks-busy"}
+    found = run.metrics
+    assert [row["phase"] for row in found["phases"]] == ["idle", "copying", "arithmetic", "busywork", "exercise 1.1"]
+    assert (found["source"], "no GPU" in found["watched_device"]) == ("cpu", True)
+    assert all(sample["power_w"] is None for sample in found["samples"]), "no processor's power passes for a GPU's"
+    times = [sample["at_s"] for sample in found["samples"]]
+    assert times == sorted(times)
+    assert 0 < found["watched"]["utilisation_min_percent"] <= found["watched"]["utilisation_max_percent"] <= 100
+    assert (folder / "watched-1.1" / "metrics.json").is_file(), "the watched exercise keeps its own record"
+    assert len((folder / "samples.csv").read_text(encoding="utf-8").splitlines()) == len(found["samples"]) + 1
+    told(run, tmp_path)
+
+
+@needs_psutil
+def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
+    slow = (
+        "telemetry.py",
+        "phase, at = self.phase, self.seconds\n",
+        "phase, at = self.phase, (time.sleep(0.6), self.seconds)[1]\n",
+    )
+    passed_off = ("telemetry.py", '            source="cpu",\n', '            source="nvml",\n')
+    too_much = ("gpu_monitoring.py", "work.operations / work.seconds / 1e12\n", "1e3 * work.operations / work.seconds / 1e12\n")
+    computes = (
+        "loads.py",
+        "    return Work(time.perf_counter() - begun)\n",
+        "    return Work(time.perf_counter() - begun, 1e9)\n",
+    )
+    breaks = ("hello_gpu.py", "device, dtype, cores = bench.here()", "device, dtype, cores = bench.nowhere()")
+    run = with_faults("1.3", tmp_path / "work", slow, passed_off, too_much, computes, breaks, **BRIEFLY)
+    assert run.code == 1, "a run whose watched exercise failed has failed"
+    assert failed(run) == {"on-time", "labelled", "possible", "busy-without-work", "other-ran", "every-load"}

@@ -1,0 +1,138 @@
+"""GPU monitoring: four loads of known kinds, then another exercise, all of them recorded; and what the numbers do not say.
+
+You will learn    how a device is watched; what "utilisation" counts, and that it does not count what gets done
+You will produce  samples.csv and the curves of utilisation and memory; on a GPU nvidia-smi's own picture; metrics.json
+Run it            python gpu_monitoring.py
+                  python gpu_monitoring.py --with 1.1 --hz 5
+Your part         mark in the plot where each load begins; find two loads that look alike and do different work
+Reading           modules/01-basic-gpu/lesson.md, "What the monitor shows"
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import loads
+import nvidia_smi
+import telemetry
+import torch
+from bench import say
+
+SEED, MIB = 0, 1 << 20
+OTHERS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
+SMALL = {"1.1": ["--small=256", "--size=768", "--repeats=3"], "1.2": ["--model=tiny", "--max-tokens=100"]}  # without a GPU
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="record a device while loads of known kinds and another exercise run on it")
+parser.add_argument("--hz", type=float, default=5.0, help="samples a second; NVML itself looks about six times a second")
+parser.add_argument("--with", type=str, default="1.2", choices=list(OTHERS), help="the exercise to watch", dest="watched")
+parser.add_argument("--seconds", type=float, default=5.0, help="of each of the four loads")
+args = parser.parse_args()
+if not 0.2 <= args.hz <= 50 or not 0.2 <= args.seconds <= 600:
+    parser.error("--hz from 0.2 to 50 and --seconds from 0.2 to 600 are needed")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+device = bench.here()
+read = telemetry.source()
+first = read()
+say(f"watching {first.device} by {first.source}, {args.hz:g} times a second")
+if device.type == "cpu":
+    say("No GPU here: what follows is this computer's processor and memory, other programs included. (local mode)")
+gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
+limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
+
+
+def watch_other() -> int:
+    """Run the other exercise as a process of its own, and give back its exit code. It ends with this one."""
+    beside = Path(__file__).resolve().with_name(OTHERS[args.watched])
+    folder = out / f"watched-{args.watched}"
+    words = [sys.executable, "-u", str(beside), *(SMALL[args.watched] if device.type == "cpu" else [])]
+    child = subprocess.Popen(words, env={**os.environ, "GPUCOURSE_OUT": str(folder)})
+    signal.signal(signal.SIGTERM, lambda number, _frame: (child.terminate(), sys.exit(128 + number)))
+    try:
+        return child.wait()
+    finally:
+        child.terminate()
+        child.wait()
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------------
+done: dict[str, loads.Work] = {}
+with telemetry.Recorder(read, args.hz) as recorder:
+    for name, load in loads.LOADS.items():
+        with recorder.during(name):
+            done[name] = load(device, args.seconds)
+        say(f"{recorder.seconds:6.1f} s  {name} done")
+    picture = nvidia_smi.screen() if device.type == "cuda" else None
+    say(f"{recorder.seconds:6.1f} s  now exercise {args.watched}, watched:\n")
+    watching = f"exercise {args.watched}"
+    with recorder.during(watching):
+        exit_code = watch_other()
+    due = int(recorder.seconds * args.hz)
+
+samples = [{**each, "memory_used_mib": (each["memory_used_bytes"] or 0) / MIB or None} for each in recorder.samples]
+if picture:
+    (out / "nvidia-smi.txt").write_text(picture, encoding="utf-8")
+with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
+    writer = csv.DictWriter(file, fieldnames=list(samples[0]))
+    writer.writeheader()
+    writer.writerows(samples)
+
+
+def over(phase: str, key: str) -> list[float]:
+    """What was seen of `key` in a phase; the first sample is left out, for it tells of the time before."""
+    return [sample[key] for sample in [each for each in samples if each["phase"] == phase][1:] if sample[key] is not None]
+
+
+def figures(phase: str) -> dict:
+    """One row: what was seen, beside what was done."""
+    busy, power, heat = over(phase, "utilisation_percent"), over(phase, "power_w"), over(phase, "temperature_c")
+    memory, work = over(phase, "memory_used_bytes"), done.get(phase)
+    tflops = work and work.operations / work.seconds / 1e12
+    refused = bool(tflops and limit_tflops and tflops > limit_tflops)
+    return {
+        "phase": phase, "samples": len(busy),
+        "utilisation_min_percent": min(busy, default=None), "utilisation_max_percent": max(busy, default=None),
+        "utilisation_mean_percent": sum(busy) / len(busy) if busy else None,
+        "utilisation_p95_percent": bench.percentile(busy, 95) if busy else None,
+        "memory_max_mib": max(memory) / MIB if memory else None, "memory_min_mib": min(memory) / MIB if memory else None,
+        "power_mean_w": sum(power) / len(power) if power else None, "temperature_max_c": max(heat, default=None),
+        "gflop_per_s": None if refused or tflops is None else 1e3 * tflops,
+        "gb_per_s": work.moved / work.seconds / 1e9 if work else None, "refused": refused,
+    }  # fmt: skip
+
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+phases = [figures(phase) for phase in [*loads.LOADS, watching]]
+best = max((row["gflop_per_s"] or 0.0) for row in phases)
+for row in phases:
+    known = row["gflop_per_s"] is not None and best
+    row["work_percent"] = 100 * row["gflop_per_s"] / best if known else None  # of the arithmetic that the device just did
+metrics = {
+    "hz": args.hz, "with": args.watched, "seconds": args.seconds, "source": first.source, "watched_device": first.device,
+    "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,
+    "samples_due": due, "samples_taken_percent": 100 * len(samples) / max(1, due), "samples_late": recorder.missed,
+    "watched": phases[-1], "watched_exit_code": exit_code, "refused": sum(row["refused"] for row in phases),
+    "least_samples": min(row["samples"] for row in phases),
+    "busywork_gflop_per_s": done["busywork"].operations / done["busywork"].seconds / 1e9,
+    "arithmetic_gflop_per_s": phases[2]["gflop_per_s"], "copying_gb_per_s": phases[1]["gb_per_s"],
+    "simulated": None if device.type == "cuda" else "the processor is watched in place of a GPU",
+}  # fmt: skip
+titles = {"phase": "load", "utilisation_mean_percent": "utilisation %", "gflop_per_s": "GFLOP/s", "gb_per_s": "GB/s",
+          "memory_max_mib": "memory MiB", "power_mean_w": "power W", "temperature_max_c": "max C"}  # fmt: skip
+say("\n" + bench.table(phases, titles) + "\n")
+path = bench.write_metrics("gpu_monitoring/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")
+sys.exit(1 if exit_code else 0)

@@ -1,0 +1,77 @@
+"""Four ways to keep a device busy, and what each of them gets done. gpu_monitoring.py records while they run."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a load did in `seconds`: floating-point operations, and bytes that were read or written."""
+
+    seconds: float
+    operations: float = 0.0
+    moved: float = 0.0
+
+
+def idle(_device: torch.device, seconds: float) -> Work:
+    """Nothing."""
+    time.sleep(seconds)
+    return Work(seconds)
+
+
+def copying(device: torch.device, seconds: float) -> Work:
+    """Copies in the device's own memory: every byte is read and written, nothing is computed."""
+    source = torch.randn((256 << 20) // 4 if device.type == "cuda" else (64 << 20) // 4, device=device)
+    target = torch.empty_like(source)
+    count, took = _repeat(lambda: target.copy_(source), device, seconds)
+    return Work(took, moved=2.0 * count * source.nbytes)
+
+
+def arithmetic(device: torch.device, seconds: float) -> Work:
+    """Matrix products: many operations for each byte."""
+    n = 4096 if device.type == "cuda" else 768
+    dtype = torch.float16 if device.type == "cuda" else torch.float32
+    a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
+    count, took = _repeat(lambda: a @ b, device, seconds)
+    return Work(took, operations=2.0 * n**3 * count)
+
+
+def busywork(device: torch.device, seconds: float) -> Work:
+    """Busy, and not one floating-point operation: on a GPU one thread that counts clocks, on a CPU every core hashing."""
+    if device.type == "cuda":
+        _, took = _repeat(lambda: torch.cuda._sleep(20_000_000), device, seconds)  # noqa: SLF001 (a kernel of one thread)
+        return Work(took)
+    begun, text = time.perf_counter(), bytes(4 << 20)
+
+    def hashes() -> None:
+        while time.perf_counter() - begun < seconds:
+            hashlib.sha256(text)  # lets go of the interpreter's lock, so that all cores work
+
+    threads = [threading.Thread(target=hashes) for _ in range(torch.get_num_threads())]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return Work(time.perf_counter() - begun)
+
+
+LOADS = {"idle": idle, "copying": copying, "arithmetic": arithmetic, "busywork": busywork}
+
+
+def _repeat(call: Callable[[], object], device: torch.device, seconds: float) -> tuple[int, float]:
+    """As many calls as fit, and the seconds until the last has really ended."""
+    count, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < seconds:
+        for _ in range(4):  # a few ahead, so that the device never waits for the next
+            call()
+        count += 4
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+    return count, time.perf_counter() - begun

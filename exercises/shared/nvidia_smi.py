@@ -1,0 +1,90 @@
+"""Asking nvidia-smi, and reading what it answers: values with and without units, and all its words for "not known"."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import subprocess
+
+UNKNOWN = {
+    "",
+    "n/a",
+    "[n/a]",
+    "not supported",
+    "[not supported]",
+    "[unknown error]",
+    "[gpu requires reset]",
+    "[insufficient permissions]",
+}
+FACTORS = {"": 1.0, "%": 1.0, "w": 1.0, "mhz": 1.0, "c": 1.0, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
+REASONS = "clocks_event_reasons.active"  # drivers before 535 say clocks_throttle_reasons.active
+FIELDS = (
+    "index", "name", "utilization.gpu", "utilization.memory", "memory.used", "memory.total", "temperature.gpu",
+    "power.draw", "power.limit", "clocks.current.sm", REASONS,
+)  # fmt: skip
+# what holds the clock down, bit by bit, as NVML counts them; idle and a clock that a person set are no limits
+LIMITERS = {
+    0x4: "power limit", 0x8: "hardware slowdown", 0x20: "temperature (software)", 0x40: "temperature (hardware)",
+    0x80: "power brake", 0x10: "synchronised with other GPUs",
+}  # fmt: skip
+
+
+def query(fields: tuple[str, ...] = FIELDS, timeout_s: float = 10.0) -> list[dict[str, object]] | None:
+    """A row a GPU; None where there is no nvidia-smi or it cannot talk to the driver."""
+    if (program := shutil.which("nvidia-smi")) is None:
+        return None
+    for asked in (fields, tuple(field.replace("event_reasons", "throttle_reasons") for field in fields)):
+        done = subprocess.run(
+            [program, f"--query-gpu={','.join(asked)}", "--format=csv"],
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        if not done.returncode:
+            return read(done.stdout)
+    return None
+
+
+def screen() -> str | None:
+    """What `nvidia-smi` shows a person, as it was; None where there is none."""
+    if (program := shutil.which("nvidia-smi")) is None:
+        return None
+    return subprocess.run([program], capture_output=True, text=True, timeout=10, check=False).stdout
+
+
+def read(text: str) -> list[dict[str, object]]:
+    """The rows of `--format=csv`, with or without units: numbers in percent, bytes, watts, MHz and degrees; words; None.
+
+    A column is called as in the question, without its unit, and by its new name where the driver uses the old one.
+    """
+    lines = list(csv.reader(io.StringIO(text), skipinitialspace=True))
+    if not lines:
+        return []
+    heads = [re.fullmatch(r"\s*([^\[]*?)\s*(?:\[(.*)\])?\s*", head) for head in lines[0]]
+    names = [(head[1] if head else "").replace("throttle_reasons", "event_reasons") for head in heads]
+    units = [(head[2] or "" if head else "") for head in heads]
+    return [
+        {name: _value(cell.strip(), unit) for name, unit, cell in zip(names, units, line, strict=True)}
+        for line in lines[1:]
+        if line
+    ]
+
+
+def _value(cell: str, unit: str) -> object:
+    if cell.lower() in UNKNOWN:
+        return None
+    if re.fullmatch(r"0x[0-9a-fA-F]+", cell):
+        return int(cell, 16)
+    found = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%]*)", cell)
+    if not found or (found[2] or unit).lower() not in FACTORS:
+        return cell
+    number = float(found[1]) * FACTORS[(found[2] or unit).lower()]
+    return int(number) if number.is_integer() and "." not in found[1] else number
+
+
+def limiters(mask: int | None) -> str | None:
+    """What held the clock down, in words; empty where nothing did, None where nobody knows."""
+    return None if mask is None else ", ".join(word for bit, word in LIMITERS.items() if mask & bit)

@@ -1,0 +1,181 @@
+"""What a device does while something else computes: one form of sample, three sources.
+
+NVML where NVIDIA's Python package is; nvidia-smi where only the driver is; else the processor, through psutil. Each sample
+says where it comes from, and what the source does not know is None.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+import bench
+import nvidia_smi
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One device at one moment. Utilisation is the share of the time in which anything at all was running on it."""
+
+    source: str
+    device: str
+    utilisation_percent: float | None
+    memory_utilisation_percent: float | None
+    memory_used_bytes: int | None
+    memory_total_bytes: int | None
+    temperature_c: float | None
+    power_w: float | None
+    power_limit_w: float | None
+    clock_mhz: float | None
+    limiter: str | None
+
+
+Source = Callable[[], Sample]
+
+
+def nvml(index: int = 0) -> Source | None:
+    """NVIDIA's management library, through its Python package (pip install nvidia-ml-py); None where either is missing."""
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    try:
+        pynvml.nvmlInit()
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    except pynvml.NVMLError:
+        return None
+    reasons = (
+        getattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or pynvml.nvmlDeviceGetCurrentClocksThrottleReasons
+    )
+
+    def known(call: Callable[..., object], *more: object) -> object:
+        try:
+            return call(handle, *more)
+        except pynvml.NVMLError:  # this GPU, or this driver, does not have it
+            return None
+
+    def watts(call: Callable[..., object]) -> float | None:
+        found = known(call)
+        return float(found) / 1e3 if isinstance(found, (int, float)) else None
+
+    def read() -> Sample:
+        busy, memory = known(pynvml.nvmlDeviceGetUtilizationRates), known(pynvml.nvmlDeviceGetMemoryInfo)
+        name = known(pynvml.nvmlDeviceGetName)
+        return Sample(
+            source="nvml",
+            device=name.decode() if isinstance(name, bytes) else str(name),
+            utilisation_percent=getattr(busy, "gpu", None),
+            memory_utilisation_percent=getattr(busy, "memory", None),
+            memory_used_bytes=getattr(memory, "used", None),
+            memory_total_bytes=getattr(memory, "total", None),
+            temperature_c=known(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
+            power_w=watts(pynvml.nvmlDeviceGetPowerUsage),
+            power_limit_w=watts(pynvml.nvmlDeviceGetEnforcedPowerLimit),
+            clock_mhz=known(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM),
+            limiter=nvidia_smi.limiters(known(reasons)),
+        )
+
+    return read
+
+
+def smi() -> Source | None:
+    """nvidia-smi, which every driver brings; some 30 to 100 ms a question, so a few times a second at most."""
+    if not nvidia_smi.query():
+        return None
+
+    def read() -> Sample:
+        row = (nvidia_smi.query() or [{}])[0]
+        return Sample(
+            source="nvidia-smi",
+            device=str(row.get("name")),
+            utilisation_percent=row.get("utilization.gpu"),
+            memory_utilisation_percent=row.get("utilization.memory"),
+            memory_used_bytes=row.get("memory.used"),
+            memory_total_bytes=row.get("memory.total"),
+            temperature_c=row.get("temperature.gpu"),
+            power_w=row.get("power.draw"),
+            power_limit_w=row.get("power.limit"),
+            clock_mhz=row.get("clocks.current.sm"),
+            limiter=nvidia_smi.limiters(row.get(nvidia_smi.REASONS)),
+        )
+
+    return read
+
+
+def processor() -> Source:
+    """This computer's processor and memory, for want of a GPU. Ends the script with a sentence where psutil is missing."""
+    try:
+        import psutil
+    except ImportError:
+        sys.exit("without a GPU this watches the processor, through psutil: pip install psutil")
+    psutil.cpu_percent()  # the first answer is about the time before
+
+    def read() -> Sample:
+        memory, clock = psutil.virtual_memory(), psutil.cpu_freq()
+        heat = next(iter(getattr(psutil, "sensors_temperatures", dict)().values()), None)
+        return Sample(
+            source="cpu",
+            device=f"{psutil.cpu_count()} processor cores (no GPU)",
+            utilisation_percent=psutil.cpu_percent(),
+            memory_utilisation_percent=None,
+            memory_used_bytes=memory.total - memory.available,
+            memory_total_bytes=memory.total,
+            temperature_c=heat[0].current if heat else None,
+            power_w=None,
+            power_limit_w=None,
+            clock_mhz=clock.current if clock else None,
+            limiter=None,
+        )
+
+    return read
+
+
+def source() -> Source:
+    """The best source for the device that `bench.here` computes on."""
+    return (nvml() or smi() or processor()) if bench.here().type == "cuda" else processor()
+
+
+@dataclass
+class Recorder:
+    """Samples at a fixed rate in a thread of its own, each with the phase it fell into, for as long as the block lasts."""
+
+    read: Source
+    hz: float
+    samples: list[dict] = field(default_factory=list)
+    phase: str = ""
+    missed: int = 0
+
+    def __enter__(self) -> Recorder:  # noqa: PYI034 (Self is newer than Python 3.10)
+        self._stop, self._begun = threading.Event(), time.monotonic()
+        self._thread = threading.Thread(target=self._loop)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @contextlib.contextmanager
+    def during(self, phase: str):
+        """Call what is sampled from now on by this name."""
+        self.phase = phase
+        yield self
+        self.phase = ""
+
+    @property
+    def seconds(self) -> float:
+        """Since the recording began."""
+        return time.monotonic() - self._begun
+
+    def _loop(self) -> None:
+        tick = 0
+        while not self._stop.wait(max(0.0, self._begun + (tick + 1) / self.hz - time.monotonic())):
+            due = int(self.seconds * self.hz)  # a late sample is late once: those that fell due meanwhile are counted as missed
+            self.missed += max(0, due - tick - 1)
+            tick = max(tick + 1, due)
+            phase, at = self.phase, self.seconds
+            self.samples.append({"at_s": round(at, 4), "phase": phase, **asdict(self.read())})
