@@ -87,6 +87,11 @@ class WorkspacePaths:
         return self.private / "hints.json"
 
     @property
+    def quiz(self) -> Path:
+        """Every try of the quiz."""
+        return self.private / "quiz.json"
+
+    @property
     def terraform_version(self) -> Path:
         """What the Terraform binary said of itself, so that it is asked only once."""
         return self.private / "terraform-version.json"
