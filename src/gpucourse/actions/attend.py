@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucourse.actions import coaching
+from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import finish
 from gpucourse.actions.timing import stage
@@ -55,14 +55,11 @@ def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
 
 def fleet_of(context: Context, record: RunRecord) -> Fleet:
     """The nodes of a run, not connected yet. Raises MissingError where its stack is gone."""
-    from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.ssh import SshTransport
-
     deployment = deployments.load(context.paths, record.stack)
     nodes = nodes_of(deployment, record) if deployment else ()
-    if not nodes:
+    if deployment is None or not nodes:
         raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
-    return Fleet(SshTransport(context.paths.client_key), nodes)
+    return slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None)
 
 
 def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
@@ -87,6 +84,7 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
                 give_up_s=GIVE_UP_S.get(record.mode, 60.0),
                 ears=coaching.ears(context, record),
                 skew_s=record.clock_skew_s,
+                scheduled=record.slurm is not None,
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error
@@ -115,6 +113,8 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     """Write into the record how nodes and ranks ended."""
     record.node_exits = list(result.node_exits)
     record.rank_exits = list(result.rank_exits)
+    if record.slurm is not None:
+        record.slurm.jobs = list(result.jobs)
     ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
     record.first_failure = None if ended_by_us else result.first_failure
     record.silences = list(result.silences)

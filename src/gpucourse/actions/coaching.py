@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpucourse.actions.context import Context
+from gpucourse.actions.ending import end_state
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
@@ -28,7 +29,7 @@ def ears(context: Context, record: RunRecord) -> Ears:
 def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
     """The ranks that were planned on each node; empty where the plan is of another kind, or gone."""
     found = read_json(files.plan)
-    commands = found.get("commands") if isinstance(found, dict) else None
+    commands = found.get("commands") if isinstance(found, dict) and not found.get("batch") else None
     return {each["node"]["name"]: tuple(each["ranks"]) for each in commands or ()}
 
 
@@ -45,7 +46,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
                 exercise=record.exercise,
                 module=record.module,
                 run=record.id,
-                state=record.state,
+                state=end_state(record.node_exits) if record.drill else record.state,
                 mode=record.mode,
                 planned=planned(files),
                 logs=tuple(_logs(record, files)),

@@ -41,9 +41,14 @@ def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]
                 hint=f"the run's own copy may be whole: ls {files.outputs}/*; or run it again: gpucourse run {record.exercise}",
             ) from error
         found[name] = document if isinstance(document, dict) else {}
-    found["plan"] = {**found["plan"], "world_size": record.world_size, "nodes": len(record.nodes)}
+    found["plan"] = {**found["plan"], "world_size": record.world_size, "nodes": _planned_nodes(record)}
     found["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
     return found
+
+
+def _planned_nodes(record: RunRecord) -> int:
+    """How many nodes a run was planned on; under Slurm each of its jobs."""
+    return record.slurm.nodes if record.slurm else len(record.nodes)
 
 
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:

@@ -6,9 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucourse.actions import coaching
+from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
+from gpucourse.actions.evidence import verdict_on
 from gpucourse.actions.timing import stage
 from gpucourse.errors import MissingError
 from gpucourse.model.event import Note
@@ -29,8 +30,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     _, exercise = context.catalog.exercise(record.exercise)
     with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
         _collect(context, fleet, record, exercise, files)
-    record.state = end_state(record.node_exits)
-    record.diagnoses = coaching.diagnose(context, record)
+    record.state = "broken" if record.drill else end_state(record.node_exits)
+    record.diagnoses = [] if record.drill else coaching.diagnose(context, record)  # a drill is the learner's to diagnose
     metrics = _metrics(context, record, files)
     if metrics is not None and exercise.plots:
         with stage(context.watch, "draw", "drawing", record.phases_s):
@@ -45,18 +46,13 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
     """Evaluate the exercise's checks on what the run left at home, and store the verdict."""
-    from gpucourse.grading.checks import evaluate
-
     files = runs.files_of(context.paths, record)
     if record.state != "succeeded":
         return None
     if record.own_script and not files.metrics.is_file():
         context.watch(Note(text="your script wrote no metrics.json into GPUCOURSE_OUT, so the exercise's checks do not apply"))
         return None
-    plan = read_json(files.plan) or {}
-    plan["world_size"], plan["nodes"] = record.world_size, len(record.nodes)
-    state: dict[str, Any] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
-    verdict = evaluate(exercise, read_json(files.metrics) or {}, plan, state, mode=record.mode, run_id=record.id)
+    verdict = verdict_on(context, exercise, record)
     write_record(files.verdict, verdict)
     return verdict
 
@@ -111,7 +107,16 @@ def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exerci
 
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """The metrics of the first node that wrote some, with the mode that this program knows, whatever the script says."""
+    """What the script measured, with what this program knows, whatever the script says: the mode, and Slurm's own words."""
+    metrics = slurm.add_metrics(_written(context, record, files), record, files)
+    if metrics is not None:
+        metrics["mode"] = record.mode
+        write_record(files.metrics, metrics)
+    return metrics
+
+
+def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+    """The metrics of the first node that wrote some."""
     for node in record.nodes:
         source = files.node_outputs(node) / "metrics.json"
         if not source.is_file():
@@ -124,8 +129,6 @@ def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
         if not isinstance(metrics, dict):
             context.watch(Note(text=f"{source} does not hold an object", level="warning"))
             return None
-        metrics["mode"] = record.mode
-        write_record(files.metrics, metrics)
         return metrics
     return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpucourse import __version__
-from gpucourse.actions import attend
+from gpucourse.actions import attend, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order, choose, deployed, plan_on, request
 from gpucourse.actions.reach import reach
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 REHEARSAL = "dry-run"
 
+Sabotage = dict[str, dict[str, object]]
+"""What the agent of a node is told to break, by the node's name."""
+Spoil = Callable[[LaunchPlan], tuple[LaunchPlan, Sabotage]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ran:
@@ -36,37 +41,52 @@ class Ran:
     attended: attend.Attended | None = None
 
 
-def run(context: Context, order: Order, *, detach: bool, dry_run: bool) -> Ran:
+def run(
+    context: Context,
+    order: Order,
+    *,
+    detach: bool,
+    dry_run: bool,
+    spoil: Spoil | None = None,
+    object_to: Callable[[LaunchPlan], GpucourseError | None] = lambda _plan: None,
+) -> Ran:
     """Run an exercise on the nodes of its lab.
 
+    For drills: `object_to` may refuse a plan before anything is recorded; what `spoil` makes of it is launched instead.
     Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person let
     go: the run then goes on.
     """
-    from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.ssh import SshTransport
-
     module, exercise = context.catalog.exercise(order.exercise)
-    deployment = deployed(context, module)
+    scheduled = slurm.by_slurm(exercise, order)
+    lab = slurm.lab_of(context, module) if scheduled else module
+    deployment = deployed(context, lab)
     inventory = deployment.inventory
     if inventory is None:  # `deployed` promises one
         raise AssertionError(deployment.stack)
     wanted = request(context, module, exercise, order, local=deployment.target == "local")
-    nodes = choose(exercise, inventory, order, module)
+    nodes = (inventory.head,) if scheduled else choose(exercise, inventory, order, module)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}
-    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+    with slurm.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} nodes", phases):
             reach(context, fleet)
-            plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
+            if scheduled:
+                plan = slurm.plan_on(context, fleet, wanted, order, lab)
+            else:
+                plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
+        if (objection := object_to(plan)) is not None:
+            raise objection
         if dry_run:
             return Ran(plan=plan)
         run_id = runs.new_run(context.paths, exercise.id)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with locked(attend.lock_of(context, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id)
-            record = _record(context, module, deployment, plan, order)
+            record = _record(context, lab, deployment, plan, order)
             record.phases_s, record.clock_skew_s = phases, skew_s
-            _launch(context, fleet, record, plan)
+            record.drill = spoil is not None
+            launched, sabotage = spoil(plan) if spoil else (plan, {})
+            _launch(context, fleet, record, launched, sabotage)
             if detach:
                 return Ran(plan=plan, record=record)
             return Ran(plan=plan, record=record, attended=attend.through(context, fleet, record))
@@ -88,20 +108,23 @@ def _record(context: Context, module: Module, deployment: Deployment, plan: Laun
         world_size=plan.world_size,
         silence_s=order.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,
+        slurm=slurm.begun(plan),
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
+    slurm.keep_files(plan, runs.files_of(context.paths, record))
     runs.save(context.paths, record)
     return record
 
 
-def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan) -> None:
+def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, sabotage: Sabotage) -> None:
     from gpucourse.remote.execute import launch
 
     record.state = "starting"
     runs.save(context.paths, record)
     try:
-        with stage(context.watch, "launch", f"starting {plan.world_size} ranks", record.phases_s):
-            launch(fleet, plan, context.watch)
+        what = f"starting {plan.world_size} ranks" if plan.batch is None else "submitting to Slurm"
+        with stage(context.watch, "launch", what, record.phases_s):
+            launch(fleet, plan, context.watch, sabotage=sabotage)
     except (GpucourseError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         attend.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")

@@ -25,7 +25,7 @@ def run(
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
     script: Annotated[Optional[Path], typer.Option("--script", help="Your own script instead of the exercise's.")] = None,  # noqa: UP045
     launcher: Annotated[
-        Optional[Literal["python", "torchrun"]],  # noqa: UP045
+        Optional[Literal["python", "torchrun", "slurm"]],  # noqa: UP045
         typer.Option("--launcher", help="How to start it, where not as the exercise says."),
     ] = None,
     timeout: Annotated[Optional[str], typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,  # noqa: UP045

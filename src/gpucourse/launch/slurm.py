@@ -61,11 +61,12 @@ def gpus_of(request: Request) -> int:
     return _asked(request).gpus
 
 
-def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str) -> LaunchPlan:
-    """The launch plan: one command on the node that takes jobs, and the files that it hands to sbatch."""
+def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str, module: str) -> LaunchPlan:
+    """The launch plan: one command on the node that takes jobs, and the files that it hands to sbatch. `module` is the one
+    whose lab the cluster is."""
     asked = _asked(request)
     tasks = 1 if asked.array or asked.jobs else tasks_of(request, place.gpus)
-    files = _files(request, asked, head, nodes, tasks, place, run_id)
+    files = _files(request, asked, head, nodes, tasks, place)
     batch = Batch(
         partition=place.partition,
         nodes=nodes,
@@ -74,6 +75,7 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str)
         files=files,
         show_queue=asked.show_queue,
         cancel_last=asked.cancel_last and files[0].copies > 1,
+        module=module,
     )
     ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
     return LaunchPlan(
@@ -95,16 +97,13 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str)
     )
 
 
-def _files(
-    request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: Place, run_id: str
-) -> tuple[BatchFile, ...]:
+def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: Place) -> tuple[BatchFile, ...]:
     exercise = request.exercise
     count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
     copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
-    name = f"{exercise.id}-{run_id.rsplit('-', 1)[-1]}"
     first = sbatch.Job(
         title=f"{exercise.id} {exercise.title}",
-        name=name,
+        name=exercise.id,
         partition=place.partition,
         nodes=nodes,
         tasks=tasks,
@@ -119,7 +118,7 @@ def _files(
     if asked.gather and request.script == exercise.script:
         gather = sbatch.Job(
             title=f"{exercise.id} {exercise.title}: what all tasks found",
-            name=f"{name}-gather",
+            name=f"{exercise.id}-gather",
             partition=place.partition,
             gpus=0,
             time_s=request.timeout_s,

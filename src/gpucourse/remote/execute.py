@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpucourse.errors import GpucourseError, UnreachableError
 from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
-from gpucourse.remote import jobs
+from gpucourse.remote import jobs, slurm
 from gpucourse.remote.collect import Home, collect
 from gpucourse.remote.fleet import Fleet, Outcome, combined, values
 from gpucourse.remote.follow import FollowBroken, FollowResult, follow
@@ -85,15 +85,17 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
     return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, found, strict=True)})
 
 
-def launch(fleet: Fleet, plan: LaunchPlan, watcher: Watcher) -> None:
-    """Push the plan's files and start its command on every node at once.
+def launch(
+    fleet: Fleet, plan: LaunchPlan, watcher: Watcher, *, sabotage: Mapping[str, Mapping[str, object]] | None = None
+) -> None:
+    """Push the plan's files and start its command on every node at once. `sabotage`: what a drill breaks, by node.
 
     Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
     """
     wrapped = parcels(plan.uploads)
     tell = _in_turn(watcher)
-    commands = {command.node.name: command for command in plan.commands}
-    outcomes = fleet.each(lambda link: _launch_on(fleet, link, plan, commands[link.node.name], wrapped, tell), plan.nodes)
+    commands, broken = {command.node.name: command for command in plan.commands}, sabotage or {}
+    outcomes = fleet.each(lambda link: _launch_on(fleet, link, plan, commands[link.node.name], wrapped, tell, broken), plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
         raise combined(failed, of=len(outcomes))
@@ -114,7 +116,13 @@ def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
 
 
 def _launch_on(
-    fleet: Fleet, link: Link, plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel], tell: Watcher
+    fleet: Fleet,
+    link: Link,
+    plan: LaunchPlan,
+    command: NodeCommand,
+    wrapped: Sequence[Parcel],
+    tell: Watcher,
+    broken: Mapping[str, Mapping[str, object]],
 ) -> None:
     began = time.monotonic()
     step, detail = "push", ""
@@ -122,7 +130,8 @@ def _launch_on(
         detail = format_bytes(push(link, wrapped))
         tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began, detail=detail))
         began, step = time.monotonic(), "start"
-        _start(fleet, link, _spec(plan, command, wrapped))
+        order = {"drill": dict(broken[link.node.name])} if link.node.name in broken else {}
+        _start(fleet, link, {**_spec(plan, command, wrapped), **order})
         tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began))
     except GpucourseError as error:
         tell(NodeEvent(node=link.node.name, step=step, ok=False, seconds=time.monotonic() - began, detail=error.what))
@@ -148,6 +157,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "timeout_s": plan.timeout_s,
         "grace_s": CANCEL_GRACE_S,
         "files": [parcel.entry() for parcel in wrapped],
+        **slurm.spec(plan),
     }
 
 

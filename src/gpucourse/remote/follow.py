@@ -14,7 +14,8 @@ from gpucourse.model.diagnosis import Silence
 from gpucourse.model.event import LogBytes, Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
-from gpucourse.remote import jobs
+from gpucourse.model.slurm import JobRow
+from gpucourse.remote import jobs, slurm
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combined
 from gpucourse.remote.silence import Ears, look, sentences
@@ -32,12 +33,13 @@ _SETTLED_S = 0.3
 @dataclass(kw_only=True)
 class FollowResult:
     """How the run ended, as far as it was seen. `silences`: who was named as silent and did not speak again; `skew_s`: how
-    far the clock of a node is ahead; `detached`: whoever followed left before the end."""
+    far the clock of a node is ahead; `jobs` are Slurm's; `detached`: whoever followed left before the end."""
 
     node_exits: list[NodeExit] = field(default_factory=list)
     rank_exits: list[RankExit] = field(default_factory=list)
     silences: list[Silence] = field(default_factory=list)
     skew_s: dict[str, float] = field(default_factory=dict)
+    jobs: list[JobRow] = field(default_factory=list)
     detached: bool = False
 
     @property
@@ -68,21 +70,22 @@ def follow(
     give_up_s: float = 30.0,
     ears: Ears | None = None,
     skew_s: Mapping[str, float] | None = None,
+    scheduled: bool = False,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
     the disk here is full. The run itself goes on in both cases. The first rank that fails is named at once, and so is who
-    says nothing for longer than `ears` allow.
+    says nothing for longer than `ears` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
     """
     view = _View(paths, watcher, stop, ears or Ears({}, None))
     view.result.skew_s = dict(skew_s or {})
-    readers = [_Reader(fleet, run_id, node, view, give_up_s) for node in nodes]
+    readers = [_Reader(fleet, run_id, node, view, give_up_s, scheduled=scheduled) for node in nodes]
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, run_id, nodes, view, grace_s if fail_fast else None)
+        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None)
     finally:
         view.leaving.set()
         for reader in readers:
@@ -128,7 +131,6 @@ class _View:
                 self.result.rank_exits.append(ended)
             self.changed.notify_all()
 
-
     def settled_failure(self) -> RankExit | None:
         """The rank that failed first, as soon as the others had the time to be told of, too."""
         with self.changed:
@@ -141,10 +143,12 @@ class _View:
 class _Reader(threading.Thread):
     """Follows one node."""
 
-    def __init__(self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float) -> None:
+    def __init__(self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float, *, scheduled: bool) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
         self._fleet, self._run_id, self._node, self._view, self._give_up_s = fleet, run_id, node, view, give_up_s
-        self._logs: dict[int, int] = {}
+        self._scheduled = scheduled
+        self._logs: dict[tuple[str, int | None], int] = {}
+        self._named: dict[int, tuple[str, int | None]] = {}
         self._heard = time.monotonic()
 
     def run(self) -> None:
@@ -185,48 +189,68 @@ class _Reader(threading.Thread):
 
     def _follow_once(self) -> bool:
         """Read one connection's worth; True when the run has ended here."""
-        offsets = [f"{stream}={os.fstat(handle).st_size}" for stream, handle in self._known_logs().items()]
+        offsets = [f"{self._called(whose)}={os.fstat(handle).st_size}" for whose, handle in self._known_logs().items()]
         link = self._fleet.link(self._node)
         with jobs.streamed(link, "follow", self._run_id, *offsets, silence_s=SILENCE_S) as pieces:
             for kind, stream, offset, payload in _frames(pieces):
                 self._heard = time.monotonic()
                 if kind == frames.LOG:
-                    self._append(stream, offset, payload)
+                    self._append(self._whose(stream), offset, payload)
+                elif kind == frames.NAMED:
+                    node, rank = slurm.named(json.loads(payload))
+                    self._named[stream] = (node or self._node.name, rank)
                 elif kind == frames.RANK:
-                    self._view.seen(jobs.rank_exit(self._node.name, stream - 1, json.loads(payload)))
+                    how = json.loads(payload)
+                    self._view.seen(jobs.rank_exit(how.get("node") or self._node.name, stream - 1, how))
                 elif kind == frames.END:
-                    self._view.seen(jobs.node_exit(self._node.name, json.loads(payload)))
+                    how = json.loads(payload)
+                    self._view.result.jobs = slurm.rows(how)
+                    self._view.seen(jobs.node_exit(self._node.name, how))
                     return True
                 if self._view.leave():
                     return True
         return False
 
-    def _known_logs(self) -> dict[int, int]:
-        for rank, path in self._view.paths.node_logs(self._node.name).items():
-            self._open(0 if rank is None else rank + 1, str(path))
+    def _whose(self, stream: int) -> tuple[str, int | None]:
+        """Of which node and rank (None: the launcher) a stream is."""
+        if self._scheduled:
+            return self._named[stream]
+        return self._node.name, None if stream == frames.LAUNCHER else stream - 1
+
+    def _called(self, whose: tuple[str, int | None]) -> str:
+        """What the node's agent calls that log."""
+        node, rank = whose
+        if self._scheduled:
+            return f"{'' if node == self._node.name else node}/{'-' if rank is None else rank}"
+        return str(frames.LAUNCHER if rank is None else rank + 1)
+
+    def _known_logs(self) -> dict[tuple[str, int | None], int]:
+        here = {(self._node.name, rank): path for rank, path in self._view.paths.node_logs(self._node.name).items()}
+        for whose, path in (self._view.paths.all_logs() if self._scheduled else here).items():
+            self._open(whose, str(path))
         return self._logs
 
-    def _append(self, stream: int, offset: int, data: bytes) -> None:
-        rank = None if stream == frames.LAUNCHER else stream - 1
-        path = self._view.paths.rank_log(self._node.name, rank)
+    def _append(self, whose: tuple[str, int | None], offset: int, data: bytes) -> None:
+        node, rank = whose
+        path = self._view.paths.rank_log(node, rank)
         with storing(path):
-            if stream not in self._logs:
+            if whose not in self._logs:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._open(stream, str(path))
-            handle = self._logs[stream]
+                self._open(whose, str(path))
+            handle = self._logs[whose]
             if os.fstat(handle).st_size != offset:
-                raise UnreachableError(f"{self._node.name}: {path.name} is not where the node thinks it is")
+                raise UnreachableError(f"{node}: {path.name} is not where the node thinks it is")
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(handle, rest) :]
         if data:
             if rank is not None:
-                self._view.ears.heard(self._node.name, rank, data)
-            self._view.tell(LogBytes(node=self._node.name, rank=rank, data=data))
+                self._view.ears.heard(node, rank, data)
+            self._view.tell(LogBytes(node=node, rank=rank, data=data))
 
-    def _open(self, stream: int, path: str) -> None:
-        if stream not in self._logs:
-            self._logs[stream] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    def _open(self, whose: tuple[str, int | None], path: str) -> None:
+        if whose not in self._logs:
+            self._logs[whose] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 
 def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None) -> None:

@@ -16,6 +16,7 @@ from gpucourse.errors import GpucourseError, MissingError, StorageError, Unreach
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.ports import Link
+from gpucourse.remote import slurm_says
 from gpucourse.remote.exchange import EndedEarly
 
 State = Literal["absent", "preparing", "running", "ended", "lost"]
@@ -190,6 +191,8 @@ def _told(node: Node, what: str, kind: str) -> GpucourseError:
     said = f"{node.name}: {what}"
     if kind == "storage":
         return StorageError(said, hint=f"make room on {node.name}: gpucourse ssh, then df -h")
+    if kind == "slurm":
+        return slurm_says.explained(node, what)
     if kind == "cannot_start":
         return MissingError(said, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):

@@ -45,10 +45,24 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         return machine.probe(_input())
     if verb == "start":
+        spec = _input()
+        if "slurm" in spec:
+            from gpucourse.remote.agent import slurm_submit
+
+            return slurm_submit.submit(spec)
         from gpucourse.remote.agent import start
 
-        return start.start(_input(), agent)
+        return start.start(spec, agent)
+    if verb == "cluster":
+        from gpucourse.remote.agent import slurm
+
+        return slurm.cluster(_input())
     if verb == "follow":
+        if _scheduled(rest[0]):
+            from gpucourse.remote.agent import slurm_follow
+
+            slurm_follow.follow(Job(rest[0]), {name: int(offset) for name, offset in _pairs(rest[1:])}, sys.stdout.fileno())
+            return None
         from gpucourse.remote.agent import follow
 
         follow.follow(Job(rest[0]), {int(stream): int(offset) for stream, offset in _pairs(rest[1:])}, sys.stdout.fileno())
@@ -64,6 +78,8 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         return {"ranks": look.doing(Job(rest[0]))}
     if verb in ("state", "cancel"):
+        if _scheduled(rest[0]):
+            return _of_slurm(verb, Job(rest[0]))
         from gpucourse.remote.agent import supervise
 
         job = Job(rest[0])
@@ -74,12 +90,26 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     raise Refused(f"no such verb: {verb}")
 
 
+def _scheduled(run_id: str) -> bool:
+    return os.path.lexists(Job(run_id).path("slurm.json"))
+
+
+def _of_slurm(verb: str, job: Job) -> dict[str, object]:
+    from gpucourse.remote.agent import slurm_submit, slurm_watch
+
+    slurm_submit.recover(job)
+    if verb == "cancel":
+        return slurm_watch.cancel(job)
+    slurm_watch.look(job)
+    return {"state": slurm_watch.state(job), "exit": job.read("exit.json"), "ranks": {}}
+
+
 def _input() -> dict[str, object]:
     return mapping(json.loads(sys.stdin.buffer.read().decode()))
 
 
 def _pairs(words: list[str]) -> list[list[str]]:
-    return [word.split("=") for word in words]
+    return [word.rsplit("=", 1) for word in words]
 
 
 def agent_folder() -> str:

@@ -1,0 +1,177 @@
+"""What is special where Slurm carries a run out: which lab it is, what its cluster can give, and what its jobs came to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.actions.context import Context
+from gpucourse.actions.prepare import Order
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.launch import planning
+from gpucourse.launch import slurm as launcher
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.node import Node
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import SLURM, JobRow, SlurmRun
+from gpucourse.workspace.files import read_json
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.slurm import Cluster, Partition
+
+LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
+
+
+def by_slurm(exercise: Exercise, order: Order) -> bool:
+    """Whether this order goes to Slurm."""
+    return (order.launcher or exercise.launch.kind) in SLURM
+
+
+def lab_of(context: Context, module: Module) -> Module:
+    """The module whose lab has a Slurm: this one, or the first of the course. Raises MissingError where there is none."""
+    found = next((each for each in (module, *context.catalog.modules) if each.lab.scheduler == "slurm"), None)
+    if found is None:
+        raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
+    return found
+
+
+def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
+    """The nodes, not connected yet; for a run that Slurm carries out, at home in the folder that all machines share."""
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.shared import SharedTransport
+    from gpucourse.remote.ssh import SshTransport
+
+    transport = SshTransport(context.paths.client_key)
+    if scheduled and deployment.shared:
+        return Fleet(SharedTransport(transport, deployment.shared), nodes)
+    return Fleet(transport, nodes)
+
+
+def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module) -> LaunchPlan:
+    """Ask the cluster what it has, refuse what it can never give, then plan."""
+    from gpucourse.remote.slurm import cluster
+
+    head = fleet.nodes[0]
+    nodes = launcher.nodes_of(wanted, order.nodes)
+    found = cluster(fleet.link(head))
+    partition = _partition(wanted, found)
+    gpus = _gpus(wanted, partition, nodes)
+    _enough(context, wanted, partition, nodes, gpus, lab)
+    place = launcher.Place(partition=partition.name, threads=LOCAL_THREADS if head.mode == "local" else None, gpus=gpus)
+    return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
+
+
+def begun(plan: LaunchPlan) -> SlurmRun | None:
+    """The part of a new record that Slurm adds; None for a plan without it."""
+    if plan.batch is None:
+        return None
+    return SlurmRun(partition=plan.batch.partition, nodes=plan.batch.nodes, gpus=plan.batch.gpus)
+
+
+def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
+    """Keep what is submitted in the run's folder, as files that sbatch takes."""
+    from gpucourse.workspace.files import write_text
+
+    for file in plan.batch.files if plan.batch else ():
+        write_text(files.folder / f"{file.name}.sbatch", file.text)
+
+
+def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+    """The metrics with what Slurm says of the jobs under `slurm`, each with what the job itself wrote as `job-NUMBER.json`."""
+    if record.slurm is None:
+        return metrics
+    folder = files.node_outputs(record.nodes[0])
+    jobs = [{**_written(folder / f"job-{row.job}.json"), **_shown(row)} for row in record.slurm.jobs]
+    queue = read_json(folder / "queue.json")
+    waiting = [row for row in (queue or {}).get("queue", ()) if row.get("state") == "PENDING"]
+    told = {
+        "jobs": jobs,
+        "nodes": sorted({name for row in record.slurm.jobs for name in [row.node] if name}),
+        "completed": sum(row.state == "COMPLETED" for row in record.slurm.jobs),
+        "cancelled_on_purpose": sum(row.asked and row.state == "CANCELLED" for row in record.slurm.jobs),
+        "queue": (queue or {}).get("queue"),
+        "waiting": len(waiting) if queue else None,
+        "waiting_with_reason": sum(bool(row.get("reason")) and row.get("reason") != "None" for row in waiting)
+        if queue
+        else None,
+    }
+    return {**(metrics or {}), "slurm": told}
+
+
+def evidence(record: RunRecord) -> dict[str, Any]:
+    """What checks may read of the jobs under `run`."""
+    return {} if record.slurm is None else {"jobs": [asdict(row) for row in record.slurm.jobs]}
+
+
+def _partition(wanted: planning.Request, found: Cluster) -> Partition:
+    name, named = launcher.partition_of(wanted)
+    partition = found.partition(name)
+    default = next((each for each in found.partitions if each.default), None)
+    exercise = wanted.exercise.id
+    if partition is None and ((named and name != launcher.PARTITION) or default is None):
+        known = ", ".join(each.name for each in found.partitions) or "none"
+        raise UsageError(
+            f"the cluster has no partition '{name}'; it has: {known}",
+            hint=f"gpucourse run {exercise} --set partition={default.name if default else 'NAME'}",
+        )
+    chosen = partition or default
+    if chosen is None:
+        raise AssertionError(name)
+    if not chosen.open:
+        raise UsageError(f"the partition {chosen.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
+    return chosen
+
+
+def _gpus(wanted: planning.Request, partition: Partition, nodes: int) -> int:
+    """GPUs of each node for the job. An exercise that was not written for Slurm takes what the nodes have."""
+    asked = launcher.gpus_of(wanted)
+    has = sorted((node.gpus for node in partition.nodes), reverse=True)
+    if wanted.exercise.launch.slurm is None:
+        return min(has[:nodes], default=0)
+    return asked if has and has[0] else 0
+
+
+def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, lab: Module) -> None:
+    """Refuse what can never start. Nodes that are down are named with Slurm's reason."""
+    exercise, name = wanted.exercise.id, partition.name
+    if not gpus and launcher.gpus_of(wanted):
+        text = f"no node of the partition {name} has a GPU in Slurm's eyes (sinfo -o '%N %G'); the jobs run without"
+        context.watch(Note(text=text, level="warning"))
+    fitting = [node for node in partition.nodes if node.gpus >= gpus]
+    if gpus and not fitting:
+        most = max((node.gpus for node in partition.nodes), default=0)
+        raise UsageError(
+            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
+            hint="gpucourse ssh 2 -- sinfo -N -o '%N %G' shows what each node has",
+        )
+    if nodes > len(fitting):
+        has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
+        raise UsageError(
+            f"{nodes} nodes were asked for, and the partition {name} has {has}",
+            hint=f"gpucourse run {exercise} --nodes {len(fitting)}, or a larger lab: gpucourse deploy {lab.id} --nodes {nodes}",
+        )
+    down = [node for node in fitting if not node.usable]
+    if down and nodes > len(fitting) - len(down):
+        named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
+        raise MissingError(
+            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in the partition {name} take jobs: {named}",
+            hint=f"gpucourse deploy {lab.id} heals a lab of your own; "
+            f"on the head: scontrol update nodename={down[0].name} state=resume",
+        )
+    for node in down[:8]:
+        why = f" ({node.reason})" if node.reason else ""
+        context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
+
+
+def _written(path: Any) -> dict[str, Any]:
+    found = read_json(path)
+    return found if isinstance(found, dict) else {}
+
+
+def _shown(row: JobRow) -> dict[str, Any]:
+    return {key: value for key, value in asdict(row).items() if value is not None}
