@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError,
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
 from gpucourse.model.event import Event, Note, ResourceEvent, Watcher
 from gpucourse.units import now_utc
-from gpucourse.workspace import deployments
+from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import locked
 
@@ -24,29 +25,51 @@ AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 
 
 @dataclass(frozen=True, kw_only=True)
+class Which:
+    """The labs that are meant. None is every one: of all modules, on any target, with any GPU."""
+
+    module: str | None = None
+    target: str | None = None
+    gpu: str | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing was left out."""
+        return self.module is None and self.target is None and self.gpu is None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Destroyed:
-    """What `destroy` did: a receipt for every stack that is gone, an error for every one that is not."""
+    """What `destroy` did: a receipt for every stack that it worked on, an error for every one that is not gone."""
 
     receipts: list[Receipt]
     errors: list[GpucourseError]
 
 
-def destroy(context: Context, module_ids: list[str] | None, *, discard: bool) -> Destroyed:
-    """Take down the labs of these modules, with None of all. Every stack is tried, whatever happens to the others."""
-    wanted = None if module_ids is None else {context.catalog.module(module_id).id for module_id in module_ids}
-    stacks = [found.stack for found in deployments.every(context.paths) if wanted is None or found.module in wanted]
+def meant(context: Context, which: Which) -> list[Deployment]:
+    """The deployments on record that are meant. Raises UnknownName for a module that the course does not have."""
+    module = None if which.module is None else context.catalog.module(which.module).id
+    return [
+        found
+        for found in deployments.every(context.paths)
+        if module in {None, found.module}
+        and which.target in {None, found.target}
+        and (which.gpu is None or (found.cloud is not None and found.cloud.gpu == which.gpu))
+    ]
+
+
+def destroy(context: Context, which: Which, *, discard: bool) -> Destroyed:
+    """Take down the labs that are meant. Every stack is tried, whatever happens to the others.
+
+    With all of them, or with a module that no record knows, what carries this workspace's tag in the cloud goes as well.
+    """
+    stacks = [found.stack for found in meant(context, which)]
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = []
 
     def one(stack: str) -> None:
         own = context if len(stacks) == 1 else replace(context, watch=_named(context.watch, stack))
-        try:
-            receipt = _destroy_stack(own, stack, discard=discard)
-        except GpucourseError as error:
-            errors.append(error)
-        else:
-            if receipt is not None:
-                receipts.append(receipt)
+        _tried(lambda: _destroy_stack(own, stack, receipts, discard=discard), errors)
 
     if len(stacks) == 1:  # in this thread, where Ctrl-C arrives
         one(stacks[0])
@@ -57,17 +80,26 @@ def destroy(context: Context, module_ids: list[str] | None, *, discard: bool) ->
             except KeyboardInterrupt:
                 context.stop.set()
                 raise
+    if (which.everything or not stacks) and which.target in {None, "aws"} and regions.used(context.paths):
+        _tried(lambda: _destroy_strays(context, which, receipts), errors)
     return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
 
 
-def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | None:
+def _tried(work: Callable[[], None], errors: list[GpucourseError]) -> None:
+    try:
+        work()
+    except GpucourseError as error:
+        errors.append(error)
+
+
+def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, discard: bool) -> None:
     def waiting(holder: str) -> None:
         context.watch(Note(text=f"waiting for {holder}", level="warning"))
 
     with locked(context.paths.lock(stack), f"destroy {stack}", on_wait=waiting):
         deployment = deployments.load(context.paths, stack)
         if deployment is None:  # another command was faster
-            return None
+            return
         receipt = Receipt(
             stack=stack,
             uid=deployment.uid,
@@ -81,22 +113,55 @@ def _destroy_stack(context: Context, stack: str, *, discard: bool) -> Receipt | 
         )
         home = bring_home(context, deployment, discard=discard)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
-        lab = open_lab(context, deployment)
-        receipt.existed = lab.existed()
-        with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
-            deployments.save(context.paths, deployment, "destroying")
-        with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
-            receipt.removed = _take_down(context, lab)
-        with stage(context.watch, f"sweep {stack}", "looking for left-overs"):
-            receipt.swept, receipt.leftovers = _sweep(lab)
+        try:
+            _down(context, deployment, receipt)
+        except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
+            deployments.save(context.paths, deployment, "failed", error=error.what)
+            raise
         receipt.destroyed = now_utc()
+        folder = context.paths.stack(stack).folder
         if not receipt.leftovers:
-            shutil.rmtree(lab.folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), stack), receipt)
+        receipts.append(receipt)
         if receipt.leftovers:
-            raise _still_there(context, deployment, receipt.leftovers)
+            still = _still_there(receipt)
+            deployments.save(context.paths, deployment, "failed", error=still.what)
+            raise still
         deployments.drop(context.paths, stack)
-        return receipt
+
+
+def _down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
+    """Remove the lab, and write into the receipt what existed, what went and what is still there."""
+    if deployment.target == "aws":
+        from gpucourse.actions.cloud.teardown import take_down
+
+        take_down(context, deployment, receipt)
+        return
+    lab = open_lab(context, deployment)
+    receipt.existed = lab.existed()
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+        deployments.save(context.paths, deployment, "destroying")
+    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
+        receipt.removed = _take_down(context, lab)
+    with stage(context.watch, f"sweep {deployment.stack}", "looking for left-overs"):
+        receipt.swept, receipt.leftovers = _sweep(lab)
+
+
+def _destroy_strays(context: Context, which: Which, receipts: list[Receipt]) -> None:
+    from gpucourse.actions.cloud.strays import remove_strays, strays
+
+    module = None if which.module is None else context.catalog.module(which.module).id
+    found = strays(context, module=module)
+    if not found:
+        return
+    made = remove_strays(context, found, module=module)
+    for receipt in made:
+        write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)
+        receipts.append(receipt)
+    left = [receipt for receipt in made if receipt.leftovers]
+    if left:
+        raise _still_there(*left)
 
 
 def _named(watch: Watcher, stack: str) -> Watcher:
@@ -125,8 +190,15 @@ def _sweep(lab: Lab) -> tuple[list[str], list[Leftover]]:
     return [f"{item.kind} {item.id}" for item in found], lab.sweep()
 
 
-def _still_there(context: Context, deployment: Deployment, leftovers: list[Leftover]) -> LeftoverError:
-    listed = "; ".join(f"{item.kind} {item.id} ({item.remove})" for item in leftovers)
-    error = f"still there after destroying {deployment.stack}: {listed}"
-    deployments.save(context.paths, deployment, "failed", error=error)
-    return LeftoverError(error, hint=f"remove these by hand, then: gpucourse destroy {deployment.module}")
+def _still_there(*receipts: Receipt) -> LeftoverError:
+    """What is left, by name, and how to remove it by hand: each command on a line of its own, to be copied."""
+    left = [item for receipt in receipts for item in receipt.leftovers]
+    listed = "; ".join(f"{item.kind} {item.id}" for item in left)
+    commands = "\n".join(item.remove for item in left)
+    again = (
+        f"gpucourse destroy {receipts[0].module}" if len(receipts) == 1 and receipts[0].created else "gpucourse destroy --all"
+    )
+    return LeftoverError(
+        f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
+        hint=f"type it again: {again}; or remove these by hand:\n{commands}",
+    )

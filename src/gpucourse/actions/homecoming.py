@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from gpucourse.actions import attend
+from gpucourse.actions import attend, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.finish import finish
@@ -30,53 +31,78 @@ class Home:
 def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Home:
     """End and collect every run of the stack that is not home yet; with `discard` only end them.
 
-    Raises UnreachableError where outputs that nobody was told about cannot be fetched.
+    A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
+    where outputs that nobody was told about cannot be fetched.
     """
     home = Home()
     away = [record for record in runs.every(context.paths) if record.stack == deployment.stack and not record.collected]
+    gone = _gone(context, deployment) if away and not discard else {}
     for record in away:
         with locked(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
                 _give_up(context, record, home, "discarded with --discard")
             else:
-                _fetch(context, deployment, record, home)
+                _fetch(context, deployment, record, home, gone)
     return home
 
 
-def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Home) -> None:
+def _gone(context: Context, deployment: Deployment) -> dict[str, str]:
+    """The nodes that are no more, by name, with the reason."""
+    if deployment.cloud is None:
+        return {}
+    from gpucourse.actions.cloud.whereabouts import gone
+
+    return gone(context, deployment)
+
+
+def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Home, gone: Mapping[str, str]) -> None:
     from gpucourse.remote.execute import cancel
-    from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.follow import follow
-    from gpucourse.remote.ssh import SshTransport
 
     nodes = attend.nodes_of(deployment, record)
     if not nodes or record.state == "planned":
         _give_up(context, record, home, "it never started")
         return
+    lost = [gone[node.name] for node in nodes if node.name in gone]
+    nodes = tuple(node for node in nodes if node.name not in gone)
+    if not nodes:
+        _give_up(context, record, home, f"its outputs went with its nodes: {'; '.join(lost)}")
+        return
     try:
-        with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+        with slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
             reach(context, fleet)
             if not record.ended_state:
                 context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
             cancel(fleet, record.id)
-            result = follow(fleet, record.id, nodes, runs.files_of(context.paths, record), context.watch, context.stop)
+            files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
+            result = follow(fleet, record.id, nodes, files, context.watch, context.stop, scheduled=scheduled)
             attend.note_exits(record, result)
             finish(context, fleet, record)
         home.fetched.append(record.id)
+        home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
     except StorageError as error:
         raise StorageError(
             f"the outputs of run {record.id} are not home yet, and {error.what}",
             hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
         ) from error
     except UnreachableError as error:
-        if record.error:  # whoever followed it was told then that these nodes are gone
+        if record.error and deployment.cloud is None:  # whoever followed it was told then that these nodes are gone
             _give_up(context, record, home, error.what)
             return
-        raise UnreachableError(
-            f"the outputs of run {record.id} are not home yet, and {error.what}",
-            hint=f"gpucourse deploy {deployment.module} heals the nodes; "
-            f"gpucourse destroy {deployment.module} --discard gives these outputs up",
-        ) from error
+        raise _not_home(context, deployment, record, error) from error
+
+
+def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
+    """Why the lab was left standing; in the cloud also what that costs."""
+    what = f"the outputs of run {record.id} are not home yet, and {error.what}"
+    discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
+    if deployment.cloud is None:
+        return UnreachableError(what, hint=f"gpucourse deploy {deployment.module} heals the nodes; {discard}")
+    from gpucourse.actions.cloud.bill import meanwhile
+
+    mend = f"gpucourse {'start' if deployment.cloud.stopped else 'allow-ip'} {deployment.module}"
+    why = "starts them" if deployment.cloud.stopped else "lets this computer in where its address changed"
+    return UnreachableError(f"{what}{meanwhile(context, deployment)}", hint=f"{mend} {why}; {discard}")
 
 
 def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, YesFlag
-from gpucourse.cli.session import current
-from gpucourse.errors import ExitCode, GpucourseError, UsageError
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.actions.destroy import Which
 
 
 def destroy(
@@ -17,11 +20,20 @@ def destroy(
         Optional[str], typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)  # noqa: UP045
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
-    _yes: YesFlag = False,
+    target: Annotated[
+        Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
+        typer.Option("--target", help="Only the lab there, where the module has several.", show_default=False),
+    ] = None,
+    gpu: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--gpu", help="Only the lab with that GPU: t4, l4.", show_default=False),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Only labs that cost money are asked about.")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Give up outputs that are not home yet.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """Bring outputs home, take the lab down, and prove that nothing is left."""
+    from gpucourse.actions.destroy import Which
     from gpucourse.actions.destroy import destroy as act
     from gpucourse.ui.views.lab import destroyed
 
@@ -29,15 +41,42 @@ def destroy(
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
     session = current()
     context = session.context
-    session.face.mode(context.settings.target)
+    which = Which(module=module, target=target, gpu=gpu)
+    labs = _agreed(session, which, yes=yes, discard=discard)
+    if "local" in labs:
+        session.face.mode("local")
     with session.face.watch() as live:
         context.watch = live
-        result = act(context, None if module is None else [module], discard=discard)
-    if json and not result.errors:
-        session.face.document({"receipts": result.receipts})
+        result = act(context, which, discard=discard)
+    if json:
+        session.face.document({"receipts": result.receipts} | ({"error": _told(result.errors)} if result.errors else {}))
     if result.receipts or not result.errors:
         session.face.show(destroyed(result.receipts, context.paths.receipts))
     return _worst(result.errors)
+
+
+def _agreed(session: Session, which: Which, *, yes: bool, discard: bool) -> set[str]:
+    """Ask, where something that costs money goes; the targets of the labs that will go."""
+    from gpucourse.actions.destroy import meant
+
+    labs = meant(session.context, which)
+    if any(lab.cloud for lab in labs) and not yes:
+        from gpucourse.actions.cloud.going import going
+        from gpucourse.cli.confirm import confirmed
+        from gpucourse.ui.views.going import going as view
+
+        paid = going(session.context, labs)
+        session.face.show(view(paid, others=len(labs) - len(paid), discard=discard))
+        typed = f"gpucourse destroy {which.module or '--all'}"
+        if not confirmed(session, "Take this down?", yes=yes, command=typed):
+            raise Interrupted("nothing was changed", hint=f"when you are done with it: {typed}")
+    return {lab.target for lab in labs}
+
+
+def _told(errors: list[GpucourseError]) -> dict[str, object]:
+    worst = max(errors, key=lambda error: error.exit_code)
+    said = " | ".join(error.what for error in errors)
+    return {"code": worst.code, "what": said, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
 
 
 def _worst(errors: list[GpucourseError]) -> int:

@@ -75,11 +75,15 @@ class Deployment:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeHealth:
-    """Whether a node answers right now; `detail` says what was seen when it does not."""
+    """Whether a node answers right now; `detail` says what was seen when it does not.
+
+    `known` is False where nobody could be asked: then it is not healthy either.
+    """
 
     node: str
     healthy: bool
     detail: str = ""
+    known: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +97,11 @@ class Leftover:
 
 @dataclass(kw_only=True)
 class Receipt:
-    """What one destroy did: what existed, what it removed, what the sweep found after it, and what is still left."""
+    """What one destroy did: what existed, what it removed, what the sweep found after it, and what is still left.
+
+    In the cloud also: `regions` that were looked at, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
+    whole life of the stack, as the ledger has it.
+    """
 
     version: int = 1
     stack: str
@@ -109,3 +117,6 @@ class Receipt:
     leftovers: list[Leftover] = field(default_factory=list)
     outputs_home: list[str] = field(default_factory=list)
     outputs_discarded: list[str] = field(default_factory=list)
+    regions: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+    cost_usd: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import Receipt
@@ -131,16 +132,20 @@ def _receipt(receipt: Receipt) -> list[Part]:
         facts(
             [
                 ("stack", f"{receipt.stack} (module {receipt.module})"),
-                ("stood", f"{receipt.created} to {receipt.destroyed}"),
+                ("stood", f"{receipt.created} to {receipt.destroyed}" if receipt.created else "no record says since when"),
                 ("removed", f"{len(receipt.removed)} of {len(receipt.existed)} resources"),
                 ("outputs", _outputs(receipt)),
+                ("ended before", "\n".join(receipt.ended)),
                 ("swept", "\n".join(receipt.swept)),
+                ("looked in", ", ".join(receipt.regions)),
+                ("cost", f"about ${Decimal(receipt.cost_usd):.2f} in all (gpucourse cost)" if receipt.cost_usd else ""),
                 ("sweep", seen),
             ]
         )
     ]
     if left:
-        parts.append(table(["kind", "id"], [(each.kind, each.id) for each in left], title="Still there"))
+        rows = [(each.kind, each.id) for each in left]
+        parts.append(table(["kind", Column("id", wrap=True)], rows, title="Still there"))
         parts.append(Code("\n".join(each.remove for each in left), title="Remove it by hand"))
     return parts
 

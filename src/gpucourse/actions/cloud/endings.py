@@ -1,0 +1,34 @@
+"""Why an instance is no more, in words for the person: its own killers, the spot market, somebody's hand."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from gpucourse.model.cloud import CloudInstance
+
+BACKSTOP = timedelta(minutes=10)
+SLACK = timedelta(minutes=2)  # a killer looks once a minute
+
+
+def why(instance: CloudInstance, expires: str) -> str:
+    """Why an instance ended or stopped, as far as AWS's reason and the clock tell. `expires`: the lab's deadline."""
+    said, ended = instance.reason, instance.ended
+    deadline = datetime.fromisoformat(expires) if expires else None
+    late = deadline is not None and ended is not None and ended >= deadline - SLACK
+    if "SpotInstance" in said or "Spot instance" in said:
+        return "AWS took the spot instance back"
+    if "InstanceInitiatedShutdown" in said or "Instance initiated shutdown" in said:
+        return "its deadline passed" if late else "it powered itself off: idle, or told to from inside"
+    if "UserInitiated" in said or "User initiated" in said:
+        if instance.state in {"stopped", "stopping"}:
+            return "somebody stopped it through the account"
+        if deadline is not None and ended is not None and ended >= deadline + BACKSTOP - SLACK:
+            return "AWS ended it after its deadline (the backstop)"
+        return "somebody ended it through the account"
+    return said or f"AWS says only that it is {instance.state}"
+
+
+def told(instance: CloudInstance, expires: str) -> str:
+    """One line: the node, its id, why and when."""
+    when = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
+    return f"{instance.node or 'an instance'} ({instance.id}): {why(instance, expires)}{when}"

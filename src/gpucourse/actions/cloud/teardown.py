@@ -1,0 +1,201 @@
+"""The end of a lab on AWS: Terraform first, then a look by tag in every region that was ever used, then what Terraform missed.
+
+Nothing here believes Terraform: where it fails, was killed, or lost its state, the tags still find everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import NoReturn
+
+from gpucourse.actions.cloud import bill, endings
+from gpucourse.actions.cloud.lab import open_cloud, placed
+from gpucourse.actions.context import Context
+from gpucourse.actions.timing import stage
+from gpucourse.aws import failures, instances, removal, schedule, sweep
+from gpucourse.aws.session import Account
+from gpucourse.errors import (
+    CloudError,
+    CredentialsError,
+    GpucourseError,
+    Interrupted,
+    LeftoverError,
+    PermissionRefused,
+    StackBusy,
+    StorageError,
+    TerraformFailed,
+)
+from gpucourse.model.cloud import CloudInstance, Found
+from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.model.event import Note
+from gpucourse.workspace import deployments, regions
+
+PATIENCE_S = removal.PATIENCE_S
+
+
+def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
+    """Remove everything of this deployment, and write into the receipt what existed, what went and what is still there.
+
+    Raises CredentialsError or CloudError where the account cannot be asked at the outset (nothing was touched then),
+    LeftoverError where it can no longer be asked later on, Interrupted, StackBusy.
+    """
+    account = Account(placed(deployment).region, context.environ)
+    receipt.regions = list(places(context, deployment))
+    before = _look_first(context, account, deployment, receipt)
+    receipt.existed = [_line(one) for one in before if one.seen]
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+        deployments.save(context.paths, deployment, "destroying")
+    try:
+        _with_terraform(context, deployment)
+        found, left = clear(context, account, deployment.uid, receipt.regions)
+    except (KeyboardInterrupt, Interrupted) as error:
+        raise Interrupted(
+            f"destroying {deployment.stack} was interrupted; what is left of it still costs",
+            hint=f"gpucourse destroy {deployment.module} goes on where this stopped",
+        ) from error
+    except StackBusy:
+        raise
+    except GpucourseError as error:
+        _blind(context, deployment, before, error)
+    gone = {one.id for one in left}
+    receipt.removed = [_line(one) for one in before if one.seen and one.id not in gone]
+    receipt.swept = [f"{one.kind} {one.id} in {one.region}" for one in found if one.seen]
+    receipt.leftovers = [one.leftover for one in left]
+    if not left:
+        _disarm(context, account, deployment)
+    settled(context, account, deployment, receipt)
+
+
+def places(context: Context, deployment: Deployment) -> tuple[str, ...]:
+    """Every region to look into: the deployment's own, and whatever this workspace ever used."""
+    return tuple(dict.fromkeys([placed(deployment).region, *regions.used(context.paths)]))
+
+
+def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[Found], list[Found]]:
+    """Sweep, remove what is found, sweep again: what the first look found, and what the last one still found.
+
+    Raises what a look raises.
+    """
+    with stage(context.watch, f"sweep {uid}", f"looking for left-overs in {', '.join(where)}"):
+        found = sweep.find(account, stack=uid, regions=where)
+    if not found:
+        return [], []
+    return found, remove_all(context, account, found, lambda: sweep.find(account, stack=uid, regions=where))
+
+
+def remove_all(context: Context, account: Account, found: list[Found], look: Callable[[], list[Found]]) -> list[Found]:
+    """Remove these things; what a new look still finds, each with the reason where there is one. Raises what a look raises."""
+    with stage(context.watch, f"remove {id(found)}", "removing what is left"):
+        refused = removal.remove(account, found, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
+    with stage(context.watch, f"look again {id(found)}", "looking once more"):
+        left = look()
+    notes = {(one.kind, one.id): one.note for one in refused}
+    return [replace(one, note=one.note or notes.get((one.kind, one.id), "")) for one in left]
+
+
+def settled(context: Context, account: Account, deployment: Deployment, receipt: Receipt) -> None:
+    """The ledger says what the lab cost, and the receipt as well. What is left goes on costing in the ledger."""
+    cloud = placed(deployment)
+    try:
+        if receipt.leftovers:
+            bill.settle(context, account, deployment.uid, expires=cloud.expires)
+        else:
+            bill.close(context, account, deployment.uid, expires=cloud.expires)
+        receipt.cost_usd = f"{bill.spent(context, deployment.uid):.4f}"
+    except GpucourseError as error:  # money that is gone must not keep what costs more
+        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
+
+
+def _look_first(context: Context, account: Account, deployment: Deployment, receipt: Receipt) -> list[Found]:
+    """What stands before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
+    cloud = placed(deployment)
+    with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
+        try:
+            found = sweep.find(account, stack=deployment.uid, regions=receipt.regions)
+            known = _instances(account, deployment.uid)
+        except CredentialsError as error:
+            raise CredentialsError(
+                f"{error.what}. {_untouched(context, deployment)}", hint=_again(error, deployment)
+            ) from error
+        except CloudError as error:
+            what = f"{error.what}. {_untouched(context, deployment)}"
+            hint = _again(error, deployment)
+            raise type(error)(what, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind) from error
+    receipt.ended = [endings.told(one, cloud.expires) for one in known if not one.alive]
+    try:
+        bill.settle(context, account, deployment.uid, expires=cloud.expires)
+    except GpucourseError as error:
+        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
+    return found
+
+
+def _with_terraform(context: Context, deployment: Deployment) -> None:
+    """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
+    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
+        try:
+            open_cloud(context, deployment).down(context.watch)
+        except (Interrupted, StackBusy):
+            raise
+        except GpucourseError as error:
+            context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
+
+
+def _blind(context: Context, deployment: Deployment, before: list[Found], error: GpucourseError) -> NoReturn:
+    """It began, and now AWS does not say any more what is left: what stood at the beginning is all that is known."""
+    known = [one for one in before if one.seen]
+    ids = (
+        ", ".join(one.id for one in known if one.kind in {"instance", "file system", "volume"}) or "nothing that costs was seen"
+    )
+    commands = "\n".join(one.remove for one in known)
+    raise LeftoverError(
+        f"{error.what}\nWhat is left of {deployment.stack} is not known{bill.meanwhile(context, deployment)}. "
+        f"At the beginning there stood: {ids}",
+        hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
+    ) from error
+
+
+def _disarm(context: Context, account: Account, deployment: Deployment) -> None:
+    """Schedules that end instances which are gone cost nothing and do nothing; still they go."""
+    finding = schedule.disarm(account, stack=deployment.uid)
+    if finding.state != "ok" and not placed(deployment).backstop:
+        text = "the schedules that would have ended the lab could not be taken away; they cost nothing and find nothing to end"
+        context.watch(Note(text=text))
+
+
+def _instances(account: Account, uid: str) -> list[CloudInstance]:
+    try:
+        return instances.find(account, stack=uid)
+    except PermissionRefused:  # the sweep says so as well, and that decides
+        return []
+
+
+def _pause(context: Context) -> Callable[[float], None]:
+    def pause(seconds: float) -> None:
+        if context.stop.wait(seconds):
+            raise Interrupted("stopped while something was being removed")
+
+    return pause
+
+
+def _untouched(context: Context, deployment: Deployment) -> str:
+    ids = bill.machines(context, deployment.uid)
+    stands = f": {', '.join(ids)}" if ids else ""
+    return f"Nothing of {deployment.stack} was touched{bill.meanwhile(context, deployment)}{stands}"
+
+
+def _again(error: GpucourseError, deployment: Deployment) -> str:
+    command = f"gpucourse destroy {deployment.module}"
+    return f"{error.hint}; then: {command}" if error.hint else command
+
+
+def _short(error: GpucourseError) -> str:
+    """One line of what Terraform said: AWS's error where it names one."""
+    if isinstance(error, TerraformFailed) and (known := failures.from_text(f"{error.summary}\n{error.detail}")):
+        return failures.sentence(known)
+    return error.what.split("\n")[0]
+
+
+def _line(one: Found) -> str:
+    return f"{one.kind} {one.id}" + (f" ({one.name})" if one.name else "")

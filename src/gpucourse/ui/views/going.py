@@ -1,0 +1,48 @@
+"""What a destroy will take down, before the person says yes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.tables import Column, Items, Part, View, table
+from gpucourse.ui.text import age, counted
+from gpucourse.ui.views.money import hourly, usd
+from gpucourse.units import seconds_since
+
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.going import Going
+
+
+def going(labs: Sequence[Going], *, others: int = 0, discard: bool = False) -> View:
+    """Every lab that costs money, what it costs and has cost, and the runs that end with it."""
+    columns: list[Column | str] = [
+        "stack",
+        Column("module", wrap=True),
+        Column("nodes", align="right"),
+        Column("age", align="right"),
+        Column("costs", align="right"),
+        Column("so far", align="right"),
+    ]
+    rows = [
+        (
+            lab.deployment.stack,
+            f"{lab.deployment.module} {lab.deployment.title}".strip(),
+            str(lab.deployment.nodes_wanted),
+            age(seconds_since(lab.deployment.created)),
+            hourly(lab.per_hour),
+            usd(lab.spent),
+        )
+        for lab in labs
+    ]
+    parts: list[Part] = [table(columns, rows)]
+    notes = [f"run {run} on {lab.deployment.stack} is still under way: it will be ended" for lab in labs for run in lab.runs]
+    if discard:
+        notes.append("outputs that are not home yet will be lost (--discard)")
+    if others:
+        notes.append(
+            f"and {counted(others, 'lab')} that costs nothing" if others == 1 else f"and {others} labs that cost nothing"
+        )
+    if notes:
+        parts.append(Items(tuple(notes)))
+    return View(title="This will be taken down for good", parts=tuple(parts))

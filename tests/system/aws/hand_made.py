@@ -1,0 +1,158 @@
+"""A lab that stands without Terraform: what a stack makes, made by single calls in a second, and the record of it.
+
+As far as the account is concerned it is a lab of the course whose Terraform state was lost.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from gpucourse.actions.cloud import bill
+from gpucourse.actions.context import Context
+from gpucourse.aws.session import Account
+from gpucourse.course.locate import find_course
+from gpucourse.model.deployment import Cloud, Deployment
+from gpucourse.model.node import Inventory, Node
+from gpucourse.workspace import deployments, regions
+from gpucourse.workspace.locate import open_workspace
+from tests.mock_aws.account import REGION
+from tests.mock_aws.asking import SPOT, described, wish
+from tests.system.aws.learner import CIDR, CloudLearner
+
+USER = "ubuntu"
+
+
+def context(learner: CloudLearner) -> Context:
+    """What the verbs work with, as the learner's commands have it."""
+    environ = learner.environment
+    return Context(workspace=open_workspace(learner.workspace), folders=find_course(environ), environ=environ)
+
+
+def utc(hours: float) -> str:
+    """The time in so many hours, as records keep it."""
+    return (datetime.now(timezone.utc) + timedelta(hours=hours)).isoformat(timespec="seconds")
+
+
+def identity(learner: CloudLearner) -> str:
+    """The workspace's id; made where there is none."""
+    return open_workspace(learner.workspace).id
+
+
+def tags_of(learner: CloudLearner, stack: str, **more: str) -> dict[str, str]:
+    """What marks a thing as ours."""
+    whose = {"Project": "gpucourse", "Course": identity(learner), "Stack": stack, "Module": "3", "Owner": "ada"}
+    return {**whose, "Expires": utc(4), **more}
+
+
+def tagged(kind: str, tags: dict[str, str]) -> dict[str, Any]:
+    """The tags as calls of EC2 take them."""
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed}]}
+
+
+def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tuple[str, str]:
+    """A network of ours with all that belongs to it: the subnet and the group."""
+    ec2 = learner.account.client("ec2", region)
+    name = f"gpucourse-{tags['Stack']}"
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **tagged("vpc", tags))["Vpc"]["VpcId"]
+    zone = f"{region or REGION}a"
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.77.1.0/24", AvailabilityZone=zone, **tagged("subnet", tags))
+    gateway = ec2.create_internet_gateway(**tagged("internet-gateway", tags))["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    group = ec2.create_security_group(VpcId=vpc, GroupName=name, Description="lab", **tagged("security-group", tags))["GroupId"]
+    ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": CIDR, "Description": "SSH"}]}
+    among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ssh, among])
+    return str(subnet["Subnet"]["SubnetId"]), str(group)
+
+
+def instance(learner: CloudLearner, tags: dict[str, str], **more: Any) -> str:
+    """One instance with these tags, without a network of its own."""
+    return _launched(learner, tags, InstanceType="g4dn.xlarge", **more)
+
+
+def lab(
+    learner: CloudLearner, *, module: str = "3", gpu: str = "t4", nodes: int = 1, spot: bool = False, hours: float = 4
+) -> Deployment:
+    """A lab with its record, ready to be used."""
+    from gpucourse.remote.keys import ensure_client_key
+
+    workspace = open_workspace(learner.workspace)
+    paths = workspace.paths
+    uid = f"{workspace.id}-{secrets.token_hex(6)}"
+    tags = tags_of(learner, uid, Module=module, Expires=utc(hours))
+    regions.note(paths, REGION)
+    ec2 = learner.account.client("ec2")
+    subnet, group = network(learner, tags)
+    key = ensure_client_key(paths.client_key)
+    name = f"gpucourse-{uid}"
+    ec2.import_key_pair(KeyName=name, PublicKeyMaterial=key.encode(), **tagged("key-pair", tags))
+    card = {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group], "AssociatePublicIpAddress": True}
+    market = {"InstanceMarketOptions": SPOT} if spot else {}
+    common = {"KeyName": name, "NetworkInterfaces": [card], "InstanceInitiatedShutdownBehavior": "terminate", **market}
+    made = [_launched(learner, {**tags, "Node": f"node{index}"}, "g4dn.2xlarge", **common) for index in range(nodes)]
+    stack = deployments.stack_name(module, "aws", gpu)
+    deployment = Deployment(
+        stack=stack,
+        uid=uid,
+        module=module,
+        title="Parallel computing",
+        target="aws",
+        template="parallel",
+        phase="ready",
+        created=utc(0),
+        updated=utc(0),
+        nodes_wanted=nodes,
+        inventory=Inventory(stack=stack, nodes=tuple(_node(learner, index, one) for index, one in enumerate(made))),
+        cloud=Cloud(
+            region=REGION,
+            zone=f"{REGION}a",
+            instance_type="g4dn.2xlarge",
+            gpu=gpu,
+            market="spot" if spot else "on-demand",
+            owner="ada",
+            ssh_cidr=CIDR,
+            ttl_hours=hours,
+            expires=tags["Expires"],
+            usd_per_hour="1.54",
+        ),
+    )
+    deployments.save(paths, deployment)
+    bill.settle(context(learner), Account(REGION, learner.environment), uid)
+    return deployment
+
+
+def ids(learner: CloudLearner) -> list[str]:
+    """The instances that stand."""
+    return [one.id for one in learner.standing("instance")]
+
+
+def _launched(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **more: Any) -> str:
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    kinds = [{"ResourceType": kind, "Tags": listed} for kind in ("instance", "volume")]
+    wanted = wish(learner.account, instance_type, TagSpecifications=kinds) | more
+    return str(learner.account.client("ec2").run_instances(**wanted)["Instances"][0]["InstanceId"])
+
+
+def _node(learner: CloudLearner, index: int, instance_id: str) -> Node:
+    computer = learner.account.computer(instance_id)
+    said = described(learner.account, instance_id)
+    from gpucourse.workspace.settings import read_settings
+
+    settings = read_settings(learner.workspace / "gpucourse.yaml")
+    return Node(
+        name=f"node{index}",
+        role="worker" if index else "head",
+        address=said["PublicIpAddress"],
+        port=22,
+        private_address=said["PrivateIpAddress"],
+        user=USER,
+        gpus=1,
+        instance_type="g4dn.2xlarge",
+        python=settings.node_python,
+        mode="aws",
+        host_key=computer["host_key"],
+        proxy=settings.ssh_proxy_command,
+    )
