@@ -17,6 +17,7 @@ class Node:
     interpreter on the node that has the course's packages. `host_key` is its public SSH key (`ssh-ed25519 AAAA...`).
     `mode` only decides what may count as evidence: `local` is a simulated node. `proxy` is a command whose standard input and
     output lead to the node's SSH server (as OpenSSH's ProxyCommand, with %h and %p), empty where it is reached directly.
+    `key` is the private key on this computer that opens it, empty for the workspace's own.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Node:
     mode: Mode
     host_key: str = ""
     proxy: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ def _host(stack: str, node: Node, key: Path, known_hosts_file: Path) -> str:
         "Port": str(node.port),
         "User": node.user,
         "HostKeyAlias": f"[{node.address}]:{node.port}",
-        "IdentityFile": _file(key),
+        "IdentityFile": _file(Path(node.key) if node.key else key),
         "IdentitiesOnly": "yes",
         "IdentityAgent": "none",
         "PreferredAuthentications": "publickey",

@@ -32,42 +32,51 @@ WINDOW = 4 << 20
 """Bytes that may be under way on one channel."""
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+_SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # how a key of that kind signs today
 _LOST = (OSError, EOFError, paramiko.SSHException)
 
 
+class KeyRefused(UnreachableError):
+    """The node answers, and does not take the key that it was shown."""
+
+
 class SshTransport:
-    """Makes links with one private key. A link that hears nothing for `alive_every_s` asks the peer for a sign of life and is
-    closed where none comes within `patience_s`."""
+    """Makes links with one private key, or with a node's own where its record names one.
+
+    A link that hears nothing for `alive_every_s` asks the peer for a sign of life and is closed where none comes within
+    `patience_s`.
+    """
 
     def __init__(self, key_file: Path, *, alive_every_s: float = 15.0, patience_s: float = 10.0) -> None:
         self._key_file = key_file
         self._alive_every_s, self._patience_s = alive_every_s, patience_s
-        self._key: paramiko.PKey | None = None
+        self._keys: dict[Path, paramiko.PKey] = {}
         self._lock = threading.Lock()
 
     def connect(self, node: Node, *, timeout_s: float = 10.0) -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
-        key, pinned = self._private_key(), _pinned(node)
+        file = Path(node.key) if node.key else self._key_file
+        key, pinned = self._private_key(file), _pinned(node)
         sock = _dial(node, timeout_s)
         try:
             transport = _handshake(node, sock, pinned, timeout_s)
-            _authenticate(node, transport, key, self._key_file, timeout_s)
+            _authenticate(node, transport, key, file, timeout_s)
         except BaseException:
             sock.close()
             raise
         return SshLink(node, transport, alive_every_s=self._alive_every_s, patience_s=self._patience_s)
 
-    def _private_key(self) -> paramiko.PKey:
+    def _private_key(self, file: Path) -> paramiko.PKey:
         with self._lock:
-            if self._key is None:
+            if file not in self._keys:
                 try:
-                    self._key = paramiko.Ed25519Key.from_private_key_file(str(self._key_file))
-                except (OSError, paramiko.SSHException) as error:
-                    raise MissingError(
-                        f"the private key {self._key_file} cannot be read: {error}",
-                        hint="type gpucourse deploy again: it makes the key where none is",
-                    ) from error
-            return self._key
+                    own = file == self._key_file
+                    self._keys[file] = (
+                        paramiko.Ed25519Key.from_private_key_file(str(file)) if own else paramiko.PKey.from_path(file)
+                    )
+                except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+                    raise _unusable(file, error, own=file == self._key_file) from error
+            return self._keys[file]
 
 
 class SshLink:
@@ -185,13 +194,31 @@ def _dial(node: Node, timeout_s: float) -> socket.socket:
 
 
 def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout_s: float) -> paramiko.Transport:
+    try:
+        transport = _agreed(node, sock, pinned[0], timeout_s, only=True)
+    except _OtherKind as error:
+        raise _stranger(node, pinned[1], f"no {pinned[0]} key") from error
+    shown = transport.get_remote_server_key()
+    if (shown.get_name(), shown.get_base64()) != pinned:
+        transport.close()
+        raise _stranger(node, pinned[1], _fingerprint(shown.asbytes()))
+    return transport
+
+
+class _OtherKind(UnreachableError):
+    """The server has no host key of the kind that was asked for."""
+
+
+def _agreed(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, only: bool = False) -> paramiko.Transport:
+    """A connection that is encrypted, with a host key of that kind: preferably, or `only` so."""
     transport = paramiko.Transport(sock, default_window_size=WINDOW)
     transport.banner_timeout = transport.handshake_timeout = timeout_s
     transport.auth_timeout = transport.channel_timeout = timeout_s
     options = transport.get_security_options()
     options.ciphers = [c for c in _CIPHERS if c in options.ciphers] + [c for c in options.ciphers if c not in _CIPHERS]
-    if pinned[0] in options.key_types:
-        options.key_types = [pinned[0]]
+    wanted = [name for name in _SIGNED.get(kind, (kind,)) if name in options.key_types]
+    if wanted:
+        options.key_types = wanted if only else [*wanted, *(name for name in options.key_types if name not in wanted)]
     agreed = threading.Event()
     transport.start_client(event=agreed)
     if not agreed.wait(timeout_s):
@@ -200,12 +227,8 @@ def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout
     if not transport.is_active():
         error = transport.get_exception()
         if isinstance(error, paramiko.ssh_exception.IncompatiblePeer) and "key" in str(error):
-            raise _stranger(node, pinned[1], f"no {pinned[0]} key")
+            raise _OtherKind(f"{node.name} has no host key of the kind {kind}") from error
         raise _unreachable(node, str(error) if error else "the SSH handshake was broken off") from error
-    shown = transport.get_remote_server_key()
-    if (shown.get_name(), shown.get_base64()) != pinned:
-        transport.close()
-        raise _stranger(node, pinned[1], _fingerprint(shown.asbytes()))
     return transport
 
 
@@ -216,13 +239,45 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
         transport.close()
         if "timeout" in str(error).lower():
             raise _unreachable(node, f"no answer to the key within {timeout_s:g} s") from error
-        raise UnreachableError(
+        raise KeyRefused(
             f"{node.name} ({node.address}:{node.port}) refuses the key {file} for user {node.user}",
             hint="the node was made for another workspace or key; type gpucourse deploy again to hand it this one",
         ) from error
     except _LOST as error:
         transport.close()
         raise _unreachable(node, str(error) or "the connection was closed during authentication") from error
+
+
+def shown_key(node: Node, timeout_s: float = 10.0) -> tuple[str, str]:
+    """The host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent to it.
+
+    Whether it is the right one is for a person to say. Raises UnreachableError.
+    """
+    sock = _dial(node, timeout_s)
+    try:
+        transport = _agreed(node, sock, "ssh-ed25519", timeout_s)
+    except BaseException:
+        sock.close()
+        raise
+    key = transport.get_remote_server_key()
+    transport.close()
+    return f"{key.get_name()} {key.get_base64()}", _fingerprint(key.asbytes())
+
+
+def fingerprint(host_key: str) -> str:
+    """The SHA256 fingerprint of a public key (`ssh-ed25519 AAAA...`), as OpenSSH writes it."""
+    import base64
+
+    return _fingerprint(base64.b64decode(host_key.split()[1]))
+
+
+def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
+    hint = "type gpucourse deploy again: it makes the key where none is"
+    if not own:
+        locked = isinstance(error, paramiko.PasswordRequiredException)
+        hint = "a key with a passphrase cannot be used: " if locked else ""
+        hint += "name another with --key, or leave it out to use this workspace's own"
+    return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)
 
 
 def _pinned(node: Node) -> tuple[str, str]:
