@@ -21,6 +21,7 @@ HOMES = {
     "runs": "runs",
     "logs": "runs",
     "cancel": "runs",
+    "break": "drill",
     "ssh": "infra",
     "status": "infra",
     "answer": "answer",

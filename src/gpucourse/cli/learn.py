@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional
 
 import typer
 
@@ -95,9 +95,17 @@ def check(
     every: Annotated[
         bool, typer.Option("--all", help="Verify every exercise again; what no longer holds loses its mark.")
     ] = False,
+    diagnosis: Annotated[
+        Optional[Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"]],  # noqa: UP045
+        typer.Option("--diagnosis", help="What the newest drill (break) suffered from.", show_default=False),
+    ] = None,
+    rank: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--rank", help="With --diagnosis: the rank where it sits.", show_default=False),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check again what the newest run of an exercise left; or all of them."""
+    """Check again what the newest run of an exercise left; or all of them; or your diagnosis of a drill."""
     from gpucourse.actions import recheck
     from gpucourse.cli.outcome import code_of
     from gpucourse.ui.views.checks import every as view_of_all
@@ -106,7 +114,19 @@ def check(
     session = current()
     if every == (exercise is not None):
         raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
+    if rank is not None and diagnosis is None:
+        raise UsageError("--rank goes with --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
+    if diagnosis is not None:
+        from gpucourse.cli.drill import diagnose
+
+        if exercise is None:
+            raise UsageError("--diagnosis is about one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
+        return diagnose(session, exercise, diagnosis, rank, json=json)
     if exercise is not None:
+        from gpucourse.actions.drill import open_drill
+
+        if (drill := open_drill(session.context, exercise)) is not None:
+            session.face.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
         record, verdict = recheck.check(session.context, exercise)
         if json:
             session.face.document({"run": record.id, "verdict": verdict})

@@ -49,7 +49,7 @@ def run(
     order = Order(
         exercise=exercise,
         nodes=nodes,
-        settings=_pairs(settings or [], exercise),
+        settings=pairs(settings or [], exercise),
         script=script,
         launcher=launcher,
         arguments=tuple(arguments or ()),
@@ -117,7 +117,7 @@ def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
     return ExitCode.DONE
 
 
-def _pairs(settings: list[str], exercise: str) -> dict[str, str]:
+def pairs(settings: list[str], exercise: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")

@@ -91,6 +91,10 @@ class WorkspacePaths:
         """Every try of the quiz."""
         return self.private / "quiz.json"
 
+    def drill(self, run_id: str) -> Path:
+        """What was planted into a run, and what the learner took it for."""
+        return self.private / "drills" / f"{run_id}.json"
+
     @property
     def terraform_version(self) -> Path:
         """What the Terraform binary said of itself, so that it is asked only once."""

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from gpucourse.remote.agent import machine, reap
+from gpucourse.remote.agent import drill, machine, reap
 from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
 
@@ -25,10 +25,13 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     wake = _wake_on_signals(job)
     _adopt_orphans()
     job.write("supervisor.pid", os.getpid())
+    hand = drill.begin(job, mapping(spec["drill"]), (say, lock)) if "drill" in spec else None
     began = time.monotonic()
     try:
         launcher = _launch(job, spec, agent)
     except OSError as error:
+        if hand is not None:
+            drill.end(hand)
         why = "cannot start {}: {}".format(error.filename or "the command", error.strerror)
         with open(job.path("logs", "launcher.log"), "a") as log:
             log.write(why + "\n")
@@ -42,9 +45,12 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     describing = _describe(job, str(spec["python"]), lock)
 
     def members() -> list[int]:
-        return sorted({*reap.marked(job.folder), *reap.below(os.getpid(), spare=describing)})
+        return sorted({*reap.marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
 
     reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
+    if hand is not None:
+        drill.end(hand)  # before the others: it would stop again what is to end
+        hand = None
     killed = 0
     if reason != "exited":
         killed = reap.end(job, _grace(job, spec), members)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Table as ManifestTable
 
 SHOWN = 12  # files listed by name; more are counted
-_STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad", "cancelled": "warn"}
+_STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad", "cancelled": "warn", "broken": "warn"}
 
 
 def runs(listed: Sequence[Listed]) -> View:

@@ -1,0 +1,61 @@
+"""Break drills: `break` runs an exercise with a fault in it, `check --diagnosis` hears what the learner takes it for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import CheckFailed, ExitCode
+
+
+def break_(
+    exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
+    how: Annotated[
+        Optional[Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"]],  # noqa: UP045
+        typer.Option("--how", help="Which fault; one by chance without.", show_default=False),
+    ] = None,
+    nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+    json: JsonFlag = False,
+) -> int:
+    """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""
+    from gpucourse.actions.drill import start
+    from gpucourse.actions.prepare import Order
+    from gpucourse.cli.runs import pairs
+    from gpucourse.ui.views.coach import drill
+
+    order = Order(exercise=exercise, nodes=nodes, settings=pairs(settings or [], exercise))
+    session = current()
+    context = session.context
+    session.face.mode(context.settings.target)
+    with session.face.watch() as live:
+        context.watch = live
+        record = start(context, order, how).record
+    if record is None:  # only a dry run has none
+        raise AssertionError(exercise)
+    if json:
+        session.face.document({"run": record, "folder": context.paths.run(record.exercise, record.id).folder})
+    session.face.show(drill(record))
+    return ExitCode.DONE
+
+
+def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
+    """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
+    from gpucourse.actions.drill import diagnose as act
+    from gpucourse.ui.views.coach import diagnosed
+
+    record, verdict = act(session.context, exercise, how, rank)
+    if json:
+        session.face.document({"run": record, "verdict": verdict})
+    session.face.show(diagnosed(record, verdict))
+    bad = [check for check in verdict.checks if check.verdict != "passed"]
+    if bad:
+        raise CheckFailed(f"not yet: {bad[0].title.lower()} is {bad[0].expected}", hint=bad[0].hint)
+    return ExitCode.DONE
+
+
+COMMANDS = {"break": break_}

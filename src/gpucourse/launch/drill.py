@@ -1,0 +1,66 @@
+"""The seam where a fault enters a run: what the nodes are asked to do changes, the learner's script never does.
+
+A world that is told wrong is a change of the command. A killed or a slow rank and a busy port need a hand on the node: its
+agent gets an order (`sabotage`), of which nothing stands in any log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpucourse.errors import UsageError
+from gpucourse.launch.torchrun import RANK
+from gpucourse.model.drill import Planted
+from gpucourse.model.plan import LaunchPlan, NodeCommand
+
+COLLECTIVE_TIMEOUT_S = 15.0
+SLOW_COLLECTIVE_TIMEOUT_S = 60.0
+LIMIT_S = 240.0
+
+
+def objection(plan: LaunchPlan) -> UsageError | None:
+    """Why this run cannot be a drill; None where it can."""
+    retry = f"gpucourse break {plan.exercise} --nodes 2"
+    if plan.mode != "local":
+        return UsageError(
+            "break drills run on simulated nodes only: what is broken there costs nothing",
+            hint="gpucourse deploy 3 --target local",
+        )
+    if plan.launcher != "torchrun":
+        return UsageError(
+            f"{plan.exercise} starts no ranks that meet (its launcher is {plan.launcher}), so there is nothing to break",
+            hint="take an exercise of module 3: gpucourse break 3.2",
+        )
+    if plan.world_size < 2:
+        return UsageError(f"{plan.exercise} was to start one rank, and a drill needs two at least", hint=retry)
+    return None
+
+
+def prepared(plan: LaunchPlan, planted: Planted) -> LaunchPlan:
+    """The plan with the fault in it (as far as a command can hold it), and with time-outs short enough for a drill."""
+    timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if planted.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
+    timeout_s = min(timeout_s, plan.collective_timeout_s)
+    commands = [
+        replace(command, env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"}) for command in plan.commands
+    ]
+    if planted.how == "wrong-world-size":
+        commands = [_told(command, f"WORLD_SIZE={plan.world_size + 1}") for command in commands]
+    return replace(
+        plan, commands=tuple(commands), collective_timeout_s=timeout_s, timeout_s=min(plan.timeout_s, LIMIT_S)
+    )  # fmt: skip
+
+
+def sabotage(plan: LaunchPlan, planted: Planted, *, after_s: float) -> dict[str, dict[str, object]]:
+    """What the agent of each node is to do, by the node's name; empty where the command holds the fault already."""
+    if planted.how == "block-port":
+        return {plan.nodes[0].name: {"how": planted.how, "port": plan.master_port}}
+    if planted.how in {"kill-rank", "slow-rank"}:
+        node = next(command.node.name for command in plan.commands if planted.rank in command.ranks)
+        return {node: {"how": planted.how, "rank": planted.rank, "after_s": after_s}}
+    return {}
+
+
+def _told(command: NodeCommand, setting: str) -> NodeCommand:
+    """The command whose ranks see this variable, whatever their launcher sets."""
+    place = command.argv.index(RANK) + 1
+    return replace(command, argv=(*command.argv[:place], "/usr/bin/env", setting, *command.argv[place:]))

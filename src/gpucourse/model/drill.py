@@ -1,0 +1,45 @@
+"""Break drills: a fault that is planted into a run on purpose, and what the learner takes it for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+How = Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"]
+HOWS: tuple[How, ...] = get_args(How)
+
+MEANING: dict[How, str] = {
+    "kill-rank": "a rank is ended by a signal in the middle of its work",
+    "block-port": "somebody else holds the port where the ranks are to meet",
+    "wrong-world-size": "the ranks are told a world that is larger than what was started",
+    "slow-rank": "one rank is several times slower than the others",
+}
+BY_RANK: frozenset[How] = frozenset({"kill-rank", "slow-rank"})
+"""Faults that sit in one rank: its number belongs to the diagnosis."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """One diagnosis that the learner gave, and whether it was right."""
+
+    how: str
+    rank: int | None
+    right: bool
+    at: str
+
+
+@dataclass(kw_only=True)
+class Planted:
+    """What was planted into a run: never shown before it is found. `rank` is where the fault sits (None: everywhere)."""
+
+    version: int = 1
+    run: str
+    exercise: str
+    how: How
+    rank: int | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+
+    @property
+    def solved(self) -> bool:
+        """Whether the learner has found it."""
+        return any(attempt.right for attempt in self.attempts)

@@ -1,0 +1,100 @@
+"""A hand on the node for break drills: it ends a rank, slows one down, or sits on the port where ranks meet.
+
+It is a process of its own beside the run, ends with it, and writes nothing anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+
+from gpucourse.remote.agent.job import Job
+
+STOPPED_S, RUNNING_S = 0.008, 0.004  # a slow rank gets a third of the time, in slices shorter than a step
+_STEP_S = 0.02
+_FIRST_WORDS_S = 60.0
+_PR_SET_PDEATHSIG = 1
+
+
+def begin(job: Job, order: dict[str, object], not_mine: tuple[int, ...]) -> int:
+    """Start the hand, ready to act when this returns; its process id. `not_mine`: descriptors that others wait on."""
+    listen, say = os.pipe()
+    supervisor = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            for descriptor in (listen, *not_mine):
+                os.close(descriptor)
+            _die_with(supervisor)
+            _act(job, order, say)
+        finally:
+            os._exit(0)
+    os.close(say)
+    os.read(listen, 1)
+    os.close(listen)
+    return pid
+
+
+def end(pid: int) -> None:
+    """Take the hand away."""
+    os.kill(pid, signal.SIGKILL)  # it is this process's child and not waited for yet: nobody else can have its number
+    os.waitpid(pid, 0)
+
+
+def _act(job: Job, order: dict[str, object], say: int) -> None:
+    if order["how"] == "block-port":
+        _hold(int(str(order["port"])), say)
+        return
+    os.write(say, b"!")
+    rank = int(str(order["rank"]))
+    pid = _pid_of(job, rank)
+    if order["how"] == "slow-rank":
+        _slow(job, rank, pid)
+        return
+    log = job.path("logs", f"rank{rank}.log")
+    deadline = time.monotonic() + _FIRST_WORDS_S
+    while time.monotonic() < deadline and not (os.path.exists(log) and os.path.getsize(log)):
+        time.sleep(_STEP_S)
+    time.sleep(float(str(order["after_s"])))
+    if not job.has("ranks", f"{rank}.json"):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _hold(port: int, say: int) -> None:
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("", port))
+        holder.listen()
+        os.write(say, b"!")
+        while True:
+            signal.pause()
+
+
+def _slow(job: Job, rank: int, pid: int) -> None:
+    ended = job.path("ranks", f"{rank}.json")
+    while not os.path.exists(ended):
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(STOPPED_S)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(RUNNING_S)
+
+
+def _pid_of(job: Job, rank: int) -> int:
+    while (told := job.read("ranks", f"{rank}.pid")) is None:
+        time.sleep(_STEP_S)
+    return int(str(told["pid"]))
+
+
+def _die_with(supervisor: int) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.set_wakeup_fd(-1)
+    if sys.platform.startswith("linux"):
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != supervisor:
+            os._exit(0)
