@@ -15,7 +15,7 @@ from typing import Any
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
 from gpucourse.course.rules import SHARED
-from gpucourse.course.schema import FILE, schema_text
+from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.model.manifest import Exercise, Module, Parameter
 
 SOLUTIONS = "solutions"
@@ -25,7 +25,7 @@ FEWEST_HINTS = 3
 def lint(catalog: Catalog) -> list[str]:
     """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
     found = [line for error in catalog.broken for line in error.complaints]
-    found += _stale_schema(catalog.folders.modules)
+    found += _stale_schemas(catalog.folders.modules)
     used: set[str] = set()
     for module in catalog.modules:
         for exercise in module.exercises:
@@ -36,10 +36,12 @@ def lint(catalog: Catalog) -> list[str]:
     return found
 
 
-def _stale_schema(modules: Path) -> Iterator[str]:
-    path = modules / FILE
-    if not path.is_file() or path.read_text(encoding="utf-8") != schema_text():
-        yield f"{modules.name}/{FILE}: is not the schema of this gpucourse; type: python -m gpucourse.course.schema --write"
+def _stale_schemas(modules: Path) -> Iterator[str]:
+    for file in SCHEMAS:
+        path = modules / file
+        if not path.is_file() or path.read_text(encoding="utf-8") != schema_text(file):
+            reason = "is not the schema of this gpucourse; type: python -m gpucourse.course.schema --write"
+            yield f"{modules.name}/{file}: {reason}"
 
 
 def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:

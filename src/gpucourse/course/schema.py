@@ -1,7 +1,7 @@
-"""The JSON Schema of a manifest, for editors: generated from the model, so that the two cannot differ.
+"""The JSON Schemas of what a person writes, for editors: generated from the models, so that the two cannot differ.
 
-python -m gpucourse.course.schema            shows it
-python -m gpucourse.course.schema --write    writes modules/module.schema.json
+python -m gpucourse.course.schema            shows that of a manifest
+python -m gpucourse.course.schema --write    writes all of them into modules/
 """
 
 from __future__ import annotations
@@ -12,29 +12,61 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from gpucourse.course.locate import find_course
 from gpucourse.model.manifest import COMPARISONS, Check, Module
 from gpucourse.model.questions import KINDS, Question
+from gpucourse.model.quiz import Quiz, QuizQuestion
+from gpucourse.model.rubric import Rubric
 
 FILE = "module.schema.json"
+SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
+    FILE: (Module, "module.yaml: one module of the course"),
+    "rubric.schema.json": (Rubric, "rubric.yaml: the points of the course"),
+    "quiz.schema.json": (Quiz, "quiz.yaml: the quiz of the course"),
+}
 
 
-def schema_text() -> str:
-    """The schema as it belongs into `modules/module.schema.json`."""
-    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+def schema_text(file: str = FILE) -> str:
+    """The schema as it belongs into `modules/`, under this name."""
+    return json.dumps(schema(file), indent=2, ensure_ascii=False) + "\n"
 
 
-def schema() -> dict[str, Any]:
+def schema(file: str = FILE) -> dict[str, Any]:
     """The schema as data: the model's own, and what its validators add to it."""
-    found = Module.model_json_schema()
-    found["$defs"][Check.__name__]["oneOf"] = [{"required": [name]} for name in COMPARISONS]
-    found["$defs"][Question.__name__]["allOf"] = [_only_with(kind, keys) for kind, keys in KINDS.items()]
+    model, title = SCHEMAS[file]
+    found = model.model_json_schema()
+    questions = [_only_with(kind, keys) for kind, keys in KINDS.items()]
+    rules: dict[str, dict[str, Any]] = {
+        Check.__name__: {"oneOf": [{"required": [name]} for name in COMPARISONS]},
+        Question.__name__: {"allOf": questions},
+        QuizQuestion.__name__: {"allOf": questions},
+    }
+    for name, rule in rules.items():
+        if name in found["$defs"]:
+            found["$defs"][name] |= rule
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "https://gpucourse.invalid/module.schema.json",
+        "$id": f"https://gpucourse.invalid/{file}",
         **_untitled(found),
-        "title": "module.yaml: one module of the course",
+        "title": title,
     }
+
+
+def write_schema(modules: Path) -> tuple[Path, ...]:
+    """Write the schemas into the folder of the modules; where they are."""
+    paths = tuple(modules / file for file in SCHEMAS)
+    for path in paths:
+        path.write_text(schema_text(path.name), encoding="utf-8")
+    return paths
+
+
+def main(arguments: list[str]) -> str:
+    """What the command says: the schema, or with `--write` where it was written."""
+    if arguments == ["--write"]:
+        return "".join(f"written: {path}\n" for path in write_schema(find_course(os.environ).modules))
+    return schema_text()
 
 
 def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -46,20 +78,6 @@ def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
         "choice": {"required": ["options", "key"], "properties": {"options": {"minItems": 2}}},
     }
     return {"if": is_so, "then": needed[kind], "else": {"properties": dict.fromkeys(keys, False)}}
-
-
-def write_schema(modules: Path) -> Path:
-    """Write the schema into the folder of the modules; where it is."""
-    path = modules / FILE
-    path.write_text(schema_text(), encoding="utf-8")
-    return path
-
-
-def main(arguments: list[str]) -> str:
-    """What the command says: the schema, or with `--write` where it was written."""
-    if arguments == ["--write"]:
-        return f"written: {write_schema(find_course(os.environ).modules)}\n"
-    return schema_text()
 
 
 def _untitled(schema: Any) -> Any:

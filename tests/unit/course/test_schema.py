@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gpucourse.course.locate import find_course
-from gpucourse.course.schema import main, schema, schema_text, write_schema
+from gpucourse.course.schema import SCHEMAS, main, schema, schema_text, write_schema
 
 jsonschema: Any = importlib.import_module("jsonschema")  # it has no type hints of its own
 MODULES = find_course({}).modules
@@ -26,9 +26,22 @@ def checker() -> Any:
     return jsonschema.Draft202012Validator(schema())
 
 
-def test_the_schema_in_the_course_is_current() -> None:
-    stored = (MODULES / "module.schema.json").read_text(encoding="utf-8")
-    assert stored == schema_text(), "type: python -m gpucourse.course.schema --write"
+@pytest.mark.parametrize("file", SCHEMAS)
+def test_the_schemas_in_the_course_are_current(file: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(file))
+    assert (MODULES / file).read_text(encoding="utf-8") == schema_text(file), "type: python -m gpucourse.course.schema --write"
+
+
+@pytest.mark.parametrize("name", ["rubric", "quiz"])
+def test_the_rubric_and_the_quiz_pass_and_name_their_schemas(name: str) -> None:
+    text = (MODULES / f"{name}.yaml").read_text(encoding="utf-8")
+    assert text.startswith(f"# yaml-language-server: $schema={name}.schema.json\n")
+    document = yaml.safe_load(text)
+    checker = jsonschema.Draft202012Validator(schema(f"{name}.schema.json"))
+    checker.validate(document)
+    document["extra"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        checker.validate(document)
 
 
 def test_the_command_shows_and_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,8 +49,8 @@ def test_the_command_shows_and_writes(tmp_path: Path, monkeypatch: pytest.Monkey
     for part in ("modules", "exercises"):
         (tmp_path / part).mkdir()
     monkeypatch.setenv("GPUCOURSE_COURSE", str(tmp_path))
-    assert main(["--write"]) == f"written: {tmp_path / 'modules' / 'module.schema.json'}\n"
-    assert write_schema(tmp_path / "modules").read_text(encoding="utf-8") == schema_text()
+    assert main(["--write"]).splitlines()[0] == f"written: {tmp_path / 'modules' / 'module.schema.json'}"
+    assert [path.read_text(encoding="utf-8") for path in write_schema(tmp_path / "modules")] == [*map(schema_text, SCHEMAS)]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)

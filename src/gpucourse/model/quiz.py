@@ -1,0 +1,77 @@
+"""The quiz of a course: what a person writes in `modules/quiz.yaml`, and what is kept of each try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from gpucourse.model.fields import Slug, Text
+from gpucourse.model.questions import Question
+from gpucourse.model.strict import Strict
+
+
+class Lesson(Strict):
+    """What a group of questions is about."""
+
+    id: Slug
+    title: Text
+
+
+class QuizQuestion(Question):
+    """A question of the quiz: a choice or a plain number, with its explanation."""
+
+    lesson: Slug
+    kind: Literal["numeric", "choice"]
+    explanation: Text
+
+    @model_validator(mode="after")
+    def _of_no_run(self) -> QuizQuestion:
+        if self.reads:
+            raise ValueError(f"a quiz asks about no run: {self.reads[0]} must be a plain number")
+        return self
+
+
+class Quiz(Strict):
+    """All questions, in the order in which they are asked."""
+
+    format: Literal[1]
+    title: Text
+    lessons: tuple[Lesson, ...] = Field(min_length=1)
+    questions: tuple[QuizQuestion, ...] = Field(min_length=1)
+
+    def lesson(self, name: str) -> Lesson:
+        """The lesson of that name, which a question has named."""
+        return next(lesson for lesson in self.lessons if lesson.id == name)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Quiz:
+        for kind, names in (("lesson", [each.id for each in self.lessons]), ("question", [each.id for each in self.questions])):
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise ValueError(f"the {kind} {twice} stands twice")
+        lessons = {lesson.id for lesson in self.lessons}
+        for question in self.questions:
+            if question.lesson not in lessons:
+                raise ValueError(f"question {question.id}: there is no lesson {question.lesson}")
+        for lesson in self.lessons:
+            if all(question.lesson != lesson.id for question in self.questions):
+                raise ValueError(f"lesson {lesson.id} has no question")
+        return self
+
+
+@dataclass(kw_only=True)
+class Try:
+    """One try: the answers as they were typed. It is over once `ended` is set; what was not answered is wrong then."""
+
+    started: str
+    ended: str | None = None
+    answers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class Tries:
+    """`quiz.json`: every try, oldest first. At most the newest one is still open."""
+
+    version: int = 1
+    tries: list[Try] = field(default_factory=list)
