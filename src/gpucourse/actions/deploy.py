@@ -25,12 +25,21 @@ from gpucourse.workspace.settings import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module."""
+    """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
+
+    What begins with `gpu` is about labs that cost money; several GPUs are several labs.
+    """
 
     module: str
     nodes: int | None = None
     target: Target | None = None
     dry_run: bool = False
+    gpu: tuple[str, ...] = ()
+    spot: bool | None = None
+    region: str | None = None
+    ttl_s: float | None = None
+    ssh_cidr: str = ""
+    over_budget: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

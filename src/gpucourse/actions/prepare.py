@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.actions.context import Context
+from gpucourse.actions.route import interfaces
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
 from gpucourse.model.deployment import Deployment
@@ -102,8 +102,9 @@ def plan_on(
             )
     if skew_s is not None:
         skew_s.update({name: found.clock_skew_s for name, found in findings.nodes.items()})
+    ways = interfaces(fleet, fleet.nodes)
     facts = {
-        node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=_interface(node)) for node in fleet.nodes
+        node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes
     }
     if findings.port is None:
         first, last = context.settings.ports
@@ -119,12 +120,6 @@ def plan_on(
 def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Module) -> tuple[Node, ...]:
     """The nodes that take part."""
     return planning.choose_nodes(exercise, inventory, order.nodes, module.id)
-
-
-def _interface(node: Node) -> str:
-    if node.mode != "local":
-        raise MissingError(f"the interface of {node.name} is not known", hint="deploy simulated nodes: gpucourse deploy")
-    return "lo0" if sys.platform == "darwin" else "lo"
 
 
 def _uploads(context: Context, module: Module, exercise: Exercise, script: Path | None) -> tuple[str, tuple[Upload, ...]]:

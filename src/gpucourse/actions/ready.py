@@ -26,11 +26,9 @@ def climb(context: Context, paths: StackPaths, inventory: Inventory) -> None:
     """
     from gpucourse.remote.execute import probe
     from gpucourse.remote.fleet import Fleet, values
-    from gpucourse.remote.keys import known_hosts, ssh_config
     from gpucourse.remote.ssh import SshTransport
 
-    write_text(paths.known_hosts, known_hosts(inventory), mode=0o600)
-    write_text(paths.ssh_config, ssh_config(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
+    write_ssh_files(context, paths, inventory)
     transport = SshTransport(context.paths.client_key)
     with Fleet(transport, inventory.nodes) as fleet:
         reach(context, fleet)
@@ -45,6 +43,14 @@ def climb(context: Context, paths: StackPaths, inventory: Inventory) -> None:
         mend = f"{inventory.head.python} -m pip install 'gpucourse[local]'"
         text = f"torch is not installed on {inventory.head.name}: exercises that need it will not run. Mend it with: {mend}"
         context.watch(Note(text=text, level="warning"))
+
+
+def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -> None:
+    """Write what plain `ssh -F`, `scp`, `rsync` and editors need: the pinned host keys and the configuration."""
+    from gpucourse.remote.keys import known_hosts, ssh_config
+
+    write_text(paths.known_hosts, known_hosts(inventory), mode=0o600)
+    write_text(paths.ssh_config, ssh_config(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
 
 
 def _has_python(context: Context, link: Link) -> None:

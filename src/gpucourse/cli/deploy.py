@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
 from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag
 from gpucourse.cli.session import current
-from gpucourse.errors import ExitCode
+from gpucourse.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.actions.deploy import Wish
+    from gpucourse.cli.session import Session
 
 
 def deploy(
@@ -18,29 +22,91 @@ def deploy(
         Optional[Literal["local", "aws"]],  # noqa: UP045
         typer.Option("--target", help="Where: local is simulated nodes here, aws your account.", show_default=False),
     ] = None,
+    gpu: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--gpu", help="On AWS: t4, l4, a10g, l40s or h100; several side by side: t4,l4", show_default=False),
+    ] = None,
+    spot: Annotated[
+        Optional[bool],  # noqa: UP045
+        typer.Option("--spot/--no-spot", help="On AWS: spot instances, cheaper, taken back at will.", show_default=False),
+    ] = None,
+    region: Annotated[Optional[str], typer.Option("--region", help="On AWS: where, as us-east-2.", show_default=False)] = None,  # noqa: UP045
+    ttl: Annotated[Optional[str], typer.Option("--ttl", help="On AWS: it ends itself after: 4h.", show_default=False)] = None,  # noqa: UP045
+    ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the one address that may log in: 203.0.113.7/32")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
-    _yes: YesFlag = False,
+    yes: YesFlag = False,
+    over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="On AWS: build it even above the budget.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """Stand up the lab of a module; run again, it heals what died."""
     from gpucourse.actions.deploy import Wish
+
+    session = current()
+    where = target or session.context.settings.target
+    wish = Wish(
+        module=module,
+        nodes=nodes,
+        target=where,
+        dry_run=dry_run,
+        gpu=tuple(filter(None, (gpu or "").replace(" ", "").split(","))),
+        spot=spot,
+        region=region,
+        ttl_s=_seconds(ttl, module),
+        ssh_cidr=ssh_cidr,
+        over_budget=over_budget,
+    )
+    if where == "aws":
+        from gpucourse.cli.cloud import deploy_on_aws
+
+        return deploy_on_aws(session, wish, yes=yes, json=json)
+    _only_in_the_cloud(wish)
+    return _deploy_here(session, wish, json=json)
+
+
+def _deploy_here(session: Session, wish: Wish, *, json: bool) -> int:
     from gpucourse.actions.deploy import deploy as act
     from gpucourse.ui.views.lab import deploy_plan, deployed
 
-    session = current()
     context = session.context
-    session.face.mode(target or context.settings.target)
+    session.face.mode(wish.target or context.settings.target)
     with session.face.watch() as live:
         context.watch = live
-        result = act(context, Wish(module=module, nodes=nodes, target=target, dry_run=dry_run))
+        result = act(context, wish)
     if json:
         session.face.document(result)
-    if dry_run:
+    if wish.dry_run:
         session.face.show(deploy_plan(result))
     else:
-        first = context.catalog.module(module).exercises[0].id
+        first = context.catalog.module(wish.module).exercises[0].id
         session.face.show(deployed(result, context.paths.stack(result.deployment.stack).ssh_config, first))
     return ExitCode.DONE
+
+
+def _seconds(text: str | None, module: str) -> float | None:
+    from gpucourse.units import parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"--ttl: {error}", hint=f"gpucourse deploy {module} --target aws --ttl 4h") from error
+
+
+def _only_in_the_cloud(wish: Wish) -> None:
+    """Raises UsageError for what has no meaning on machines that cost nothing."""
+    typed = {
+        "--gpu": wish.gpu,
+        "--spot": wish.spot is not None,
+        "--region": wish.region,
+        "--ttl": wish.ttl_s is not None,
+        "--ssh-cidr": wish.ssh_cidr,
+        "--yes-over-budget": wish.over_budget,
+    }
+    named = [flag for flag, given in typed.items() if given]
+    if named:
+        raise UsageError(
+            f"{', '.join(named)}: only for a lab on AWS, and this one would stand on this computer",
+            hint=f"gpucourse deploy {wish.module} --target aws",
+        )
 
 
 COMMANDS = {"deploy": deploy}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,18 @@ def addresses(state: Path) -> list[str]:
 
     Raises InfrastructureError where the file is no state: it is never guessed at, and never overwritten.
     """
+    return _read(state, _addresses)
+
+
+def values(state: Path) -> set[str]:
+    """Every id and name that the state remembers of what was built: whatever stands as text in its attributes.
+
+    Raises InfrastructureError where the file is no state.
+    """
+    return set(_read(state, _values))
+
+
+def _read(state: Path, take: Callable[[dict[str, Any]], Iterator[str]]) -> list[str]:
     try:
         data = state.read_bytes()
     except FileNotFoundError:
@@ -22,7 +34,7 @@ def addresses(state: Path) -> list[str]:
     if not data.strip():  # Terraform makes the file before it has anything to say
         return []
     try:
-        return list(_addresses(json.loads(data)))
+        return list(take(json.loads(data)))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         backup = state.with_name(state.name + ".backup")
         cure = f"cp '{backup}' '{state}' brings back the one before" if backup.is_file() else "restore it from a backup"
@@ -37,3 +49,10 @@ def _addresses(state: dict[str, Any]) -> Iterator[str]:
         for instance in resource["instances"]:
             key = instance.get("index_key")
             yield f"{prefix}{resource['type']}.{resource['name']}" + ("" if key is None else f"[{json.dumps(key)}]")
+
+
+def _values(state: dict[str, Any]) -> Iterator[str]:
+    for resource in state["resources"]:
+        if resource["mode"] == "managed":
+            for instance in resource["instances"]:
+                yield from (value for value in instance["attributes"].values() if isinstance(value, str) and value)

@@ -11,6 +11,7 @@ from gpucourse.model.cloud import LabNeed, Machines
 
 if TYPE_CHECKING:
     from gpucourse.course.catalog import Catalog
+    from gpucourse.model.labs import AwsLab
     from gpucourse.model.manifest import Module
 
 HEAD = Machines(instance_type="t3.medium", disk_gib=30, spot=False)  # as terraform/stacks/slurm-cluster makes it
@@ -21,12 +22,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None)
 
     Raises UsageError for a module without a lab on AWS and for a GPU that AWS has retired, UnknownName for an unknown GPU.
     """
-    lab = module.lab.aws
-    if lab is None:
-        raise UsageError(
-            f"module {module.id} needs no cloud: its lab stands on this computer",
-            hint=f"gpucourse deploy {module.id} --target local",
-        )
+    lab = lab_of(module)
     kind = type_for(gpu or lab.gpu, lab.size)
     workers = Machines(instance_type=kind.name, count=nodes or lab.nodes, disk_gib=lab.disk_gib)
     return LabNeed(
@@ -36,6 +32,16 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None)
         storage_gib=lab.storage_gib,
         hours=Decimal(str(module.hours)),
     )
+
+
+def lab_of(module: Module) -> AwsLab:
+    """The module's lab on AWS, as the manifest has it. Raises UsageError where it has none."""
+    if module.lab.aws is None:
+        raise UsageError(
+            f"module {module.id} needs no cloud: its lab stands on this computer",
+            hint=f"gpucourse deploy {module.id} --target local",
+        )
+    return module.lab.aws
 
 
 def needs(catalog: Catalog, *, gpu: str | None = None) -> list[LabNeed]:

@@ -1,0 +1,197 @@
+"""A lab on AWS, built as it was offered: the record, then Terraform (elsewhere where there is no room), then the ladder."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gpucourse.actions.cloud import aftermath, bill, orphans
+from gpucourse.actions.cloud.failover import Place, Route, judged
+from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed, tags
+from gpucourse.actions.cloud.offer import Offer, Proposal
+from gpucourse.actions.cloud.ready import climb
+from gpucourse.actions.context import Context
+from gpucourse.actions.deploy import Deployed
+from gpucourse.actions.timing import stage
+from gpucourse.aws import instances, schedule
+from gpucourse.aws.offerings import instance_type
+from gpucourse.errors import GpucourseError, TerraformFailed
+from gpucourse.model.cloud import Attempt, Failure
+from gpucourse.model.deployment import Deployment, Tried
+from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher
+from gpucourse.model.node import Inventory
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, regions
+from gpucourse.workspace.exercises import all_names, ensure_copies
+
+AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What came of a proposal: the labs that stand, and an error for each that does not."""
+
+    labs: list[Deployed]
+    errors: list[GpucourseError]
+
+
+def build(context: Context, proposal: Proposal) -> Built:
+    """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
+
+    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
+    """
+    offers = proposal.offers
+    ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+    if len(offers) == 1:  # in this thread, where Ctrl-C arrives
+        return Built(labs=[_build(context, offers[0])], errors=[])
+    done = Built(labs=[], errors=[])
+
+    def one(offer: Offer) -> None:
+        own = replace(context, watch=_named(context.watch, offer.deployment.stack))
+        offer.lab = replace(offer.lab, context=own)
+        try:
+            done.labs.append(_build(own, offer))
+        except GpucourseError as error:
+            done.errors.append(error)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            list(pool.map(one, offers))
+        except KeyboardInterrupt:
+            context.stop.set()
+            raise
+    done.labs.sort(key=lambda lab: lab.deployment.stack)
+    return done
+
+
+def _build(context: Context, offer: Offer) -> Deployed:
+    began = time.monotonic()
+    deployment = offer.deployment
+    before = deployment.inventory
+    interrupted = offer.choice.former is not None or (offer.choice.standing is not None and deployment.phase != "ready")
+    regions.note(context.paths, placed(deployment).region)
+    _priced(offer)
+    with aftermath.recorded(context, deployment):
+        lab = offer.lab
+        if interrupted:
+            orphans.clear(context, lab)
+        if offer.quote.changes or before is None:
+            deployment.inventory = _raised(context, offer)
+            deployment.terraform = lab.describe()
+            deployments.save(context.paths, deployment)
+            lab = open_cloud(context, deployment)
+        _guarded(context, lab)
+        deployment.inventory = climb(context, lab)
+    return Deployed(
+        deployment=deployment,
+        changes=offer.quote.changes,
+        dry_run=False,
+        seconds=time.monotonic() - began,
+        healed=_healed(before, offer),
+    )
+
+
+def _raised(context: Context, offer: Offer) -> Inventory:
+    """The nodes of the lab, built in the first place that has room. Raises what stopped it, in the table's words."""
+    deployment, lab = offer.deployment, offer.lab
+    cloud = placed(deployment)
+    route = Route(found=offer.zones, allowed=offer.allowed, with_types=offer.choice.with_types)
+    while True:
+        here = Place(attempt=Attempt(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group)
+        try:
+            with stage(context.watch, f"apply {deployment.stack}", f"building {deployment.stack} in {cloud.zone}"):
+                return lab.up(context.watch)
+        except TerraformFailed as error:
+            failure = judged(error)
+            if failure is None:
+                raise
+            # Nodes that stand keep their place: another zone would take them away from whoever works on them.
+            there = route.after(here, failure) if offer.fresh else None
+            _note(context, deployment, here, failure, there)
+            if there is None:
+                raise aftermath.told(failure, cloud.tried, error) from error
+        _removed(context, lab)
+        _move(offer, there)
+        deployments.save(context.paths, deployment)
+        lab = open_cloud(context, deployment)
+        with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
+            lab.prepare(context.watch)
+            lab.plan(context.watch)
+
+
+def _note(context: Context, deployment: Deployment, here: Place, failure: Failure, there: Place | None) -> None:
+    """Write a try down that failed, and say where it goes on."""
+    cloud = placed(deployment)
+    if failure.elsewhere or there is not None:
+        why = failure.tell + (" (close together, in a placement group)" if here.placement_group else "")
+        cloud.tried.append(
+            Tried(zone=here.attempt.zone, instance_type=here.attempt.instance_type, code=failure.code, why=why, at=now_utc())
+        )
+    if there is None:
+        return
+    on = f"{there.attempt.instance_type} in {there.attempt.zone}"
+    apart = " without a placement group" if here.placement_group and not there.placement_group else ""
+    text = f"{here.attempt.instance_type} in {here.attempt.zone}: {failure.tell} [{failure.code}]. Next: {on}{apart}"
+    context.watch(Note(text=text, level="warning"))
+
+
+def _removed(context: Context, lab: CloudLab) -> None:
+    """Take away what the failed try left, also what Terraform does not know of."""
+    stack = lab.deployment.stack
+    with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed try left"):
+        lab.down(context.watch)
+        orphans.clear(context, lab)
+
+
+def _move(offer: Offer, there: Place) -> None:
+    cloud = placed(offer.deployment)
+    cloud.zone, cloud.instance_type = there.attempt.zone, there.attempt.instance_type
+    cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
+    cloud.placement_group = there.placement_group
+    _priced(offer)
+
+
+def _priced(offer: Offer) -> None:
+    from gpucourse.actions.cloud.quote import with_type
+    from gpucourse.aws.pricing import estimate
+
+    cloud = placed(offer.deployment)
+    found = estimate(offer.book, with_type(offer.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone)
+    cloud.usd_per_hour, cloud.priced = f"{found.per_hour:.4f}", "; ".join(found.sources)
+
+
+def _guarded(context: Context, lab: CloudLab) -> None:
+    """What costs is in the ledger, and a schedule outside the nodes ends them: before anything else can fail."""
+    deployment, cloud = lab.deployment, lab.cloud
+    bill.settle(context, lab.account, deployment.uid, expires=cloud.expires)
+    ids = [one.id for one in instances.find(lab.account, stack=deployment.uid) if one.alive]
+    with stage(context.watch, f"backstop {deployment.stack}", "a schedule that ends the nodes from outside"):
+        finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
+    cloud.backstop = "" if finding.state == "ok" else finding.detail
+    if cloud.backstop:
+        context.watch(Note(text=f"{finding.what}: {cloud.backstop}", level="warning"))
+    deployments.save(context.paths, deployment)
+
+
+def _healed(before: Inventory | None, offer: Offer) -> list[str]:
+    if before is None:
+        return []
+    return [address for action, address in offer.quote.changes if action in {"create", "replace"} and "aws_instance" in address]
+
+
+def _named(watch: Watcher, stack: str) -> Watcher:
+    """Labs that go side by side have nodes and resources of the same names: each is told with its stack."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, ResourceEvent):
+            watch(replace(event, address=f"{stack} {event.address}"))
+        elif isinstance(event, NodeEvent):
+            watch(replace(event, node=f"{stack} {event.node}"))
+        elif isinstance(event, Stage):
+            watch(replace(event, name=f"{stack} {event.name}", text=f"{stack}: {event.text}"))
+        else:
+            watch(event)
+
+    return tell

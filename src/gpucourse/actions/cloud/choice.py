@@ -1,0 +1,163 @@
+"""Which lab is wanted: what was typed, then the settings, then the manifest; and what of it stands already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpucourse.actions.cloud.lab import placed
+from gpucourse.actions.cloud.needs import lab_of, need_of
+from gpucourse.actions.context import Context
+from gpucourse.aws.offerings import type_for
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.model.cloud import LabNeed, Market
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.labs import AwsLab
+from gpucourse.model.manifest import Module
+from gpucourse.provision.state import addresses
+from gpucourse.workspace import deployments
+
+if TYPE_CHECKING:
+    from gpucourse.actions.deploy import Wish
+
+SHORTEST_H, LONGEST_H = 0.25, 72.0  # as the stacks have it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One lab with one GPU. `others` are types to take where its own is sold out.
+
+    `standing` is its record where something of it stands; `former` the record of a try that left nothing, whose name it keeps.
+    """
+
+    module: Module
+    lab: AwsLab
+    gpu: str
+    need: LabNeed
+    nodes: int
+    market: Market
+    region: str
+    ttl_hours: float
+    others: tuple[str, ...] = ()
+    standing: Deployment | None = None
+    former: Deployment | None = None
+
+    @property
+    def stack(self) -> str:
+        """The name of its stack in the workspace."""
+        known = self.standing or self.former
+        return known.stack if known else deployments.stack_name(self.module.id, "aws", self.gpu)
+
+    @property
+    def instance_type(self) -> str:
+        """The type of its machines with a GPU."""
+        return self.need.machines[-1].instance_type
+
+    @property
+    def with_types(self) -> tuple[str, ...]:
+        """The types that have to stand in the same zone: a head without a GPU."""
+        return tuple(machines.instance_type for machines in self.need.machines[:-1])
+
+    def with_nodes(self, nodes: int) -> Choice:
+        """The same lab with another number of nodes."""
+        need = need_of(self.module, gpu=self.gpu, nodes=nodes)
+        return Choice(**{**vars(self), "nodes": nodes, "need": need})
+
+
+def choices(context: Context, wish: Wish) -> list[Choice]:
+    """The labs that were asked for, one a GPU.
+
+    Raises UnknownName or UsageError for what there is not, or not so, MissingError for a lab that is stopped.
+    """
+    module = context.catalog.module(wish.module)
+    lab = lab_of(module)
+    known = [found for found in deployments.of_module(context.paths, module.id) if found.target == "aws"]
+    wanted = list(dict.fromkeys(gpu.lower() for gpu in wish.gpu))
+    if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
+        wanted = [placed(known[0]).gpu if known else context.settings.gpu or lab.gpu]
+    return [
+        _choice(context, wish, module, lab, gpu, next((one for one in known if placed(one).gpu == gpu), None)) for gpu in wanted
+    ]
+
+
+def _choice(context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: Deployment | None) -> Choice:
+    kind = type_for(gpu, lab.size)
+    former, standing = (None, known) if known and _stands(context, known) else (known, None)
+    nodes = wish.nodes or (standing.nodes_wanted if standing else lab.nodes)
+    if not 1 <= nodes <= lab.max_nodes:
+        raise UsageError(
+            f"--nodes {nodes}: module {module.id} takes 1 to {lab.max_nodes} nodes on AWS",
+            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(lab.max_nodes, nodes))}",
+        )
+    if standing:
+        _fits(wish, module, standing)
+        cloud = placed(standing)
+        return Choice(
+            module=module,
+            lab=lab,
+            gpu=gpu,
+            need=need_of(module, gpu=gpu, nodes=nodes),
+            nodes=nodes,
+            market=cloud.market,
+            region=cloud.region,
+            ttl_hours=cloud.ttl_hours,
+            others=_others(context, lab, kind.name),
+            standing=standing,
+        )
+    settings = context.settings
+    return Choice(
+        module=module,
+        lab=lab,
+        gpu=gpu,
+        need=need_of(module, gpu=gpu, nodes=nodes),
+        nodes=nodes,
+        market="spot" if (settings.spot if wish.spot is None else wish.spot) else "on-demand",
+        region=wish.region or settings.region,
+        ttl_hours=_hours(module, settings.ttl if wish.ttl_s is None else wish.ttl_s),
+        others=_others(context, lab, kind.name),
+        former=former,
+    )
+
+
+def _stands(context: Context, deployment: Deployment) -> bool:
+    """Whether anything of it may stand. A try that failed and left nothing does not bind the next one."""
+    return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
+
+
+def _fits(wish: Wish, module: Module, standing: Deployment) -> None:
+    """Raises where a lab that stands would have to be another one."""
+    cloud = placed(standing)
+    if cloud.stopped:
+        raise MissingError(f"the lab {standing.stack} is stopped", hint=f"gpucourse start {module.id}")
+    market = None if wish.spot is None else "spot" if wish.spot else "on-demand"
+    differs = [
+        f"{said} instead of {now}"
+        for said, now in ((wish.region, cloud.region), (market, cloud.market))
+        if said is not None and said != now
+    ]
+    if differs:
+        raise UsageError(
+            f"{standing.stack} stands already; {' and '.join(differs)} would be another lab",
+            hint=f"gpucourse destroy {module.id}, then deploy again",
+        )
+    if wish.ttl_s is not None:
+        raise UsageError(
+            f"{standing.stack} stands already, until {cloud.expires}; --ttl is for a new lab",
+            hint=f"gpucourse extend {module.id} 2h",
+        )
+
+
+def _hours(module: Module, seconds: float) -> float:
+    hours = float(Decimal(str(seconds)) / 3600)
+    if not SHORTEST_H <= hours <= LONGEST_H:
+        raise UsageError(
+            f"a lab lives {SHORTEST_H * 60:.0f} minutes to {LONGEST_H:.0f} hours, not {hours:g} hours",
+            hint=f"gpucourse deploy {module.id} --target aws --ttl 4h; gpucourse extend gives a lab more time",
+        )
+    return round(hours, 4)
+
+
+def _others(context: Context, lab: AwsLab, wanted: str) -> tuple[str, ...]:
+    kinds = (type_for(gpu, lab.size).name for gpu in context.settings.other_gpus)
+    return tuple(dict.fromkeys(kind for kind in kinds if kind != wanted))

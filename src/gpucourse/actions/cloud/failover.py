@@ -1,0 +1,63 @@
+"""Where to build when AWS had no room: another zone, then a sibling type, and last of all without a placement group.
+
+Pure: what happened goes in, the next place comes out. Every failure but a missing machine is final at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gpucourse.aws import failures
+from gpucourse.aws.offerings import first_attempt, next_attempt
+from gpucourse.errors import TerraformFailed
+from gpucourse.model.cloud import Attempt, Failure, Offers
+
+_GROUP = ("placement group", "placementgroup", "placement_group")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """One try: where, which type, and whether the nodes were to be close together."""
+
+    attempt: Attempt
+    placement_group: bool
+
+
+@dataclass(kw_only=True)
+class Route:
+    """The places of one lab, in order. `allowed`: the wanted type first, then the learner's others; `with_types` have to be in
+    the same zone."""
+
+    found: Offers
+    allowed: tuple[str, ...]
+    with_types: tuple[str, ...] = ()
+    _round: list[tuple[Attempt, Failure]] = field(default_factory=list)
+
+    def after(self, place: Place, failure: Failure) -> Place | None:
+        """Where to try after this place failed so; None where no other place would help, or all were tried."""
+        if place.placement_group and about_group(failure):
+            return Place(attempt=place.attempt, placement_group=False)
+        if not failure.elsewhere:
+            return None
+        self._round.append((place.attempt, failure))
+        found = next_attempt(self.found, self._round, allowed=self.allowed, with_types=self.with_types)
+        if found is None and place.placement_group:  # the nodes find room apart sooner than together
+            self._round.clear()
+            found = next(
+                filter(None, (first_attempt(self.found, kind, with_types=self.with_types) for kind in self.allowed)), None
+            )
+            return Place(attempt=found, placement_group=False) if found else None
+        return Place(attempt=found, placement_group=place.placement_group) if found else None
+
+
+def about_group(failure: Failure) -> bool:
+    """Whether the placement group is what AWS could not give, rather than machines."""
+    text = f"{failure.code} {failure.message}".lower()
+    return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
+
+
+def judged(error: TerraformFailed) -> Failure | None:
+    """What AWS said when Terraform failed: of several errors the one that decides; None where AWS said nothing."""
+    texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
+    return failures.deciding(found for text in texts if (found := failures.from_text(text)) is not None)

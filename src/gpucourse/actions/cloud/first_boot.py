@@ -1,0 +1,125 @@
+"""The first boot of a node, watched over SSH: the step it is at, the marker at its end, the log where it failed."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.actions.context import Context
+from gpucourse.errors import InfrastructureError, Interrupted
+from gpucourse.model.event import NodeEvent, ResourceEvent
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+    from gpucourse.remote.fleet import Fleet
+
+PATIENCE_S, PAUSE_S = 1200.0, 3.0
+_LONGEST = 4000
+# One answer: a word, then what belongs to it. cloud-init is asked only where our own set-up left no mark at all.
+_LOOK = """
+state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
+echo "${GPUCOURSE_NODE_ROOT:+simulated}"
+if [ -s "$state/ready" ]; then echo ready; cat "$state/ready"
+elif [ -e "$state/failed" ]; then echo failed; cat "$state/failed"
+elif [ -s "$state/step" ]; then echo step; cat "$state/step"
+elif [ -e /var/lib/cloud/instance/boot-finished ]; then
+  echo silent; cloud-init status --long 2>&1; tail -n 20 /var/log/cloud-init-output.log 2>&1
+else echo step; echo "cloud-init"
+fi
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What a node says of itself once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
+
+    simulated: bool
+    told: dict[str, Any]
+
+
+def wait(context: Context, fleet: Fleet) -> dict[str, Mark]:
+    """Wait until every node has set itself up; what each says, by name. Each step is told with its time while it passes.
+
+    Raises InfrastructureError with the end of the log of a node that failed, or that is not done in time.
+    """
+    from gpucourse.remote.fleet import values
+
+    found = values(fleet.each(lambda link: _wait(context, link)))
+    return {node.name: mark for node, mark in zip(fleet.nodes, found, strict=True)}
+
+
+def _wait(context: Context, link: Link) -> Mark:
+    began = since = time.monotonic()
+    at = ""
+    while True:
+        simulated, word, text = _asked(link)
+        now = time.monotonic()
+        step = text.strip() if word == "step" else ""
+        if step != at:
+            if at:
+                _tell(context, link, at, "done", now - since)
+            if step:
+                _tell(context, link, step, "started", 0.0)
+            at, since = step, now
+        if word == "ready":
+            mark = Mark(simulated=simulated, told=_document(text))
+            context.watch(NodeEvent(node=link.node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
+            return mark
+        if word in {"failed", "silent"} or now - began > PATIENCE_S:
+            why = text.strip()[-_LONGEST:] or f"still at the step '{at}' after {now - began:.0f} s"
+            context.watch(
+                NodeEvent(node=link.node.name, step="set up", ok=False, seconds=now - began, detail=why.split("\n")[0])
+            )
+            what = (
+                "the set-up failed"
+                if word == "failed"
+                else "the set-up left no word"
+                if word == "silent"
+                else "not set up in time"
+            )
+            raise InfrastructureError(
+                f"{link.node.name}: {what}\n{why}",
+                hint="the whole log is on the node: gpucourse ssh, /var/log/gpucourse-setup.log",
+            )
+        if context.stop.wait(PAUSE_S):
+            raise Interrupted("stopped while the nodes set themselves up")
+
+
+def _asked(link: Link) -> tuple[bool, str, str]:
+    """Whether it is a simulated computer, the word, and what belongs to it."""
+    done = link.run(_LOOK, timeout_s=60.0)
+    simulated, _, rest = done.stdout.decode(errors="replace").partition("\n")
+    word, _, text = rest.partition("\n")
+    if not done.ok or not word:
+        raise InfrastructureError(
+            f"{link.node.name} cannot be asked about its set-up: {done.stderr.decode(errors='replace').strip()[-300:]}",
+            hint="type gpucourse deploy again",
+        )
+    return simulated == "simulated", word, text
+
+
+def _document(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _summary(mark: Mark) -> str:
+    gpus = mark.told.get("gpus") or []
+    parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {mark.told['driver']}" if mark.told.get("driver") else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _tell(context: Context, link: Link, step: str, state: str, seconds: float) -> None:
+    context.watch(
+        ResourceEvent(
+            address=f"{link.node.name}: {step}",
+            action="set-up",
+            state="done" if state == "done" else "started",
+            seconds=seconds,
+        )
+    )

@@ -1,0 +1,185 @@
+"""A lab on AWS before it is built: everything looked at, everything planned, everything priced; nothing made yet.
+
+with offered(context, wish) as proposal:      what would be built, and for how much
+    ...                                       show it, ask
+    proposal.build()                          exactly that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from gpucourse.actions.cloud import fitting, founding
+from gpucourse.actions.cloud.choice import Choice, choices
+from gpucourse.actions.cloud.circumstances import circumstances
+from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed
+from gpucourse.actions.cloud.quote import Purse, Quote, quoted
+from gpucourse.actions.context import Context
+from gpucourse.actions.timing import stage
+from gpucourse.aws import offerings
+from gpucourse.aws.caller import caller_cidr, checked_cidr
+from gpucourse.aws.preflight import blocking, preflight
+from gpucourse.aws.pricing import PriceBook, refreshed
+from gpucourse.aws.session import Account
+from gpucourse.errors import MissingError
+from gpucourse.model.cloud import Finding, Offers
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.workspace import ledger
+from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.actions.deploy import Wish
+
+
+@dataclass(kw_only=True)
+class Offer:
+    """One lab, ready to be built. `fresh`: nothing of it stands. `allowed` are the types it may have, the wanted one first."""
+
+    choice: Choice
+    deployment: Deployment
+    lab: CloudLab
+    quote: Quote
+    book: PriceBook
+    zones: Offers
+    allowed: tuple[str, ...]
+    fresh: bool
+
+
+@dataclass(kw_only=True)
+class Proposal:
+    """What `deploy` is about to do: `offers` now, `later` what the quota does not allow beside them, by GPU.
+
+    `findings` is what the preflight saw, `purse` the learner's money.
+    """
+
+    offers: list[Offer]
+    later: list[Choice]
+    findings: list[Finding]
+    purse: Purse
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def quotes(self) -> list[Quote]:
+        """The price of each lab."""
+        return [offer.quote for offer in self.offers]
+
+    @property
+    def costs(self) -> bool:
+        """Whether anything is to be made that was not there."""
+        return any(quote.creates for quote in self.quotes)
+
+
+@contextmanager
+def offered(context: Context, wish: Wish) -> Iterator[Proposal]:
+    """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
+
+    Raises UsageError and UnknownName for what there is not, MissingError with everything that stands in the way, CloudError,
+    TerraformFailed.
+    """
+
+    def waiting(holder: str) -> None:
+        context.watch(Note(text=f"waiting for {holder}", level="warning"))
+
+    with ExitStack() as held:
+        for stack in sorted(choice.stack for choice in choices(context, wish)):
+            held.enter_context(locked(context.paths.lock(stack), f"deploy {wish.module}", on_wait=waiting))
+        proposal = _proposal(context, wish, choices(context, wish))
+        try:
+            yield proposal
+        finally:
+            for offer in proposal.offers:
+                if offer.fresh:
+                    offer.lab.forget_if_empty()
+
+
+def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
+    region = wanted[0].region
+    account = Account(region, context.environ)
+    with stage(context.watch, "account", f"asking AWS about {region}"):
+        who = account.identity()
+        for choice in wanted:
+            founding.same_account(choice, who)
+        fit = fitting.fit(account, wanted, chosen=wish.nodes is not None)
+        book = _book(account, fit.now)
+        cidr, findings = _preflight(context, wish, account, fit.now, book)
+        zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
+    total = ledger.read(context.paths.ledger).total(datetime.now(timezone.utc))
+    purse = Purse(budget=context.settings.budget_usd, spent=total)
+    proposal = Proposal(offers=[], later=fit.later, findings=findings, purse=purse, notes=[*fit.notes, *_complaints(book)])
+    try:
+        for choice in fit.now:
+            place = founding.Ground(account=who.account, zones=zones, ssh_cidr=cidr)
+            proposal.offers.append(_offer(context, choice, place, book, purse, over_budget=wish.over_budget))
+    except BaseException:
+        for offer in proposal.offers:
+            if offer.fresh:
+                offer.lab.forget_if_empty()
+        raise
+    return proposal
+
+
+def _offer(
+    context: Context, choice: Choice, ground: founding.Ground, book: PriceBook, purse: Purse, *, over_budget: bool
+) -> Offer:
+    deployment = founding.founded(context, choice, ground)
+    lab = open_cloud(context, deployment)
+    try:
+        lab.prepare(context.watch)
+        with stage(context.watch, f"plan {choice.stack}", f"planning {choice.stack}"):
+            changes = lab.plan(context.watch)
+    except BaseException:
+        if choice.standing is None:
+            lab.forget_if_empty()
+        raise
+    hours = founding.hours_left(choice, deployment)
+    quote = quoted(choice, deployment, book, changes, hours, [])
+    affordable = tuple(
+        sibling.instance_type
+        for sibling in quote.siblings
+        if over_budget or purse.left is None or sibling.usd_per_hour * hours <= purse.left
+    )
+    return Offer(
+        choice=choice,
+        deployment=deployment,
+        lab=lab,
+        quote=quote,
+        book=book,
+        zones=ground.zones,
+        allowed=(placed(deployment).instance_type, *affordable),
+        fresh=choice.standing is None,
+    )
+
+
+def _preflight(context: Context, wish: Wish, account: Account, now: list[Choice], book: PriceBook) -> tuple[str, list[Finding]]:
+    """The address that SSH is to be opened to, and what was looked at. Raises MissingError with everything that blocks."""
+    new = [choice for choice in now if choice.standing is None]
+    if not new:
+        return "", []
+    said = wish.ssh_cidr or context.settings.ssh_cidr
+    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "")
+    findings = preflight(account, [choice.need for choice in new], known)
+    wrong = blocking(findings)
+    if wrong:
+        listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
+        mends = "\n".join(dict.fromkeys(finding.mend for finding in wrong if finding.mend))
+        many = f"{len(wrong)} things stand" if len(wrong) > 1 else "something stands"
+        raise MissingError(f"{many} in the way of module {new[0].module.id}; nothing was built\n{listed}", hint=mends)
+    return known.ssh_cidr or caller_cidr(context.environ), findings
+
+
+def _book(account: Account, now: list[Choice]) -> PriceBook:
+    types = {kind for choice in now for kind in _types(choice)}
+    return refreshed(PriceBook(region=account.region), account, types, datetime.now(timezone.utc))
+
+
+def _types(choice: Choice) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((choice.instance_type, *choice.with_types, *choice.others)))
+
+
+def _complaints(book: PriceBook) -> list[str]:
+    return [f"prices could not be refreshed: {said}; those that ship with the course count" for said in book.complaints]

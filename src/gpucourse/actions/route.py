@@ -1,0 +1,49 @@
+"""Which network interface of a node leads to the other nodes, asked of the node itself."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import MissingError
+from gpucourse.model.node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpucourse.ports import Link
+    from gpucourse.remote.fleet import Fleet
+
+_DEVICE = re.compile(rb"\bdev (\S+)")
+
+
+def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
+    """The interface of each node that leads to the first of `nodes`; of the first one, that leads to the second.
+
+    A simulated node on this machine has the loopback interface. Raises MissingError where a node knows no way.
+    """
+    from gpucourse.remote.fleet import values
+
+    if all(node.mode == "local" for node in nodes):
+        return {node.name: "lo0" if sys.platform == "darwin" else "lo" for node in nodes}
+    first, second = nodes[0], nodes[1] if len(nodes) > 1 else nodes[0]
+
+    def ask(link: Link) -> str:
+        return way(link, second if link.node.name == first.name else first)
+
+    return dict(zip((node.name for node in nodes), values(fleet.each(ask, nodes)), strict=True))
+
+
+def way(link: Link, peer: Node) -> str:
+    """The interface that leads from a node to another one. Raises MissingError where there is no way."""
+    done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
+    found = _DEVICE.search(done.stdout)
+    if not done.ok or found is None:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-200:]
+        raise MissingError(
+            f"{link.node.name} knows no way to {peer.name} at {peer.private_address}: {said or 'ip route says nothing'}",
+            hint="the nodes must share a network, and have the program `ip` (iproute2)",
+        )
+    return found[1].decode(errors="replace")

@@ -1,0 +1,160 @@
+"""Labs that cost money, on the screen: the quote before the question, what was tried, what stands and until when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Column, Items, Part, Table, View, facts, table
+from gpucourse.ui.text import counted
+from gpucourse.units import format_seconds, seconds_since
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpucourse.actions.cloud.offer import Proposal
+    from gpucourse.actions.cloud.quote import Purse, Quote
+    from gpucourse.actions.deploy import Deployed
+    from gpucourse.model.cloud import Finding
+    from gpucourse.model.deployment import Cloud, Tried
+
+_NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
+
+
+def quote(proposal: Proposal, *, again: str = "") -> View:
+    """What is about to be built and what it costs: by line and hour, to its end, as the module usually takes, of the budget.
+
+    `again`: the command that does it, where this one only shows.
+    """
+    quotes = proposal.quotes
+    parts: list[Part] = []
+    for each in quotes:
+        parts += [_what(each, several=len(quotes) > 1), _lines(each)]
+    parts.append(_sums(quotes, proposal.purse))
+    said = [*(note for each in quotes for note in each.notes), *proposal.notes, *_warnings(proposal.findings)]
+    if proposal.later:
+        later = ", ".join(choice.gpu.upper() for choice in proposal.later)
+        now = " and ".join(each.gpu.upper() for each in quotes)
+        said.append(
+            f"The quota holds these labs one after the other: {now} now, {later} after it. When you are done with {now}: "
+            f"gpucourse destroy {quotes[0].module}, then this command again with --gpu {proposal.later[0].gpu}"
+        )
+    if said:
+        parts.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
+    footer = (f"Nothing was built. Build it: {again}",) if again else ()
+    return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", parts=tuple(parts), footer=footer, mode="aws")
+
+
+def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
+    """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
+    deployment, cloud = result.deployment, result.deployment.cloud
+    count = len(deployment.inventory.nodes) if deployment.inventory else 0
+    did = [counted(len(result.changes), "change")] if result.changes else ["nothing to change"]
+    if result.healed:
+        did.append(f"{len(result.healed)} nodes built anew")
+    about = facts(
+        [
+            ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
+            ("stack", deployment.stack),
+            *(_place(cloud) if cloud else []),
+            ("terraform", deployment.terraform),
+            ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
+            ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
+        ]
+    )
+    parts: list[Part] = [about]
+    if cloud and cloud.tried:
+        parts.append(attempts(cloud.tried))
+    after = f"run {exercise}" if exercise else f"show {deployment.module}"
+    footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
+    title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
+    return View(title=title, parts=tuple(parts), footer=footer, mode=deployment.target)
+
+
+def attempts(tried: Sequence[Tried]) -> Table:
+    """The places where a lab could not be built, a row each, with the reason."""
+    rows = [(one.zone, one.instance_type, one.code, one.why) for one in tried]
+    return table(["zone", "type", "AWS said", Column("which means", wrap=True)], rows, title="Tried before")
+
+
+def money(amount: Decimal) -> str:
+    """Dollars and cents."""
+    return f"${amount:,.2f}"
+
+
+def _what(quote: Quote, *, several: bool) -> Part:
+    actions = [action for action, _address in quote.changes]
+    plan = ", ".join(f"{actions.count(action)} {_NEXT.get(action, action)}" for action in dict.fromkeys(actions))
+    return facts(
+        [
+            ("stack", f"{quote.stack} in {quote.zone}"),
+            ("nodes", f"{quote.nodes} x {quote.instance_type} ({quote.gpu.upper()}, {quote.market})"),
+            ("plan", f"{plan} (resources)" if plan else "everything stands already: nothing to do"),
+            ("ends", f"by itself at {_clock(quote.expires)}, in {_hours(quote.hours)}"),
+            *((("if sold out", _others(quote)),) if quote.siblings else ()),
+        ],
+        title=quote.gpu.upper() if several else "",
+    )
+
+
+def _lines(quote: Quote) -> Table:
+    rows = [(line.what, f"{line.per_hour:.4f}", f"{line.rate.source}, {line.rate.date}") for line in quote.lines]
+    rows.append(("together", f"{quote.per_hour:.4f}", ""))
+    notes = tuple(dict.fromkeys(line.rate.note for line in quote.lines if line.rate.note))
+    if notes:
+        rows.append(("", "", "; ".join(notes)))
+    return table([Column("what costs", wrap=True), Column("$/h", align="right"), Column("price from", wrap=True)], rows)
+
+
+def _sums(quotes: Sequence[Quote], purse: Purse) -> Part:
+    to_the_end = sum((quote.to_the_end for quote in quotes), Decimal(0))
+    usually = sum((quote.usually for quote in quotes), Decimal(0))
+    hours = {_hours(quote.hours) for quote in quotes}
+    usual = {_hours(quote.usual_hours) for quote in quotes}
+    left = "no budget is set (budget_usd in gpucourse.yaml)"
+    if purse.left is not None and purse.budget is not None:
+        left = f"{money(max(purse.left, Decimal(0)))} of {money(purse.budget)} are left, {money(purse.spent)} are spent"
+    return facts(
+        [
+            ("to its end" if len(quotes) == 1 else "all to their end", f"{money(to_the_end)} ({' and '.join(sorted(hours))})"),
+            ("as usual", f"{money(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
+            ("budget", Cell(left, "bad") if purse.left is not None and to_the_end > purse.left else left),
+        ]
+    )
+
+
+def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
+    left = -seconds_since(cloud.expires)
+    guard = "AWS ends the nodes ten minutes later, should they not do so themselves"
+    return [
+        ("where", f"{cloud.zone}: {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
+        ("costs", f"${Decimal(cloud.usd_per_hour):.2f} an hour ({cloud.priced})" if cloud.usd_per_hour else ""),
+        ("ends", f"by itself in {format_seconds(max(0.0, left))}, at {_clock(cloud.expires)}"),
+        ("backstop", Cell(cloud.backstop, "warn") if cloud.backstop else guard),
+    ]
+
+
+def _others(quote: Quote) -> str:
+    return ", then ".join(f"{one.instance_type} at {money(one.usd_per_hour)} an hour" for one in quote.siblings)
+
+
+def _warnings(findings: Sequence[Finding]) -> list[str]:
+    """What the preflight saw that does not stop the lab. The price stands above; whether the backstop holds is told once it is
+    tried."""
+    told = [
+        f"{finding.what}: {finding.detail}"
+        for finding in findings
+        if finding.state in {"warning", "unknown"} and finding.what not in {"price", "backstop outside the nodes"}
+    ]
+    return [*told, "how to mend these: gpucourse doctor --target aws"] if told else []
+
+
+def _clock(moment: str) -> str:
+    """`2026-11-21 09:15 UTC`."""
+    return f"{moment[:10]} {moment[11:16]} UTC"
+
+
+def _hours(hours: Decimal) -> str:
+    return format_seconds(float(hours * 3600)) if hours != int(hours) else f"{int(hours)} h"
