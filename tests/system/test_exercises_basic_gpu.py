@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import Finished, failed, needs_torch, on_cpu, told, unanswered, with_faults
+from tests.system.exercising import FOLDERS, Finished, failed, needs_torch, on_cpu, told, unanswered, with_faults, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -173,3 +173,72 @@ def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
     run = with_faults("1.3", tmp_path / "work", slow, passed_off, too_much, computes, breaks, **BRIEFLY)
     assert run.code == 1, "a run whose watched exercise failed has failed"
     assert failed(run) == {"on-time", "labelled", "possible", "busy-without-work", "other-ran", "every-load"}
+
+
+# --- 1.4 ---------------------------------------------------------------------------------------------------------------
+
+SMALL = {"size": "1000", "budget_mib": "64"}
+SOLUTION = FOLDERS.exercises / "01-basic-gpu" / "solutions" / "my_fix.py"
+OPEN = {"fix-whole": "not_measured: it did not get to the end", "fix-right": "not_measured: it did not get to the end"}
+
+
+def with_fix(folder: Path, fix: str, *changes: tuple[str, str, str]) -> Finished:
+    """1.4 with another text in my_fix.py."""
+    healthy = (FOLDERS.exercises / "01-basic-gpu" / "my_fix.py").read_text(encoding="utf-8")
+    return with_faults("1.4", folder, ("my_fix.py", healthy, fix), *changes, **SMALL)
+
+
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+    folder = tmp_path_factory.mktemp("solved") / "a node's work"
+    return with_fix(folder, SOLUTION.read_text(encoding="utf-8")), folder
+
+
+def test_as_delivered_the_fix_is_missing_and_everything_else_holds(tmp_path: Path) -> None:
+    run = with_faults("1.4", tmp_path / "work", **SMALL)
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {"fix-fits": "failed: true", **OPEN}
+
+
+def test_the_solution_passes(solved: tuple[Finished, Path], tmp_path: Path) -> None:
+    run, _ = solved
+    assert run.code == 0, run.output
+    assert words(run.verdict()) == {}
+    found = run.metrics
+    assert found["fix_peak_bytes"] <= found["capacity_bytes"] < 4 * 1024 * found["fix_rows"]
+    assert found["steps_that_fitted"] == 64 * 2**20 // (4 * 1000 * 1000 + 384) == 16
+    assert found["held_by_error_bytes"] > 0, "the caught error held what the frames held"
+    assert "(local mode)" in run.output
+    told(run, tmp_path)
+
+
+HEAD = "import torch\n\n\ndef sums_of_squares(load, rows):\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("    return load(0, 4096).square().sum(dim=0)", {"fix-whole", "fix-right"}),
+        ("    return 1 / 0", {"fix-runs"}),
+    ],
+    ids=["a smaller table", "another error"],
+)
+def test_fixes_that_only_look_like_one_are_found(body: str, found: set[str], tmp_path: Path) -> None:
+    run = with_fix(tmp_path / "work", f"{HEAD}{body}\n")
+    assert run.code == 0, run.output
+    assert failed(run) == found
+
+
+def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
+    emptied = ("memory_management.py", '    note("both deleted")\n', '    memory.empty_cache()\n    note("both deleted")\n')
+    held = ("memory_management.py", "    del one, two\n", "    del two\n")
+    run = with_fix(tmp_path / "work", SOLUTION.read_text(encoding="utf-8"), emptied, held)
+    assert run.code == 0, run.output
+    assert failed(run) == {"cache-keeps", "cache-emptied", "nothing-left"}
+
+
+def test_memory_that_lasts_is_no_out_of_memory(tmp_path: Path) -> None:
+    run = with_faults("1.4", tmp_path / "work", **SMALL, steps="3")
+    assert run.code == 0, run.output
+    assert "ran-out" in failed(run)
+    assert words(run.verdict())["same-error"] == "not_measured: memory did not run out"

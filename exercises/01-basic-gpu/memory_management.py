@@ -1,0 +1,164 @@
+"""Memory management: fill the device, read its memory from three sides, run out of it, win it back; then your own fix.
+
+You will learn    allocated, reserved, and what the driver says; what really gives memory back; how to survive running out
+You will produce  the memory after each step, its curve, and a fix of your own that works where the plain way cannot
+Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
+                  python memory_management.py                                   (a GPU, all of it)
+Your part         predict at which step memory runs out; then repair my_fix.py until it runs without
+Reading           modules/01-basic-gpu/lesson.md, "Three answers to one question" and "Out of memory"
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import my_fix
+import torch
+from bench import say
+from device_memory import MIB, GpuMemory, SimulatedMemory
+
+SEED, COLUMNS, PERIOD = 0, 1024, 97
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")
+parser.add_argument("--size", type=int, default=20000, help="rows and columns of each float32 tensor")
+parser.add_argument("--steps", type=int, default=200, help="tensors to ask for at most")
+parser.add_argument("--budget-mib", type=int, default=0, help="size of the simulated device; 0: the GPU, or 256 where none is")
+args = parser.parse_args()
+if args.size < 16 or args.steps < 1 or args.budget_mib < 0:
+    parser.error("--size of 16 at least, --steps of 1 at least and --budget-mib not below 0 are needed")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = torch.device("cpu") if args.budget_mib else bench.here()
+memory = GpuMemory() if device.type == "cuda" else SimulatedMemory((args.budget_mib or 256) * MIB)
+what = f"a simulated device of {memory.capacity() / MIB:,.0f} MiB" if memory.simulated else torch.cuda.get_device_name(device)
+say(f"memory of {what}")
+each = args.size * args.size * 4
+timeline: list[dict] = []
+
+
+def note(step: str) -> None:
+    """One line of the timeline: all three answers, in MiB."""
+    row = {"step": step, "number": len(timeline), "allocated_mib": memory.allocated() / MIB,
+           "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.in_use() / MIB, "driver_free_mib": (memory.capacity() - memory.in_use()) / MIB}  # fmt: skip
+    timeline.append(row)
+    say(f"{step:<34} allocated {row['allocated_mib']:>10,.1f}   reserved {row['reserved_mib']:>10,.1f}   "
+        f"driver {row['driver_mib']:>10,.1f} MiB")  # fmt: skip
+
+
+def grow(at_most: int) -> int:
+    """Keep one tensor more at each step. Returns how many there were at the end, if memory lasted."""
+    held = []
+    for step in range(at_most):
+        held.append(torch.empty(args.size, args.size, device=device))
+        if step < 3 or (step & (step + 1)) == 0:
+            note(f"{len(held)} tensors")
+        steps_done[0] = len(held)
+    return len(held)
+
+
+def load(first: int, count: int) -> torch.Tensor:
+    """Rows of a table that is made up as it is read: element (r, c) follows from (r + 3c) mod 97."""
+    rows_loaded[0] += count
+    row = torch.arange(first, first + count, device=device, dtype=torch.int32).remainder_(PERIOD)
+    column = torch.arange(COLUMNS, device=device, dtype=torch.int32).mul_(3).remainder_(PERIOD)
+    return row[:, None].float().add(column[None, :]).remainder_(PERIOD).div_(PERIOD)
+
+
+def right_sums(rows: int) -> torch.Tensor:
+    """The sums of squares by arithmetic: the table repeats itself every 97 rows."""
+    column = torch.arange(COLUMNS) * 3
+    pattern = ((torch.arange(PERIOD)[:, None] + column[None, :]) % PERIOD).double().div(PERIOD).square()
+    return pattern.sum(dim=0) * (rows // PERIOD) + pattern[: rows % PERIOD].sum(dim=0)
+
+
+# --- the experiment ----------------------------------------------------------------------------------------------------
+steps_done, rows_loaded, caught = [0], [0], None
+table_rows = int(1.2 * memory.capacity() / (4 * COLUMNS))  # a fifth more than fits, even if nothing else were there
+expected = right_sums(table_rows)
+with memory:
+    baseline = memory.allocated()
+    note("at the beginning")
+    one = torch.empty(args.size, args.size, device=device)
+    two = torch.empty_like(one)
+    note("two tensors")
+    reserved_full = memory.reserved()
+    del one, two
+    note("both deleted")
+    fell_at_del, reserved_deleted = reserved_full - memory.reserved(), memory.reserved()
+    memory.empty_cache()
+    note("cache emptied")
+    fell_at_empty = reserved_deleted - memory.reserved()
+
+    predicted = min(args.steps, (memory.capacity() - memory.in_use()) // each)  # from the driver's free, not from allocated
+    say(f"\nroom for {predicted} tensors of {each / MIB:,.1f} MiB, says the driver; growing ...")
+    try:
+        grow(args.steps)
+    except torch.OutOfMemoryError as error:
+        caught = error  # and with it its traceback, whose frames still hold every tensor of `grow`
+        say(f"\nout of memory at tensor {steps_done[0] + 1}: {str(error).splitlines()[0][:200]}")
+    note("out of memory" if caught else "memory lasted")
+    held_by_error = memory.allocated() - baseline
+    name = type(caught).__name__ if caught else None
+    caught = None  # lets go of the traceback: only now are the tensors free
+    gc.collect()
+    note("the error let go")
+    memory.empty_cache()
+    note("cache emptied again")
+    left = memory.allocated() - baseline
+    again = torch.empty(args.size, args.size, device=device)
+    recovered = again.numel() == args.size**2
+    note("one tensor again")
+    del again
+    memory.empty_cache()
+
+    # --- your fix: a table of which a fifth does not fit ---------------------------------------------------------------
+    say(f"\nyour fix: {table_rows:,} rows of {COLUMNS} columns, {table_rows * COLUMNS * 4 / MIB:,.0f} MiB in all ...")
+    memory.reset_peak()
+    sums, ran_out, broken = None, False, None
+    try:
+        sums = my_fix.sums_of_squares(load, table_rows)
+    except torch.OutOfMemoryError as error:
+        ran_out = True
+        say(f"it ran out of memory: {str(error).splitlines()[0][:200]}")
+    except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
+        broken = f"{type(error).__name__}: {error}"
+        traceback.print_exc(file=sys.stdout)
+    fix_peak = memory.peak()
+    wrong = None
+    if sums is not None:
+        sums = torch.as_tensor(sums).detach().double().cpu()
+        same = sums.shape == expected.shape
+        wrong = ((sums - expected).abs().max() / expected.max()).item() if same else float("inf")
+        say(f"it ran; peak {fix_peak / MIB:,.1f} MiB, largest error {wrong:.1e} of the largest sum")
+    if rows_loaded[0] != table_rows and not ran_out:
+        say(f"it read {rows_loaded[0]:,} rows of {table_rows:,}")
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+metrics = {
+    **vars(args), "timeline": timeline, "capacity_bytes": memory.capacity(), "tensor_bytes": each,
+    "steps_that_fitted": steps_done[0], "steps_predicted": predicted, "prediction_off": abs(steps_done[0] - predicted),
+    "out_of_memory": name is not None, "exception": name, "held_by_error_bytes": held_by_error, "left_bytes": left,
+    "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,
+    "peak_mib": max(row["allocated_mib"] for row in timeline), "fix_rows": table_rows,
+    "fix_out_of_memory": ran_out, "fix_broken": broken or "no", "fix_peak_bytes": fix_peak,
+    "fix_rows_loaded": None if ran_out or broken else rows_loaded[0], "fix_error": wrong,
+    "simulated": what if memory.simulated else None,
+}  # fmt: skip
+if memory.simulated:
+    say("\nThe device is simulated: its size is a rule, its out-of-memory the same class as on a GPU. (local mode)")
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+if (own := Path(my_fix.__file__)).parent.resolve() != out.resolve():
+    shutil.copyfile(own, out / "my_fix.py")  # what was judged, beside the verdict
+path = bench.write_metrics("memory_management/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

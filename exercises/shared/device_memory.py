@@ -1,0 +1,115 @@
+"""The memory of a device from three sides: what tensors hold, what the framework keeps, what the driver has given away.
+
+On a GPU these are PyTorch's caching allocator and the driver. Without one, a simulated device of a fixed size counts the
+storages of all tensors that are made while it is entered, and raises the same torch.OutOfMemoryError. It models one thing of
+the caching allocator: memory that was freed stays reserved until the cache is emptied. It knows no fragments, no context.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+ROUNDED = 512  # bytes: both allocators hand out multiples of it
+MIB = 1 << 20
+
+
+class GpuMemory:
+    """The first GPU's memory. Sizes in bytes."""
+
+    simulated = False
+
+    def __init__(self) -> None:
+        torch.cuda.init()
+        torch.empty(1, device="cuda")  # makes the context, which takes its share before anything is counted
+        torch.cuda.empty_cache()
+
+    def __enter__(self) -> GpuMemory:  # noqa: PYI034 (Self is newer than Python 3.10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to undo."""
+
+    def capacity(self) -> int:
+        return torch.cuda.mem_get_info(0)[1]
+
+    def allocated(self) -> int:
+        return torch.cuda.memory_allocated(0)
+
+    def reserved(self) -> int:
+        return torch.cuda.memory_reserved(0)
+
+    def in_use(self) -> int:
+        free, total = torch.cuda.mem_get_info(0)
+        return total - free
+
+    def peak(self) -> int:
+        return torch.cuda.max_memory_allocated(0)
+
+    def reset_peak(self) -> None:
+        torch.cuda.reset_peak_memory_stats(0)
+
+    def empty_cache(self) -> None:
+        torch.cuda.empty_cache()
+
+
+class SimulatedMemory(TorchDispatchMode):
+    """A device of `size` bytes that is not there, for the block in which it is entered."""
+
+    simulated = True
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size, self._live, self._kept, self._peak = size, 0, 0, 0
+        self._known: dict[int, int] = {}
+
+    def capacity(self) -> int:
+        return self._size
+
+    def allocated(self) -> int:
+        return self._live
+
+    def reserved(self) -> int:
+        return self._kept
+
+    def in_use(self) -> int:
+        return self._kept
+
+    def peak(self) -> int:
+        return self._peak
+
+    def reset_peak(self) -> None:
+        self._peak = self._live
+
+    def empty_cache(self) -> None:
+        self._kept = self._live
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every operation passes here: whatever storage comes out of it for the first time is counted."""
+        made = function(*args, **(kwargs or {}))
+        for each in tree_iter(made):
+            if isinstance(each, torch.Tensor):
+                self._count(each.untyped_storage())
+        return made
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key = storage._cdata  # noqa: SLF001 (the one name that all views of a storage share)
+        if key in self._known:
+            return
+        wanted = -(-storage.nbytes() // ROUNDED) * ROUNDED
+        if self._live + wanted > self._size:
+            raise torch.OutOfMemoryError(
+                f"simulated device out of memory. Tried to allocate {wanted / MIB:.2f} MiB. The device has a total capacity of "
+                f"{self._size / MIB:.2f} MiB of which {(self._size - self._live) / MIB:.2f} MiB is free."
+            )
+        self._live += wanted
+        self._peak, self._kept = max(self._peak, self._live), max(self._kept, self._live)
+        self._known[key] = wanted
+        weakref.finalize(storage, self._release, key)
+
+    def _release(self, key: int) -> None:
+        self._live -= self._known.pop(key, 0)
