@@ -22,6 +22,7 @@ from gpucourse.workspace.exercises import ensure_copies
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
+    from gpucourse.workspace.settings import Target
 
 SHARED = "shared"  # the folder of `exercises/` whose files travel beside the scripts that name them
 
@@ -37,6 +38,8 @@ class Order:
     launcher: str | None = None
     arguments: tuple[str, ...] = ()
     timeout_s: float | None = None
+    target: Target | None = None
+    gpu: str | None = None
     silence_s: float | None = None
 
 

@@ -12,9 +12,10 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order, choose, deployed, plan_on, request
 from gpucourse.actions.reach import reach
 from gpucourse.actions.timing import stage
-from gpucourse.errors import GpucourseError, Interrupted
+from gpucourse.errors import GpucourseError, Interrupted, MissingError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Module
+from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.units import now_utc
@@ -41,6 +42,16 @@ class Ran:
     attended: attend.Attended | None = None
 
 
+def place(context: Context, order: Order) -> Mode:
+    """Where a run of this order would take place: on the lab that stands, else where a new one would. Raises UnknownName."""
+    module, exercise = context.catalog.exercise(order.exercise)
+    lab = slurm.lab_of(context, module) if slurm.by_slurm(exercise, order) else module
+    try:
+        return deployed(context, lab, target=order.target, gpu=order.gpu).target
+    except MissingError:
+        return order.target or context.settings.target
+
+
 def run(
     context: Context,
     order: Order,
@@ -59,7 +70,7 @@ def run(
     module, exercise = context.catalog.exercise(order.exercise)
     scheduled = slurm.by_slurm(exercise, order)
     lab = slurm.lab_of(context, module) if scheduled else module
-    deployment = deployed(context, lab)
+    deployment = deployed(context, lab, target=order.target, gpu=order.gpu)
     inventory = deployment.inventory
     if inventory is None:  # `deployed` promises one
         raise AssertionError(deployment.stack)
