@@ -87,18 +87,16 @@ def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPat
         return metrics
     folder = files.node_outputs(record.nodes[0])
     jobs = [{**_written(folder / f"job-{row.job}.json"), **_shown(row)} for row in record.slurm.jobs]
-    queue = read_json(folder / "queue.json")
-    waiting = [row for row in (queue or {}).get("queue", ()) if row.get("state") == "PENDING"]
+    queue = _written(folder / "queue.json").get("queue") or []
+    waiting = [row for row in queue if row.get("state") == "PENDING"]
+    several = len(record.slurm.jobs) > 1
     told = {
         "jobs": jobs,
-        "nodes": sorted({name for row in record.slurm.jobs for name in [row.node] if name}),
-        "completed": sum(row.state == "COMPLETED" for row in record.slurm.jobs),
-        "cancelled_on_purpose": sum(row.asked and row.state == "CANCELLED" for row in record.slurm.jobs),
-        "queue": (queue or {}).get("queue"),
+        "started_jobs": [job for job in jobs if job.get("node") and not job["asked"]],
+        "queue": queue,
         "waiting": len(waiting) if queue else None,
-        "waiting_with_reason": sum(bool(row.get("reason")) and row.get("reason") != "None" for row in waiting)
-        if queue
-        else None,
+        "waiting_with_reason": sum(row.get("reason") not in (None, "", "None") for row in waiting) if queue else None,
+        "cancelled_on_purpose": sum(row.asked and row.state == "CANCELLED" for row in record.slurm.jobs) if several else None,
     }
     return {**(metrics or {}), "slurm": told}
 

@@ -73,7 +73,7 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str,
         tasks=tasks,
         gpus=place.gpus,
         files=files,
-        show_queue=asked.show_queue,
+        show_queue=asked.show_queue and files[0].rows > 1,
         cancel_last=asked.cancel_last and files[0].copies > 1,
         module=module,
     )

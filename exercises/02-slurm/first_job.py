@@ -1,0 +1,75 @@
+"""First job: what a batch job is told about itself, and that the GPU which it asked for is its own.
+
+You will learn    what sbatch, squeue and scancel do; which variables a job finds; why it waits, and for how long
+You will produce  one line about the job's place, and a matrix product timed on it; job-NUMBER.json
+Run it            gpucourse run 2.1                      (one job)
+                  gpucourse run 2.1 --set jobs=5         (five at once: some of them wait)
+                  sbatch job.sbatch                      (by hand: the file lies in the folder of each run)
+Your part         make the job longer with --seconds; predict when the fourth and the fifth of five start
+Reading           modules/02-slurm/lesson.md, "One job, then five"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+
+import bench
+import torch
+from bench import say
+
+# --- knobs ---------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="say where this job runs, and compute there for a while")
+parser.add_argument("--seconds", type=float, default=10.0, help="how long to compute")
+parser.add_argument("--size", type=int, default=4096, help="rows and columns of the matrices")
+args = parser.parse_args()
+if args.seconds <= 0 or args.size < 1:
+    parser.error("--seconds and --size must be more than 0")
+
+# --- who am I? Slurm says it in the environment -----------------------------------------------------------------------
+began = time.perf_counter()
+job = os.environ.get("SLURM_JOB_ID", "by-hand")
+node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
+given = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]
+on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
+device = torch.device("cuda" if on_gpu else "cpu")
+
+
+def uuid() -> str | None:
+    """The number of the GPU that no other in the world has; None without one."""
+    if not on_gpu:
+        return None
+    asked = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader", f"--id={given[0] if given else 0}"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip() or None
+
+
+say(f"job {job} in the partition {os.environ.get('SLURM_JOB_PARTITION', '-')} is on {node}")
+say(f"it may use the GPUs numbered {', '.join(given) or 'none'} there (CUDA_VISIBLE_DEVICES), and computes on {device}")
+
+# --- the work: one matrix product after another, until the time is up ---------------------------------------------------
+a, b = torch.randn(2, args.size, args.size, device=device)
+seconds = bench.time_calls(lambda: a @ b, device, budget_s=min(0.5, args.seconds))
+products = 0
+while time.perf_counter() - began < args.seconds:
+    bench.timed(lambda: a @ b, device, 20)
+    products += 20
+row = bench.spread_ms(seconds)
+say(f"a product of two {args.size} by {args.size} matrices takes {row['median_ms']:.3f} ms here (median of {row['samples']})")
+
+# --- the record: one file a job, in the folder that all nodes share ------------------------------------------------------
+found = {
+    "host": node, "gpus_given": len(given), "gpu_uuid": uuid(), "device": bench.environment(device)["device"],
+    "matmul_ms": row["median_ms"], "size": args.size, "cores": os.cpu_count(),
+    "restarts_seen": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
+}  # fmt: skip
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+(out / f"job-{job}.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+say(f"written: job-{job}.json, after {time.perf_counter() - began:.1f} s")

@@ -1,0 +1,79 @@
+"""Multi-node job: one command on several machines at once, each process told who it is, all agreeing on a sum.
+
+You will learn    what --nodes and --ntasks-per-node mean; what srun does; SLURM_PROCID, SLURM_NODEID, SLURM_LOCALID
+You will produce  one log a process; the map from SLURM_PROCID to machine; an exact AllReduce; metrics.json
+Run it            gpucourse run 2.3                      (two nodes)
+                  gpucourse run 2.3 --nodes 3            (all three)
+                  python multi_node.py                   (a world of one)
+Your part         predict the map for two nodes with two processes each (--set procs=2), then look
+Reading           modules/02-slurm/lesson.md, "Several machines"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
+
+import bench
+import ranks
+import torch
+import torch.distributed as dist
+from bench import say
+
+# --- knobs ---------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="map of processes under srun, and an exact AllReduce between them")
+parser.add_argument("--elements", type=int, default=1_000_000, help="length of the tensor that all sum up")
+args = parser.parse_args()
+if args.elements < 1:
+    parser.error("--elements must be at least 1")
+
+# --- who am I? The batch script ran once, on the first machine; srun started this process, and the others ----------------
+slurm = {name: os.environ.get(f"SLURM_{name}") for name in ("PROCID", "NODEID", "LOCALID", "NTASKS", "JOB_NODELIST")}
+host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+say(f"SLURM_PROCID {slurm['PROCID']} of {slurm['NTASKS']} is on {host}, machine {slurm['NODEID']} of {slurm['JOB_NODELIST']}")
+
+began = time.perf_counter()
+world = ranks.join()
+say(f"rank {world.rank} of {world.size}: joined after {time.perf_counter() - began:.2f} s")
+
+# --- the experiment: rank r brings r + 1 on every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 -----------------------
+expected = world.size * (world.size + 1) / 2
+tensor = torch.full((args.elements,), float(world.rank + 1), device=world.device)
+dist.all_reduce(tensor)
+wrong = int((tensor != expected).sum())
+say(f"rank {world.rank}: brought {world.rank + 1}, all together have {tensor[0].item():g}, expected {expected:g}")
+
+zeros = torch.zeros(args.elements, device=world.device)
+mine_s = bench.time_calls(
+    lambda: dist.all_reduce(zeros), world.device, budget_s=0.2, agree=lambda estimate: world.slowest([estimate])[0]
+)
+sync = bench.spread_ms(world.slowest(mine_s))
+
+mine = {
+    "rank": world.rank, "procid": int(slurm["PROCID"] or 0), "nodeid": int(slurm["NODEID"] or 0),
+    "localid": int(slurm["LOCALID"] or 0), "host": host, "machine": socket.gethostname(), "pid": os.getpid(),
+    "device": str(world.device), "sum": tensor[0].item(), "wrong": wrong,
+    "gpus_given": len([gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]),
+}  # fmt: skip
+rows = world.gather(mine)
+
+# --- the record: rank 0 writes it, and the table comes from the same rows --------------------------------------------------
+if world.rank == 0:
+    metrics = {
+        "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": expected,
+        "hosts": len({row["host"] for row in rows}), "machines": len({row["machine"] for row in rows}),
+        "wrong_elements": sum(row["wrong"] for row in rows),
+        "misplaced": sum(row["rank"] != row["procid"] for row in rows),
+        "sync_ms": sync["median_ms"], "nodelist": slurm["JOB_NODELIST"],
+    }  # fmt: skip
+    titles = {"procid": "SLURM_PROCID", "nodeid": "NODEID", "localid": "LOCALID", "host": "node", "sum": "sum"}
+    say("\n" + bench.table(rows, titles) + "\n")
+    path = bench.write_metrics("multi_node/1", world.device, world_size=world.size, seed=0, metrics=metrics)
+    say(f"written: {path}")
+dist.destroy_process_group()
