@@ -26,6 +26,9 @@ HOMES = {
     "status": "infra",
     "answer": "answer",
     "check": "learn",
+    "quiz": "quiz",
+    "grade": "grade",
+    "report": "report",
     "destroy": "destroy",
 }
 

@@ -51,12 +51,7 @@ def _part(part: Part, exercises: Sequence[str] | None, evidence: Mapping[str, Ex
 
 def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvidence]) -> RowScore:
     asked = [(name, kind) for name in row.exercises or exercises for kind in row.evidence]
-    found = [
-        (piece, waits)
-        for name, kind in asked
-        if (piece_of := _piece(kind, evidence.get(name), name))
-        for piece, waits in [piece_of]
-    ]
+    found = [piece for name, kind in asked if (piece := _piece(kind, evidence.get(name), name)) is not None]
     shares = [piece.got / piece.of for piece, _ in found]
     waiting = [waits / piece.of for piece, waits in found]
     levels = [evidence[piece.exercise].level for piece, _ in found if piece.got and piece.exercise in evidence]
@@ -74,53 +69,60 @@ def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvid
 def _piece(kind: Kind, found: ExerciseEvidence | None, name: str) -> tuple[Piece, float] | None:
     """One share of a row and how much of it waits for a person; None where the exercise has nothing of this kind."""
     if found is None:
-        return Piece(exercise=name, kind=kind, got=0, of=1, note="not in this course"), 0.0
+        return _made(name, kind, 0, 1, "not in this course"), 0.0
     if kind == "checks":
         return _checks(found)
     return _deliverables(found) if kind == "deliverables" else _answers(found)
 
 
+def _made(exercise: str, kind: Kind, got: float, of: int, note: str = "", short: str = "") -> Piece:
+    return Piece(exercise=exercise, kind=kind, got=got, of=of, note=note, short=short or note)
+
+
+def _void(found: ExerciseEvidence) -> str:
+    """Why nothing that a run left can count; empty where it can."""
+    if found.trouble:
+        return found.trouble
+    if found.run is None:
+        return "no run yet"
+    return f"changed after the run: {', '.join(found.changed[:3])}" if found.changed else ""
+
+
 def _checks(found: ExerciseEvidence) -> tuple[Piece, float] | None:
-    if found.trouble or found.run is None or found.changed:
-        why = found.trouble or ("no run yet" if found.run is None else f"changed after the run: {', '.join(found.changed[:3])}")
-        return Piece(exercise=found.exercise, kind="checks", got=0, of=max(1, len(found.checks)), note=why), 0.0
+    if why := _void(found):
+        return _made(found.exercise, "checks", 0, max(1, len(found.checks)), why), 0.0
     counted = [check for check in found.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
     if not counted:
-        return None if not found.checks else (_unmeasured(found, "checks", len(found.checks)), 0.0)
+        return (_made(found.exercise, "checks", 0, len(found.checks), "needs a GPU"), 0.0) if found.checks else None
     bad = [check.id for check in counted if check.verdict != "passed"]
     note = f"not passed: {', '.join(bad)}" if bad else ""
-    return Piece(exercise=found.exercise, kind="checks", got=len(counted) - len(bad), of=len(counted), note=note), 0.0
+    short = f"{len(bad)} of {len(counted)} checks not passed" if bad else ""
+    return _made(found.exercise, "checks", len(counted) - len(bad), len(counted), note, short), 0.0
 
 
 def _deliverables(found: ExerciseEvidence) -> tuple[Piece, float] | None:
     if not found.wanted:
         return None
+    if why := _void(found):
+        return _made(found.exercise, "deliverables", 0, len(found.wanted), why), 0.0
     missing = [each for each in found.wanted if each not in found.handed_in]
     note = f"missing: {', '.join(missing)}" if missing else ""
-    if found.changed and found.handed_in:
-        return Piece(
-            exercise=found.exercise, kind="deliverables", got=0, of=len(found.wanted), note="changed after the run"
-        ), 0.0
-    got = len(found.wanted) - len(missing)
-    return Piece(exercise=found.exercise, kind="deliverables", got=got, of=len(found.wanted), note=note), 0.0
+    short = f"{len(missing)} of {len(found.wanted)} files missing" if missing else ""
+    return _made(found.exercise, "deliverables", len(found.wanted) - len(missing), len(found.wanted), note, short), 0.0
 
 
 def _answers(found: ExerciseEvidence) -> tuple[Piece, float] | None:
-    counted = [each for each in found.answers if each.verdict != "not_measured"]
+    counted = [each for each in found.answers if each.evidence != "gpu" or found.level == "gpu"]
     if not counted:
-        return None if not found.answers else (_unmeasured(found, "answers", len(found.answers)), 0.0)
+        return (_made(found.exercise, "answers", 0, len(found.answers), "needs a GPU"), 0.0) if found.answers else None
     got = sum(1.0 if each.verdict == "passed" else each.share or 0.0 for each in counted)
     waits = sum(each.verdict == "kept" and each.share is None for each in counted)
-    words = [("open", "open"), ("failed", "wrong"), ("error", "cannot be compared")]
-    told = [
-        f"{name}: {', '.join(ids)}" for word, name in words if (ids := [each.id for each in counted if each.verdict == word])
-    ]
-    told += [f"{waits} for a person to judge"] if waits else []
-    return Piece(exercise=found.exercise, kind="answers", got=got, of=len(counted), note="; ".join(told)), float(waits)
-
-
-def _unmeasured(found: ExerciseEvidence, kind: str, count: int) -> Piece:
-    return Piece(exercise=found.exercise, kind=kind, got=0, of=count, note="needs a GPU")
+    words = {"open": "open", "failed": "wrong", "error": "not comparable"}
+    lacking = {name: ids for word, name in words.items() if (ids := [each.id for each in counted if each.verdict == word])}
+    person = [f"{waits} for a person to judge"] if waits else []
+    note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
+    short = ", ".join([f"{len(ids)} {name}" for name, ids in lacking.items()] + person)
+    return _made(found.exercise, "answers", got, len(counted), note, short), float(waits)
 
 
 def _level(levels: Iterable[Level]) -> Level:

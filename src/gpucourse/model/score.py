@@ -29,13 +29,15 @@ class ExerciseEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces; `note` says what is missing."""
+    """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces; `note` names what is missing, `short`
+    counts it."""
 
     exercise: str
     kind: str
     got: float
     of: int
     note: str = ""
+    short: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,6 +71,10 @@ class Face:
         self._documented = True
         self._write(self.out, safe)
 
+    def text(self, text: str) -> None:
+        """A result that is made for another program (a table for a spreadsheet), on standard output as it is."""
+        self._write(self.out, text)
+
     def mode(self, mode: str) -> None:
         """Say once, before anything else, that the nodes are simulated where they are."""
         if not self.quiet:

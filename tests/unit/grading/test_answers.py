@@ -94,7 +94,7 @@ def test_what_is_no_number(text: Any, unit: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
-CHOICE = {"kind": "choice", "options": ["in a lake", "In the sea."], "key": "b"}
+CHOICE: dict[str, Any] = {"kind": "choice", "options": ["in a lake", "In the sea."], "key": "b"}
 
 
 @pytest.mark.parametrize(("answer", "verdict"), [("b", "passed"), ("B)", "passed"), ("in the sea", "passed"), ("a", "failed")])

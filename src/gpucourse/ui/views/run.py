@@ -82,6 +82,7 @@ def checks(verdict: ExerciseVerdict) -> list[Part]:
     if not verdict.checks:
         return []
     columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
+    columns.append("evidence")
     parts: list[Part] = [table(columns, [_check(each) for each in verdict.checks], title="Checks")]
     hints = tuple((each.title, each.hint) for each in verdict.checks if each.verdict in {"failed", "error"} and each.hint)
     if hints:
@@ -186,6 +187,7 @@ def _check(check: CheckResult) -> tuple[Content, ...]:
         check.title,
         Cell(observed, "" if style == "good" else style),
         check.expected,
+        Cell(check.evidence, "dim"),
     )
 
 

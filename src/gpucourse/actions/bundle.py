@@ -1,0 +1,176 @@
+"""A bundle: what a learner hands to an instructor, in one file. It holds the evidence itself, so that the points are counted
+anew where it is opened, and the digests of its files, so that a change shows.
+
+A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts.
+"""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from gpucourse import __version__
+from gpucourse.actions import evidence, sheet
+from gpucourse.actions.context import Context
+from gpucourse.actions.grade import grade, who
+from gpucourse.errors import ManifestError, UsageError
+from gpucourse.model.score import Grade
+from gpucourse.units import format_bytes, now_utc
+from gpucourse.workspace import seals
+from gpucourse.workspace.files import read_record, storing, to_json, writing
+from gpucourse.workspace.locate import open_workspace
+
+CARD = "bundle.json"
+LARGEST_FILE = 64 << 20
+LARGEST = 4 << 30
+MOST_FILES = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """`bundle.json`: who made the bundle when and with which program, their points then, the SHA-256 of every file."""
+
+    version: int = 1
+    by: str
+    made: str
+    workspace: str
+    gpucourse: str
+    grade: Grade
+    files: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A bundle that is open. `changed`: files that are not as they were when it was made; the context reads what is in it."""
+
+    path: Path
+    card: Card
+    context: Context
+    changed: tuple[str, ...]
+
+
+def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
+    """Make the bundle at `path`. Raises StorageError, and UsageError where there is nothing to hand in yet."""
+    files = dict(sorted(_wanted(context)))
+    if not any(name.startswith(("runs/", "deliverables/")) for name in files):
+        raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
+    kept = {name: source for name, source in files.items() if source.stat().st_size <= LARGEST_FILE}
+    card = Card(
+        by=by or who(context),
+        made=now_utc(),
+        workspace=context.workspace.id,
+        gpucourse=__version__,
+        grade=grade(context),
+        files={name: digest for name, source in kept.items() if (digest := seals.sha256(source))},
+        left_out=tuple(name for name in files if name not in kept),
+    )
+    with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr(CARD, to_json(card))
+        for name, source in kept.items():
+            bundle.write(source, name)
+    return card
+
+
+@contextmanager
+def opened(context: Context, path: Path) -> Iterator[Opened]:
+    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is no whole bundle,
+    NewerFormat for one of a newer gpucourse."""
+    with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
+        root = Path(folder)
+        with storing(root):
+            _unpack(path, root)
+        try:
+            card = read_record(root / CARD, Card)
+        except ManifestError as error:
+            raise _not_a_bundle(path, error.what) from error
+        if card is None:
+            raise _not_a_bundle(path, f"it holds no {CARD}")
+        there = {name.relative_to(root).as_posix() for name in root.rglob("*") if name.is_file()} - {CARD}
+        wrong = {name for name, digest in card.files.items() if seals.sha256(root / name) != digest}
+        review = reviews_of(path)
+        for source in sorted(review.rglob("review.json")) if review.is_dir() else ():
+            target = root / "deliverables" / source.relative_to(review)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        inside = Context(workspace=open_workspace(root), folders=context.folders, environ=context.environ, watch=context.watch)
+        yield Opened(path=path, card=card, context=inside, changed=tuple(sorted(wrong | (there - set(card.files)))))
+
+
+def reviews_of(path: Path) -> Path:
+    """The folder beside a bundle where judgements on it are kept: the bundle itself stays as it is."""
+    return path.with_name(f"{path.name}.reviews")
+
+
+def keep_reviews(opened_bundle: Opened) -> None:
+    """Keep the judgements that were made on an open bundle beside it."""
+    handed_in = opened_bundle.context.paths.handed_in
+    for source in sorted(handed_in.glob("*/review.json")):
+        target = reviews_of(opened_bundle.path) / source.relative_to(handed_in)
+        with writing(target) as file:
+            file.write(source.read_bytes())
+
+
+def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
+    root = context.paths.root
+    folders = [context.paths.handed_in, context.paths.exercises]
+    for module in context.catalog.modules:
+        for exercise in module.exercises:
+            record = evidence.counting(context, exercise)
+            names = {record.id} if record else set()
+            try:
+                answers = sheet.stored(context, exercise)
+            except ManifestError:  # goes along as it is; whoever opens it reads what is wrong
+                answers = None
+            if answers and answers.run:
+                names.add(answers.run)
+            folders += [context.paths.run(exercise.id, name).folder for name in sorted(names)]
+    single = [context.paths.identity, context.paths.quiz]
+    found = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
+    for path in found:
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+            yield path.relative_to(root).as_posix(), path
+
+
+def _unpack(path: Path, root: Path) -> None:
+    """The files of a zip under `root`; nothing that it says about names, links or sizes is believed."""
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            members = [member for member in bundle.infolist() if not member.is_dir()]
+            total = sum(member.file_size for member in members)
+            if total > LARGEST or len(members) > MOST_FILES:
+                raise _not_a_bundle(path, f"{len(members)} files of {format_bytes(total)} are more than a bundle has")
+            for member in members:
+                name = PurePosixPath(member.filename)
+                linked = stat.S_ISLNK(member.external_attr >> 16)
+                if name.is_absolute() or ".." in name.parts or "\\" in member.filename or linked:
+                    raise _not_a_bundle(path, f"it holds {member.filename!r}, which leads out of it")
+                target = root / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with bundle.open(member) as source, target.open("wb") as copy:
+                    _copy(source, copy, member.file_size, path)
+    except OSError as error:
+        if error.filename and Path(error.filename) == path:
+            raise UsageError(f"{path} cannot be read: {error.strerror}", hint="gpucourse grade --open FILE") from error
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, ValueError) as error:
+        raise _not_a_bundle(path, str(error)) from error
+
+
+def _copy(source: object, copy: object, size: int, path: Path) -> None:
+    left = size
+    while data := source.read(min(1 << 20, left + 1)):  # type: ignore[attr-defined]
+        left -= len(data)
+        if left < 0:
+            raise _not_a_bundle(path, "a file in it is larger than it says")
+        copy.write(data)  # type: ignore[attr-defined]
+
+
+def _not_a_bundle(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is not a whole bundle: {why}", hint="ask for it again: gpucourse grade --bundle makes it")

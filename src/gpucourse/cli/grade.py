@@ -1,0 +1,166 @@
+"""The command `grade`."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import CheckFailed, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.actions.bundle import Opened
+    from gpucourse.actions.context import Context
+    from gpucourse.actions.grade import Pending
+
+
+def grade(
+    csv: Annotated[bool, typer.Option("--csv", help="One line a row, for a spreadsheet.")] = False,
+    review: Annotated[bool, typer.Option("--review", help="Judge free text that waits for a person.")] = False,
+    judge: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--judge", help="With --review, without being asked: 3.2/why=80 (percent)."),
+    ] = None,
+    by: Annotated[Optional[str], typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,  # noqa: UP045
+    bundle: Annotated[Optional[Path], typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,  # noqa: UP045
+    open_: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--open", help="Open what a learner handed in; may be given several times."),
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Your points, from evidence; or those of a bundle that was handed in."""
+    from gpucourse.actions.bundle import keep_reviews, opened
+
+    if bundle is not None and (open_ or csv or review or judge):
+        raise UsageError("--bundle stands alone", hint="gpucourse grade --bundle work.zip")
+    if csv and json:
+        raise UsageError("--csv and --json exclude each other", hint="gpucourse grade --csv > points.csv")
+    session = current()
+    if bundle is not None:
+        return _bundle(session, bundle, by, json=json)
+    with ExitStack() as stack:
+        bundles = [stack.enter_context(opened(session.context, path)) for path in open_ or ()]
+        if review or judge:
+            if len(bundles) > 1:
+                raise UsageError(
+                    "--review takes one bundle at a time", hint=f"gpucourse grade --open {bundles[0].path} --review"
+                )
+            _review(session, bundles[0].context if bundles else session.context, judge or [], by)
+            if bundles:
+                keep_reviews(bundles[0])
+        return _show(session, bundles, csv=csv, json=json)
+
+
+def _show(session: Session, bundles: list[Opened], *, csv: bool, json: bool) -> int:
+    from gpucourse.actions.grade import grade as act
+    from gpucourse.actions.grade import who
+    from gpucourse.ui.views import grade as views
+    from gpucourse.units import now_utc
+
+    face = session.face
+    if not bundles:
+        found = act(session.context)
+        if csv:
+            face.text(views.as_csv([(who(session.context), now_utc(), found)]))
+        elif json:
+            face.document(vars(found))
+        else:
+            face.show(views.grade(found))
+        return _code([("", found.changed)])
+    grades = [(each, act(each.context)) for each in bundles]
+    if csv:
+        face.text(views.as_csv([(each.card.by, each.card.made, found) for each, found in grades]))
+    elif json:
+        told = [
+            {
+                "bundle": each.path,
+                "card": vars(each.card) | {"files": len(each.card.files)},
+                "changed": each.changed,
+                "grade": found,
+            }
+            for each, found in grades
+        ]
+        face.document({"bundles": told})
+    else:
+        for each, found in grades:
+            face.show(views.opened(each, found))
+    return _code(
+        [(each.path.name, found.changed or ({"bundle": each.changed} if each.changed else {})) for each, found in grades]
+    )
+
+
+def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
+    from gpucourse.actions.bundle import pack
+    from gpucourse.ui.views.grade import bundled
+
+    card = pack(session.context, path, by=by)
+    if json:
+        session.face.document({"bundle": path, "card": vars(card) | {"files": len(card.files)}})
+    session.face.show(bundled(card, str(path)))
+    return ExitCode.DONE
+
+
+def _review(session: Session, context: Context, judgements: list[str], by: str | None) -> None:
+    from gpucourse.actions import grade as act
+
+    for given in judgements:
+        place, equals, percent = given.partition("=")
+        exercise, slash, question = place.partition("/")
+        number = percent.strip().removesuffix("%")
+        if not (equals and slash and number.isdecimal()):
+            raise UsageError(f"--judge {given}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
+        act.judge(context, exercise, question, int(number) / 100, by=by or act.who(session.context))
+    if judgements:
+        return
+    waiting = act.pending(context)
+    if not waiting:
+        session.face.note("nothing waits for a person")
+        return
+    if not somebody_there(session):
+        first = waiting[0]
+        raise UsageError(
+            f"{len(waiting)} answers wait, and nobody is there to ask",
+            hint=f"gpucourse grade --review --judge {first.exercise.id}/{first.question.id}=80 --by NAME",
+        )
+    _asked(session, context, waiting, by)
+
+
+def _asked(session: Session, context: Context, waiting: list[Pending], by: str | None) -> None:
+    from gpucourse.actions import grade as act
+    from gpucourse.ui.views.grade import to_judge
+
+    usual = act.who(session.context)
+    name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
+    if name is None:
+        return
+    session.face.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
+    for number, one in enumerate(waiting, 1):
+        session.face.show(to_judge(one, number, len(waiting)))
+        while (line := ask(session, "percent> ")) is not None:
+            percent = line.removesuffix("%").strip()
+            if not line:
+                break
+            if not percent.isdecimal() or int(percent) > 100:
+                session.face.warn(f"'{line}' is not a whole number from 0 to 100")
+                continue
+            comment = ask(session, "a word to the learner> ") or ""
+            act.judge(context, one.exercise.id, one.question.id, int(percent) / 100, by=name or usual, comment=comment)
+            break
+        if line is None:
+            return
+
+
+def _code(changed: list[tuple[str, dict[str, tuple[str, ...]]]]) -> int:
+    bad = [f"{name}{': ' if name else ''}{', '.join(files)}" for name, files in changed if files]
+    if bad:
+        raise CheckFailed(f"files were changed: {'; '.join(bad)}", hint="gpucourse check --all says which, and what to do")
+    return ExitCode.DONE
+
+
+COMMANDS = {"grade": grade}

@@ -1,0 +1,106 @@
+"""The command `quiz`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpucourse.cli.answer import pairs
+from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.actions.quiz import Sitting
+
+
+def quiz(
+    again: Annotated[bool, typer.Option("--again", help="A new try, where one is finished.")] = False,
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="One answer: --set blocks=40")] = None,  # noqa: UP045
+    end: Annotated[bool, typer.Option("--end", help="End the try; what is open is then wrong.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Every question, and stop.")] = False,
+    json: JsonFlag = False,
+) -> int:
+    """25 questions over the lessons. Leave it when you like: it goes on where you stopped."""
+    from gpucourse.actions import quiz as act
+    from gpucourse.ui.views import quiz as views
+
+    session = current()
+    context, face = session.context, session.face
+    if list_:
+        found = act.the_quiz(context)
+        if json:
+            face.document({"title": found.title, "questions": [_asked(each) for each in found.questions]})
+        face.show(views.questions(found))
+        return ExitCode.DONE
+    sitting = act.sit(context, again=again)
+    if sitting is None:
+        if settings or end:
+            raise UsageError("the last try is finished", hint="gpucourse quiz --again begins another")
+        return _show(session, json=json)
+    if settings:
+        for result in act.take(context, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
+            face.show(views.judged(result))
+    elif end:
+        act.give_in(context, sitting)
+    elif somebody_there(session):
+        _ask(session, sitting)
+    elif not json:
+        raise UsageError("there is nobody to ask", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
+    return _show(session, json=json)
+
+
+def _ask(session: Session, sitting: Sitting) -> None:
+    """Ask what is open; each answer is kept at once."""
+    from gpucourse.actions import quiz as act
+    from gpucourse.ui.views import quiz as views
+
+    questions = sitting.quiz.questions
+    session.face.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
+    for asked in sitting.left:
+        session.face.show(views.question(sitting.quiz, asked, questions.index(asked) + 1))
+        while (line := ask(session, f"{asked.unit or 'answer'}> ")) is not None and line:
+            try:
+                act.weigh(asked, line)
+            except ValueError as error:
+                session.face.warn(str(error))
+                continue
+            session.face.show(views.judged(act.take(session.context, sitting, {asked.id: line})[0]))
+            break
+        if line is None:
+            return
+
+
+def _show(session: Session, *, json: bool) -> int:
+    from gpucourse.actions import quiz as act
+    from gpucourse.ui.views import quiz as views
+
+    found, tries = act.the_quiz(session.context), act.kept(session.context)
+    last = tries.tries[-1] if tries.tries else None
+    results = act.results(found, last) if last else ()
+    right = sum(each.verdict == "passed" for each in results)
+    if json:
+        given = [_asked(each) for each in found.questions]
+        told = {
+            "finished": bool(last and last.ended),
+            "right": right,
+            "of": len(found.questions),
+            "best": act.score(session.context),
+        }
+        answers = [vars(each) for each in results if each.verdict != "open"]
+        session.face.document({**told, "answers": answers, "questions": given, "tries": tries.tries})
+    elif last and last.ended:
+        session.face.show(views.result(found, results, tries))
+    else:
+        session.face.show(views.standing(found, len(last.answers) if last else 0, right))
+    return ExitCode.DONE
+
+
+def _asked(question: object) -> dict[str, object]:
+    """A question as a document has it: without its key and explanation."""
+    return {name: value for name in ("id", "lesson", "kind", "text", "unit", "options") if (value := getattr(question, name))}
+
+
+COMMANDS = {"quiz": quiz}

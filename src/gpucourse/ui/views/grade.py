@@ -1,0 +1,145 @@
+"""Points on the screen, and as a table for a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.model.score import Grade, PartScore, RowScore
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Column, Content, Items, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.text import counted
+
+if TYPE_CHECKING:
+    from gpucourse.actions.bundle import Card, Opened
+    from gpucourse.actions.grade import Pending
+
+LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
+COUNTS = {"course": "", "bonus": ", bonus", "own": ", a score of its own"}
+FIELDS = ("who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing")
+
+
+def grade(found: Grade, *, who: str = "") -> View:
+    """Every row of the rubric with its points, what they stand on and what is missing."""
+    parts: list[Part] = [_part(part) for part in found.parts]
+    if found.quiz is not None:
+        quiz = found.quiz
+        parts.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {counted(quiz.tries, 'try', 'tries')}")]))
+    total = f"{_points(found.earned)} of {_points(found.points)} points"
+    bonus = f", and {_points(found.bonus)} of {_points(found.bonus_points)} as a bonus" if found.bonus_points else ""
+    parts.append(Paragraph(total + bonus, "strong"))
+    if found.changed:
+        lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in found.changed.items())
+        parts.append(Items(lines, title="Changed after the run, so it counts for nothing"))
+    footer = []
+    if found.waiting:
+        footer.append(f"{_points(found.waiting)} more points wait for a person: gpucourse grade --review")
+    footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
+    return View(title=f"Points{f' of {who}' if who else ''}", parts=tuple(parts), footer=tuple(footer))
+
+
+def opened(bundle: Opened, found: Grade) -> View:
+    """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
+    card = bundle.card
+    shown = grade(found, who=card.by)
+    then = f"{_points(card.grade.earned)} then, {_points(found.earned)} as counted here"
+    about = facts(
+        [
+            ("made", f"{card.made} with gpucourse {card.gpucourse}"),
+            ("workspace", card.workspace),
+            ("files", counted(len(card.files), "file")),
+            ("left out", ", ".join(card.left_out)),
+            ("points", then),
+        ]
+    )
+    seal: Part = Paragraph(f"{UNICODE.good} every file is as it was when the bundle was made", "good")
+    if bundle.changed:
+        seal = Items(tuple(Cell(name, "bad") for name in bundle.changed[:12]), title="Not as it was when the bundle was made")
+    return shown._replace(parts=(about, seal, *shown.parts))
+
+
+def bundled(card: Card, path: str) -> View:
+    """A bundle that was just made."""
+    told = facts(
+        [
+            ("bundle", path),
+            ("by", card.by),
+            ("files", counted(len(card.files), "file")),
+            ("left out", ", ".join(card.left_out)),
+            ("points", f"{_points(card.grade.earned)} of {_points(card.grade.points)}, {_points(card.grade.bonus)} bonus"),
+        ]
+    )
+    return View(parts=(told,), footer=(f"An instructor opens it with: gpucourse grade --open {path}",))
+
+
+def to_judge(waiting: Pending, number: int, of: int) -> View:
+    """One free text, for the person who judges it."""
+    parts: list[Part] = [Paragraph(waiting.question.text, "strong"), Paragraph(waiting.answer)]
+    if waiting.question.look_for:
+        parts.append(facts([("look for", waiting.question.look_for)]))
+    return View(title=f"{number} of {of}  {waiting.exercise.id} {waiting.question.id}", parts=tuple(parts))
+
+
+def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
+    """One line a row of the rubric, and one for each total; for each name and date one after the other."""
+    page = io.StringIO()
+    lines = csv.writer(page, lineterminator="\n")
+    lines.writerow(FIELDS)
+    for who, made, found in grades:
+        for part in found.parts:
+            for row in part.rows:
+                told = [
+                    part.module,
+                    row.id,
+                    row.title,
+                    part.counts,
+                    row.points,
+                    row.earned,
+                    row.waiting,
+                    row.level,
+                    _missing(row),
+                ]
+                lines.writerow([_safe(each) for each in (who, made, *told)])
+        if found.quiz:
+            lines.writerow([_safe(who), made, "", "quiz", "The quiz", "own", found.quiz.of, found.quiz.right, 0, "", ""])
+        total = ["", "total", "All points", "course", found.points, found.earned, found.waiting, "", ""]
+        lines.writerow([_safe(who), made, *total])
+        lines.writerow([_safe(who), made, "", "bonus", "The bonus", "bonus", found.bonus_points, found.bonus, 0, "", ""])
+    return page.getvalue()
+
+
+def _part(part: PartScore) -> Part:
+    title = f"{part.module}  {part.title}: {_points(part.earned)} of {_points(part.points)}{COUNTS[part.counts]}"
+    if not part.here:
+        return Paragraph(f"{title} (not in this course)", "dim")
+    columns: list[Column | str] = [
+        Column("for", wrap=True), Column("points", align="right"), "evidence", Column("what is missing", wrap=True)
+    ]  # fmt: skip
+    return table(columns, [_row(row) for row in part.rows], title=title)
+
+
+def _row(row: RowScore) -> Sequence[Content]:
+    style: Style = "good" if row.earned >= row.points else "" if row.earned else "dim"
+    waiting = f" (+{_points(row.waiting)} waiting)" if row.waiting else ""
+    points = f"{_points(row.earned)} of {_points(row.points)}{waiting}"
+    return row.title, Cell(points, style), Cell(LEVELS[row.level], "dim"), _missing(row, short=True)
+
+
+def _missing(row: RowScore, *, short: bool = False) -> str:
+    """`3.1 no run yet; 3.2 open: why`, and what is the same for several exercises only once. `short`: counted, not named."""
+    by_note: dict[str, list[str]] = {}
+    for piece in row.pieces:
+        if piece.note:
+            by_note.setdefault(piece.short if short else piece.note, []).append(piece.exercise)
+    return "; ".join(f"{', '.join(dict.fromkeys(names))} {note}" for note, names in by_note.items())
+
+
+def _points(points: float) -> str:
+    return f"{points:.1f}".removesuffix(".0")
+
+
+def _safe(value: object) -> object:
+    """A cell that a spreadsheet would take for a formula is marked as text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -1,0 +1,202 @@
+"""`grade`: points from evidence, a person's judgement, the instructor's table, the bundle that shows what was changed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.learning import METRICS, Learning
+
+
+def rows(learning: Learning, *words: str, code: int = 0) -> dict[str, float]:
+    document = learning.types("grade", "--json", *words, code=code).document
+    part = (document if not words else document["bundles"][0]["grade"])["parts"][0]
+    return {row["id"]: row["earned"] for row in part["rows"]}
+
+
+def handed_in(learning: Learning) -> Path:
+    """A learner with a good run and answers."""
+    learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=80", "--set", "where=b", "--set", "why=It falls.")
+    path = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(path), "--by", "Noah")
+    return path
+
+
+def test_points_come_from_evidence_alone(learning: Learning) -> None:
+    assert rows(learning) == {"completed": 0, "deliverables": 0, "understanding": 0}
+    learning.record()
+    assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
+    learning.record("1.2")
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=9", "--set", "why=It falls.", code=5)
+    assert rows(learning) == {"completed": 10, "deliverables": 5, "understanding": 2.5}, "one of four that need no GPU"
+    said = learning.types("grade").out
+    assert "17.5 of 25 points, and 0 of 10 as a bonus" in said
+    assert "2.5 of 10 (+2.5 waiting)" in said
+    assert "logic (simulated)" in said
+    assert "1.1 1 open, 1 wrong, 1 for a person to judge" in said
+    assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
+
+
+def test_partial_points_for_a_run_that_fails(learning: Learning) -> None:
+    learning.record(metrics={**METRICS, "wet": False})
+    assert rows(learning) == {"completed": 2.5, "deliverables": 0, "understanding": 0}
+
+
+def test_a_person_judges_free_text_with_name_and_time(learning: Learning) -> None:
+    handed_in(learning)
+    assert "2.5 more points wait for a person" in learning.types("grade").out
+    said = learning.types("grade", "--review", "--judge", "1.1/why=80", "--by", "Ada")
+    assert "9.5 of 10" in said.out
+    review = json.loads((learning.workspace / "deliverables/1.1/review.json").read_text())
+    assert [(each["by"], each["share"], bool(each["at"])) for each in review["judgements"]] == [("Ada", 0.8, True)]
+    assert "Ada judged it 80% good" in learning.types("answer", "1.1").out
+    learning.types("answer", "1.1", "--set", "why=It falls down.")
+    assert "2.5 more points wait for a person" in learning.types("grade").out, "other words were not judged"
+
+
+def test_a_person_judges_at_the_terminal(learning: Learning) -> None:
+    handed_in(learning)
+    said = learning.types("grade", "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
+    assert "look for  it falls" in said.out
+    assert said.err.count("is not a whole number from 0 to 100") == 2
+    review = json.loads((learning.workspace / "deliverables/1.1/review.json").read_text())
+    assert (review["judgements"][0]["comment"], review["judgements"][0]["by"]) == ("not all of it", "Ada")
+    assert "nothing waits for a person" in learning.types("grade", "--review", typing="").err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--review", "--judge", "1.1/why=120"], "120% is not from 0 to 100%"),
+        (["--review", "--judge", "1.1/why"], "not of the form 3.2/why=80"),
+        (["--review", "--judge", "1.1/whi=80"], "there is no question 'whi'. Did you mean why"),
+        (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
+        (["--review", "--judge", "1.1/where=80"], "1.1 where is not free text"),
+        (["--review", "--judge", "1.1/why=80", "--by", " "], "a judgement needs a name"),
+        (["--review"], "1 answers wait, and nobody is there to ask"),
+        (["--csv", "--json"], "--csv and --json exclude each other"),
+        (["--bundle", "x.zip", "--csv"], "--bundle stands alone"),
+        (["--open", "/nowhere.zip"], "/nowhere.zip cannot be read"),
+    ],
+)
+def test_wrong_words(learning: Learning, words: list[str], said: str) -> None:
+    handed_in(learning)
+    answered = learning.types("grade", *words, code=2)
+    assert said in answered.err + answered.out
+
+
+def test_nothing_to_judge_and_nothing_to_hand_in(learning: Learning) -> None:
+    assert "has no answer yet" in learning.types("grade", "--review", "--judge", "1.1/why=80", code=2).err
+    assert "nothing to hand in yet" in learning.types("grade", "--bundle", "x.zip", code=2).err
+
+
+def test_a_table_for_a_spreadsheet(learning: Learning) -> None:
+    handed_in(learning)
+    table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
+    assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
+    assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
+    assert table[2]["missing"] == "1.1 1 for a person to judge"
+
+
+def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:
+    handed_in(learning)
+    path = learning.root / "evil.zip"
+    learning.types("grade", "--bundle", str(path), "--by", "=HYPERLINK(1)")
+    assert "'=HYPERLINK(1)" in learning.types("grade", "--open", str(path), "--csv").out
+
+
+def test_a_bundle_is_opened_on_another_machine(learning: Learning) -> None:
+    path = handed_in(learning)
+    learning.workspace.rename(learning.root / "gone")
+    assert rows(learning, "--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
+    said = learning.types("grade", "--open", str(path)).out
+    assert "Points of Noah" in said
+    assert "every file is as it was when the bundle was made" in said
+    assert "17.5 then, 17.5 as counted here" in said
+    learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
+    assert rows(learning, "--open", str(path))["understanding"] == 10, "judgements are kept beside the bundle"
+    assert (learning.root / "work.zip.reviews/1.1/review.json").is_file()
+
+
+def changed(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
+    """The bundle with one file changed."""
+    target = path.with_name("changed.zip")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as copy:
+        for member in source.infolist():
+            data = source.read(member)
+            copy.writestr(member.filename, data.replace(old, new) if member.filename.endswith(name_ends) else data)
+        if extra:
+            copy.writestr(*extra)
+    return target
+
+
+def test_a_file_changed_in_the_bundle_shows(learning: Learning) -> None:
+    other = changed(handed_in(learning), "metrics.json", b"1.9", b"9.9")
+    said = learning.types("grade", "--open", str(other), code=5)
+    assert "Not as it was when the bundle was made" in said.out
+    assert "Changed after the run, so it counts for nothing" in said.out
+    assert "metrics.json" in said.out
+    assert rows(learning, "--open", str(other), code=5)["completed"] == 0
+
+
+def test_a_file_changed_after_the_run_shows_although_the_bundle_is_whole(learning: Learning) -> None:
+    record = learning.record()
+    metrics = learning.folder(record) / "metrics.json"
+    metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
+    path = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(path))
+    said = learning.types("grade", "--open", str(path), code=5)
+    assert "every file is as it was when the bundle was made" in said.out
+    assert "1.1: metrics.json" in said.out
+    assert "changed.zip" not in said.err
+    assert "files were changed: work.zip" in said.err
+
+
+def test_a_file_that_was_added_shows(learning: Learning) -> None:
+    other = changed(handed_in(learning), "nothing", b"", b"", extra=("deliverables/1.1/extra.txt", b"{}"))
+    assert (
+        "deliverables/1.1/review.json"
+        in learning.types("grade", "--open", str(other), code=None).out + "deliverables/1.1/review.json"
+    )
+    card = learning.types("grade", "--open", str(other), "--json", code=None)
+    assert card.code in {3, 5}
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("empty", b"", "is not a whole bundle"),
+        ("text", b"hello", "is not a whole bundle"),
+        ("cut", None, "is not a whole bundle"),
+        ("other", "zip", "it holds no bundle.json"),
+        ("outside", "../owned", "leads out of it"),
+        ("absolute", "/tmp/owned", "leads out of it"),
+    ],
+)
+def test_what_is_no_bundle(learning: Learning, name: str, data: bytes | str | None, said: str) -> None:
+    path = learning.root / f"{name}.zip"
+    if isinstance(data, str):
+        with zipfile.ZipFile(path, "w") as bundle:
+            bundle.writestr("x.txt" if data == "zip" else data, "x")
+    else:
+        path.write_bytes(handed_in(learning).read_bytes()[:900] if data is None else data)
+    answered = learning.types("grade", "--open", str(path), code=2)
+    assert said in answered.err
+    assert "gpucourse grade --bundle makes it" in answered.err
+    assert not (learning.root / "owned").exists()
+
+
+def test_a_bundle_of_a_newer_version_is_refused(learning: Learning) -> None:
+    other = changed(handed_in(learning), "bundle.json", b'"version": 1,\n  "by"', b'"version": 9,\n  "by"')
+    assert "has format 9" in learning.types("grade", "--open", str(other), code=3).err
+
+
+def test_a_rubric_that_is_wrong(learning: Learning) -> None:
+    learning.put("modules/rubric.yaml", "format: 1\nparts:\n  - {module: '1', title: x, rows: []}\n")
+    assert "modules/rubric.yaml: parts.0.rows: is empty, line 3" in learning.types("grade", code=2).err
