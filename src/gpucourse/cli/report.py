@@ -1,0 +1,40 @@
+"""The command `report`."""
+
+from __future__ import annotations
+
+import getpass
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+
+def report(
+    form: Annotated[
+        Optional[Literal["html", "pdf", "md"]],  # noqa: UP045
+        typer.Option("--format", help="One format; html and pdf without.", show_default=False),
+    ] = None,
+    author: Annotated[str, typer.Option("--author", help="Your name on it; the owner of gpucourse.yaml without.")] = "",
+    json: JsonFlag = False,
+) -> int:
+    """The final project: 2 to 3 pages from your own runs and words, as HTML and PDF."""
+    from gpucourse.actions.report import report as act
+    from gpucourse.ui.views.report import report as view
+
+    session = current()
+    context = session.context
+    with session.face.watch() as live:
+        context.watch = live
+        result = act(context, (form,) if form else ("html", "pdf"), author or context.settings.owner or getpass.getuser())
+    if json:
+        session.face.document(
+            {"files": result.files, "subjects": result.report.subjects, "missing": result.report.everything_missing}
+        )
+    session.face.show(view(result))
+    return ExitCode.DONE
+
+
+COMMANDS = {"report": report}

@@ -1,0 +1,48 @@
+"""`modules/report.yaml`: what the final report of this course is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpucourse.course.written import read
+from gpucourse.errors import ManifestError, MissingError
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.report_plan import ReportChapter, ReportPlan
+
+FILE = "report.yaml"
+HINT = "what stands in it is explained in docs/authoring.md"
+
+
+def read_report_plan(modules: Path) -> ReportPlan:
+    """The plan that lies beside the modules. Raises MissingError where there is none, ManifestError with every complaint."""
+    shown = f"{modules.name}/{FILE}"
+    try:
+        raw = (modules / FILE).read_bytes()
+    except FileNotFoundError as error:
+        raise MissingError(f"this course has no report: there is no {shown}", hint=HINT) from error
+    except OSError as error:
+        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HINT) from error
+    return read(raw, ReportPlan, shown, hint=HINT)[0]
+
+
+def strangers(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:
+    """What the plan says of exercises, tables, parameters and questions that this course does not have, one line each."""
+    exercises = {exercise.id: exercise for module in modules for exercise in module.exercises}
+    for chapter in plan.chapters:
+        where = f"{FILE}: chapters.{chapter.id}"
+        exercise = exercises.get(chapter.exercise)
+        if exercise is None:
+            yield f"{where}.exercise: there is no exercise {chapter.exercise}"
+        else:
+            yield from (f"{where}.{reason}" for reason in _strange(chapter, exercise))
+
+
+def _strange(chapter: ReportChapter, exercise: Exercise) -> Iterator[str]:
+    tables, questions = {table.title for table in exercise.tables}, {question.id for question in exercise.questions}
+    yield from (f"tables: {exercise.id} has no table '{title}'" for title in chapter.tables if title not in tables)
+    yield from (
+        f"words: {exercise.id} has no question '{one.question}'" for one in chapter.words if one.question not in questions
+    )
+    if chapter.by and exercise.parameter(chapter.by) is None:
+        yield f"by: {exercise.id} has no parameter '{chapter.by}'"

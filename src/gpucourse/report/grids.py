@@ -1,0 +1,82 @@
+"""Tables of a report: the figures of all subjects side by side, and the tables of an exercise's runs put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucourse.model.manifest import Table
+from gpucourse.model.report import Grid
+from gpucourse.model.report_plan import Figure
+
+NOTHING = "–"
+"""What stands where nothing was measured; `not measured` would fill the column of a narrow table."""
+
+
+def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
+    """One row a subject, one column a figure. `subjects` holds the values of each by the figures' ids."""
+    rows = tuple(
+        (name, *(number(found.get(figure.id), figure.digits) for figure in figures)) for name, found in subjects.items()
+    )
+    absent = any(cell == NOTHING for row in rows for cell in row)
+    return Grid(
+        title=title,
+        columns=("measured on", *(figure.title for figure in figures)),
+        rows=rows,
+        numeric=(False, *(True for _ in figures)),
+        note=f"{NOTHING} not measured" if absent else "",
+    )
+
+
+def together(table: Table, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
+    """The rows of one table of an exercise over all subjects, each with its subject; None where no run has such rows."""
+    rows = [
+        (name, *(number(row.get(column.key), column.digits) for column in table.columns))
+        for name, found in metrics.items()
+        for row in rows_of(table.rows, found)
+    ]
+    if not rows:
+        return None
+    values = [
+        [row.get(column.key) for found in metrics.values() for row in rows_of(table.rows, found)] for column in table.columns
+    ]
+    numeric = (False, *(all(_numeric(value) for value in column if value is not None) for column in values))
+    alone = len(metrics) == 1
+    start = 1 if alone else 0
+    columns = ("measured on", *(column.title for column in table.columns))
+    absent = any(cell == NOTHING for row in rows for cell in row)
+    return Grid(
+        title=f"{table.title} ({next(iter(metrics))})" if alone else table.title,
+        columns=columns[start:],
+        rows=tuple(row[start:] for row in rows),
+        numeric=numeric[start:],
+        note=f"{NOTHING} not measured" if absent else "",
+    )
+
+
+def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows at a path such as `metrics.rows`; empty where the run has none."""
+    here: Any = {"metrics": metrics}
+    for step in path.split("."):
+        here = here.get(step) if isinstance(here, Mapping) else None
+    return [row for row in here if isinstance(row, Mapping)] if isinstance(here, list) else []
+
+
+def number(value: object, digits: int | None) -> str:
+    """A value as a cell says it: numbers with so many digits, thousands apart; nothing as a dash."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float)):
+        return " ".join(str(value).split())
+    if not math.isfinite(value):
+        return str(value)
+    if digits is not None:
+        return f"{value:,.{digits}f}"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _numeric(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

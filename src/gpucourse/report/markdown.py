@@ -1,0 +1,62 @@
+"""A report as Markdown: for those who go on writing. The pictures lie beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report
+
+
+def render(report: Report) -> tuple[bytes, dict[str, bytes]]:
+    """The text in UTF-8, and the pictures that it names, by their file names."""
+    pictures = {name: picture.png for chapter in report.chapters for name, picture in _named(chapter).items()}
+    return ("\n\n".join(_parts(report)) + "\n").encode("utf-8"), pictures
+
+
+def _named(chapter: Chapter) -> dict[str, Picture]:
+    return {f"{chapter.id}-{number}.png": picture for number, picture in enumerate(chapter.pictures, start=1)}
+
+
+def _parts(report: Report) -> Iterator[str]:
+    yield f"# {_plain(report.title)}"
+    yield f"{_plain(report.author)}, {report.made}" + (f"  \n{_plain(' · '.join(report.subjects))}" if report.subjects else "")
+    if report.mode == "local":
+        yield f"> {LOCAL}"
+    yield from _missing(report.missing)
+    for chapter in report.chapters:
+        yield f"## {_plain(chapter.title)}"
+        yield _plain(chapter.text)
+        yield from _missing(chapter.missing)
+        for grid in chapter.grids:
+            yield f"### {_plain(grid.title)}"
+            yield _table(grid)
+            if grid.note:
+                yield _plain(grid.note)
+        for name, picture in _named(chapter).items():
+            yield f"![{_plain(picture.title)}]({name})"
+        for saying in chapter.sayings:
+            yield f"### {_plain(saying.title)}"
+            if saying.text:
+                yield saying.text.strip()
+        if chapter.sources:
+            yield f"*From the runs {', '.join(chapter.sources)}.*"
+
+
+def _table(grid: Grid) -> str:
+    lines = [_row(grid.columns), _row(tuple("---:" if numeric else "---" for numeric in grid.numeric))]
+    return "\n".join([*lines, *(_row(tuple(map(_plain, row))) for row in grid.rows)])
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _missing(missing: tuple[str, ...]) -> Iterator[str]:
+    if missing:
+        yield "**Not here yet**\n\n" + "\n".join(f"- {one}" for one in missing)
+
+
+def _plain(text: str) -> str:
+    """Text in which no character means anything to Markdown, on one line."""
+    return re.sub(r"([\\*_|<\[\]#])", r"\\\1", " ".join(text.split()))

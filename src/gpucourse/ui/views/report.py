@@ -1,0 +1,33 @@
+"""The final report on the screen: which files hold it, what it is made of, what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Items, Part, View, facts
+from gpucourse.ui.text import counted
+
+if TYPE_CHECKING:
+    from gpucourse.actions.report import Reported
+
+
+def report(result: Reported) -> View:
+    """What was written, and what would make it whole."""
+    found = result.report
+    sources = [source for chapter in found.chapters for source in chapter.sources]
+    parts: list[Part] = [
+        facts(
+            [
+                *(("file", str(path)) for path in result.files),
+                ("compared", ", ".join(found.subjects)),
+                ("made of", f"{counted(len(set(sources)), 'run')}: {', '.join(dict.fromkeys(sources))}"),
+            ]
+        )
+    ]
+    missing = found.everything_missing
+    if missing:
+        parts.append(Items(tuple(one.replace("`", "") for one in missing), title="Not in it yet"))
+    mark = UNICODE.error if missing else UNICODE.good
+    footer = ("Type the command again when that is done: the report is written anew.",) if missing else ()
+    return View(title=f"{mark} {found.title}", parts=tuple(parts), footer=footer, mode=found.mode)
