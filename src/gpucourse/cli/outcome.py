@@ -40,7 +40,7 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
 
 def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int:
     """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
-    from gpucourse.actions.finish import seal_screen
+    from gpucourse.actions.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
     from gpucourse.ui.views.run import result
 
@@ -59,6 +59,7 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
     # The screen is what the learner saw, so it is captured after everything was shown.
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
+    deliver(context, exercise, record)  # again: the captured screen may be among what is asked for
     return code_of(record, verdict)
 
 
