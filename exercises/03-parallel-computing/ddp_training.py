@@ -126,7 +126,9 @@ world.wait_for_all()  # the others leave the machine to rank 0
 weak_s = world.slowest(time_steps(build(parallel=True), args.batch_size))
 strong_s = world.slowest(time_steps(build(parallel=True), each))
 with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: what is missing was communication
-    silent_s = world.slowest(time_steps(silent, args.batch_size))
+    own_s = time_steps(silent, args.batch_size)  # each rank by itself: here a slow one shows, above all share its pace
+silent_s, own_ms = world.slowest(own_s), world.gather(1e3 * sum(own_s) / len(own_s))
+nodes = world.gather(bench.node_label())
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
@@ -149,6 +151,7 @@ if rank == 0:
         "comparison": rows, "exposed_communication_percent": exposed,
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
+        "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}

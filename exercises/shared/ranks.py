@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -85,10 +86,12 @@ def checksum(tensor: torch.Tensor) -> str:
 def join() -> World:
     """Join the process group that torchrun describes in the environment; with plain python, a world of one.
 
-    Ends the process with a sentence where it would have no GPU of its own.
+    Says how long this rank waited: a slow rank comes last, and waits least. Ends the process with a sentence where it would
+    have no GPU of its own.
     """
     if "RANK" not in os.environ:
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT="0")
+    began = time.perf_counter()
     timeout = timedelta(seconds=float(os.environ.get("GPUCOURSE_COLLECTIVE_TIMEOUT_S", "120")))
     if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -103,4 +106,8 @@ def join() -> World:
         device = torch.device("cpu")
         dist.init_process_group("gloo", timeout=timeout)
     waiting_room = dist.new_group(backend="gloo", timeout=timedelta(hours=1))
+    if dist.get_world_size() > 1:
+        waited_s = time.perf_counter() - began
+        sys.stdout.write(f"rank {dist.get_rank()} joined {dist.get_world_size()} ranks, {waited_s:.2f} s after it was ready\n")
+        sys.stdout.flush()
     return World(dist.get_rank(), dist.get_world_size(), device, waiting_room)

@@ -10,6 +10,7 @@ from gpucourse.actions.prepare import Order
 from gpucourse.actions.run import Ran, run
 from gpucourse.errors import ExerciseFailed, MissingError, UsageError
 from gpucourse.launch import drill as launch_drill
+from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.drill import BY_RANK, HOWS, MEANING, Attempt, How, Planted
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
@@ -39,7 +40,8 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "DDP keeps all ranks in step, so the time of a common step says nothing. What does each rank do before they first "
         "meet, or "
         "by itself, without communication?",
-        "The rank whose first line comes much later than the others' is the slow one (3.2 also lists each rank's own step).",
+        "The last to come to the meeting waits least there: whose line says that it joined 0 s after it was ready? (3.2 also "
+        "measures each rank's own step: its metrics, own_steps.)",
     ),
 }
 
@@ -93,7 +95,7 @@ def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> 
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     record.verdict = verdict.verdict
     if right:
-        record.diagnoses = coaching.diagnose(context, record)
+        record.diagnoses = [_slow(record, planted)] if planted.how == "slow-rank" else coaching.diagnose(context, record)
     runs.save(context.paths, record)
     return record, verdict
 
@@ -116,7 +118,7 @@ def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> 
             verdict="passed" if kind_right else "failed",
             evidence="logic",
             observed=how,
-            expected=MEANING[planted.how] if kind_right else "another fault",
+            expected=MEANING[planted.how] if kind_right else "another fault than this",
             hint="" if kind_right else hint,
         )
     ]
@@ -129,7 +131,7 @@ def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> 
                 verdict="passed" if rank_right else "failed",
                 evidence="logic",
                 observed="no rank named" if rank is None else f"rank {rank}",
-                expected=f"rank {planted.rank}" if rank_right else "a rank" if rank is None else "another rank",
+                expected=f"rank {planted.rank}" if rank_right else "its number" if rank is None else "another rank than this",
                 hint="" if rank_right else f"Name it with --rank. {hint}",
             )
         )
@@ -140,6 +142,20 @@ def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> 
         mode=record.mode,
         verdict="passed" if passed else "failed",
         checks=tuple(checks),
+    )
+
+
+def _slow(record: RunRecord, planted: Planted) -> Diagnosis:
+    return Diagnosis(
+        symptom="slow-rank",
+        title=f"Rank {planted.rank} was slow",
+        why="Nothing fails when a rank is slow: in every AllReduce the others wait for it, so the whole job runs at its "
+        "pace, and the "
+        "time of a common step is the same on every rank. A hot GPU, a busy neighbour or a slow disk does this in real "
+        "clusters.",
+        next=f"gpucourse logs {record.id} --times: whose lines come late? Then what each rank needs for a step without "
+        f"communication",
+        ranks=[] if planted.rank is None else [planted.rank],
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import re
 import threading
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from gpucourse.actions.context import Context
@@ -38,6 +40,29 @@ def read(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while chunk := file.read(CHUNK):
             yield chunk
+
+
+def timed_lines(context: Context, record: RunRecord, rank: int | None) -> Iterator[tuple[float, str, int | None, bytes]]:
+    """Every line in the order in which lines came here: seconds since the run was made, node, rank, the line.
+
+    One clock for all ranks, this computer's. Lines of one piece came together; what was brought home later says when it was.
+    """
+    began = datetime.fromisoformat(record.created).timestamp()
+    files = runs.files_of(context.paths, record)
+    timed = (_timed(key, path, files.rank_times(*key), began) for key, path in log_files(context, record, rank).items())
+    yield from heapq.merge(*timed, key=lambda line: line[0])
+
+
+def _timed(key: tuple[str, int | None], log: Path, times: Path, began: float) -> Iterator[tuple[float, str, int | None, bytes]]:
+    pieces = iter(times.read_text().splitlines() if times.is_file() else ())
+    end, at, place = 0, 0.0, 0
+    with log.open("rb") as file:
+        for line in file:
+            place += len(line)
+            while end < place and (piece := next(pieces, "")):
+                word, _, moment = piece.partition(" ")
+                end, at = int(word), max(at, float(moment) - began)
+            yield at, *key, line
 
 
 class Tail:

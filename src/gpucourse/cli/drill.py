@@ -54,7 +54,7 @@ def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, jso
     session.face.show(diagnosed(record, verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]
     if bad:
-        raise CheckFailed(f"not yet: {bad[0].title.lower()} is {bad[0].expected}", hint=bad[0].hint)
+        raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)
     return ExitCode.DONE
 
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.logs import Tail, log_files, read
+from gpucourse.actions.logs import Tail, log_files, read, timed_lines
 from gpucourse.actions.settle import follow_on, settle
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
@@ -18,7 +18,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
 
 
-def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool) -> int:
+def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool = False) -> int:
     """Show the logs of a run; with `follow` go on until it has ended."""
     context = session.context
     record = runs.find(context.paths, wanted)
@@ -28,11 +28,12 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
         record = settle(context, record)
     except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
         session.face.warn(f"this may not be all of it: {error.what}")
-    if rank is not None:
+    if times:
+        _times(session, record, rank)
+    elif rank is not None:
         for path in log_files(context, record, rank).values():
             _raw(session, path)
-        return ExitCode.DONE
-    if fold:
+    elif fold:
         _fold(session, record)
     else:
         _print(session, record)
@@ -66,6 +67,17 @@ def _print(session: Session, record: RunRecord) -> None:
         for piece in read(path):
             pipe.feed(LogBytes(node=node, rank=rank, data=piece))
         pipe.close()
+
+
+def _times(session: Session, record: RunRecord, rank: int | None) -> None:
+    """All ranks' lines in the order in which they came, each with the seconds since the run began."""
+    from gpucourse.ui.loglines import Source, visible
+
+    for seconds, node, number, line in timed_lines(session.context, record, rank):
+        if session.face.out.closed:
+            return
+        text = visible(line.rstrip(b"\r\n"))
+        session.face.out.write(f"{seconds:9.3f} s  {Source(node, number).prefix} {text}\n")
 
 
 def _fold(session: Session, record: RunRecord) -> None:

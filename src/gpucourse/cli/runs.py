@@ -90,13 +90,16 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
     rank: Annotated[Optional[int], typer.Option("--rank", help="Only this rank, raw.", show_default=False)] = None,  # noqa: UP045
     fold: Annotated[bool, typer.Option("--fold", help="Lines that ranks share stand once.")] = False,
+    times: Annotated[bool, typer.Option("--times", help="In the order in which lines came, with the seconds.")] = False,
 ) -> int:
     """The logs of a run: live, by rank, or folded."""
     from gpucourse.cli.logs import show_logs
 
     if follow and fold:
         raise UsageError("--follow and --fold exclude each other", hint="gpucourse logs --fold after the run has ended")
-    return show_logs(current(), run, follow=follow, rank=rank, fold=fold)
+    if times and (follow or fold):
+        raise UsageError("--times stands alone, or with --rank", hint="gpucourse logs --times after the run has ended")
+    return show_logs(current(), run, follow=follow, rank=rank, fold=fold, times=times)
 
 
 def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
@@ -118,6 +121,7 @@ def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
 
 
 def pairs(settings: list[str], exercise: str) -> dict[str, str]:
+    """What stands after each --set, by parameter. Raises UsageError for one without an equals sign."""
     pairs: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")

@@ -13,7 +13,7 @@ from gpucourse.launch.torchrun import RANK
 from gpucourse.model.drill import Planted
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 
-COLLECTIVE_TIMEOUT_S = 15.0
+COLLECTIVE_TIMEOUT_S = 10.0
 SLOW_COLLECTIVE_TIMEOUT_S = 60.0
 LIMIT_S = 240.0
 

@@ -243,6 +243,9 @@ class _Reader(threading.Thread):
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(handle, rest) :]
+            if data:
+                with self._view.paths.rank_times(node, rank).open("a") as times:
+                    times.write(f"{offset + len(data)} {time.time():.3f}\n")
         if data:
             if rank is not None:
                 self._view.ears.heard(node, rank, data)

@@ -244,6 +244,10 @@ class RunPaths:
         """The raw log of one rank; with None, of that node's launcher."""
         return self.logs / (f"{node}-launcher.log" if rank is None else f"{node}-rank{rank}.log")
 
+    def rank_times(self, node: str, rank: int | None) -> Path:
+        """When each piece of that log arrived here: a line of its last offset and seconds since the epoch."""
+        return self.rank_log(node, rank).with_suffix(".times")
+
     def node_logs(self, node: str) -> dict[int | None, Path]:
         """The logs that one node has here already, by rank; the launcher's under None."""
         names = (path.name.removeprefix(f"{node}-rank").removesuffix(".log") for path in self.logs.glob("*.log"))

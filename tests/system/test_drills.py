@@ -1,0 +1,103 @@
+"""Break drills as a learner does them: one of each kind on two simulated nodes, found out from what the run left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.cli import Learner
+from tests.system.exercising import needs_torch
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+SMALL = ["--set", "steps=10", "--set", "samples=1024", "--set", "hidden=64", "--set", "batch_size=64", "--set", "epochs=2"]
+
+
+def broken(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Break the exercise; its record, and what was planted. Nothing of it may be left, and nothing may tell what it was."""
+    typed = lab.types("break", exercise, "--how", how, *more)
+    record = lab.newest_run()
+    planted = json.loads((lab.workspace / ".gpucourse/drills" / f"{record['id']}.json").read_text())
+    assert (record["state"], record["drill"], record["diagnoses"]) == ("broken", True, [])
+    assert planted["how"] == how
+    alive = [pid for pid in lab.processes() if b"GPUCOURSE_RUN_DIR=" in Path(f"/proc/{pid}/environ").read_bytes()]
+    assert alive == []
+    told = "".join(path.read_text(errors="replace") for path in lab.run_folder().rglob("*") if path.suffix in {".log", ".json"})
+    assert how not in told
+    assert "sabotage" not in told
+    assert f"gpucourse check {exercise} --diagnosis" in typed.out
+    return record, planted
+
+
+def found(lab: Learner, exercise: str, how: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
+    """Type a diagnosis; the document of the answer."""
+    words = ["check", exercise, "--diagnosis", how, *(["--rank", str(rank)] if rank is not None else []), "--json"]
+    return dict(lab.types(*words, code=code).document)
+
+
+def test_a_killed_rank(lab: Learner) -> None:
+    record, planted = broken(lab, "3.2", "kill-rank", *SMALL)
+    killed = next(each for each in record["rank_exits"] if each["code"] == 137)
+    assert killed["rank"] == planted["rank"]
+    wrong = found(lab, "3.2", "block-port", code=5)
+    assert wrong["verdict"]["verdict"] == "failed"
+    assert wrong["verdict"]["checks"][0]["hint"]
+    assert wrong["run"]["diagnoses"] == []
+    assert [check["verdict"] for check in found(lab, "3.2", "kill-rank", code=5)["verdict"]["checks"]] == ["passed", "failed"]
+    assert found(lab, "3.2", "kill-rank", 1 - killed["rank"], code=5)["verdict"]["verdict"] == "failed"
+    right = found(lab, "3.2", "kill-rank", killed["rank"])
+    assert right["verdict"]["verdict"] == "passed"
+    assert [(each["symptom"], each["ranks"]) for each in right["run"]["diagnoses"]] == [("rank-killed", [killed["rank"]])]
+
+
+def test_a_port_that_somebody_holds(lab: Learner) -> None:
+    record, _ = broken(lab, "3.1", "block-port", "--set", "elements=1000")
+    assert record["rank_exits"] == []
+    assert "EADDRINUSE" in (lab.run_folder() / "logs/node0-launcher.log").read_text()
+    right = found(lab, "3.1", "block-port")
+    assert right["run"]["diagnoses"][0]["symptom"] == "port-busy"
+    assert "no run of 3.1 has succeeded" in lab.types("check", "3.1", code=3).err
+
+
+def test_a_world_that_is_told_too_large(lab: Learner) -> None:
+    record, _ = broken(lab, "3.1", "wrong-world-size", "--set", "elements=1000")
+    assert all(each["code"] for each in record["rank_exits"])
+    assert "WORLD_SIZE" not in (lab.run_folder() / "plan.json").read_text()
+    right = found(lab, "3.1", "wrong-world-size")
+    diagnosis = right["run"]["diagnoses"][0]
+    assert diagnosis["symptom"] == "wrong-world-size"
+    assert "rank 2 that nobody started" in diagnosis["title"]
+
+
+def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
+    record, planted = broken(lab, "3.2", "slow-rank", *SMALL)
+    assert all(each["code"] == 0 for each in record["rank_exits"])
+    metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
+    own = {each["rank"]: each["mean_ms"] for each in metrics["own_steps"]}
+    assert max(own, key=lambda rank: own[rank]) == planted["rank"]
+    assert own[planted["rank"]] > 1.5 * own[1 - planted["rank"]]
+    lines = lab.types("logs", "--times").out.splitlines()
+    moments = [float(line.split(" s ")[0]) for line in lines]
+    assert moments == sorted(moments)
+    assert any("joined 2 ranks" in line for line in lines)
+    assert found(lab, "3.2", "slow-rank", planted["rank"])["run"]["diagnoses"][0]["symptom"] == "slow-rank"
+    assert lab.types("check", "3.2", code=3)  # a drill is evidence of nothing
+
+
+def test_one_by_chance_is_not_told(lab: Learner) -> None:
+    typed = lab.types("break", "3.1", "--set", "elements=1000")
+    for how in ("kill-rank", "block-port", "wrong-world-size", "slow-rank"):
+        assert f"  {how}" in typed.out  # the words to choose from, all of them
+    assert "is still open" in lab.types("check", "3.1", code=3).err
+
+
+def test_what_cannot_be_broken_is_refused(lab: Learner) -> None:
+    alone = lab.types("break", "3.2", "--nodes", "1", code=2)
+    assert "a drill needs two at least" in alone.err
+    lab.types("check", "3.9", "--diagnosis", "kill-rank", code=3)
+    lab.types("check", "3.2", "--rank", "1", code=2)
+    lab.types("check", "3.2", "--diagnosis", "kill-rank", "--rank", "7", code=2)
+    lab.types("break", "3.2", "--how", "unplug", code=2)

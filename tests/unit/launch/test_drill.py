@@ -1,0 +1,75 @@
+"""Drills change what nodes are asked to do, and nothing else; where there is nothing to break they are refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpucourse.launch import drill
+from gpucourse.model.drill import HOWS, MEANING, Planted
+from gpucourse.model.node import Node
+from gpucourse.model.plan import LaunchPlan, NodeCommand
+
+
+def plan(ranks: int = 2) -> LaunchPlan:
+    commands = []
+    for number in range(ranks):
+        node = Node(
+            name=f"node{number}", role="worker", address="127.0.0.1", port=1, private_address="127.0.0.1", user="u", gpus=0,
+            instance_type="simulated", python="python", mode="local",
+        )  # fmt: skip
+        argv = ("python", "-m", "torch.distributed.run", "{rank}", "python", "-u", "train.py", "{rank}")
+        commands.append(NodeCommand(node=node, argv=argv, env={"A": "1"}, ranks=(number,)))
+    return LaunchPlan(
+        run_id="otter", exercise="3.2", launcher="torchrun", mode="local", script="train.py", parameters={},
+        commands=tuple(commands), uploads=(), master_address="127.0.0.1", master_port=29500, timeout_s=1800.0,
+        collective_timeout_s=120.0,
+    )  # fmt: skip
+
+
+def planted(how: str, rank: int | None = None) -> Planted:
+    return Planted(run="otter", exercise="3.2", how=how, rank=rank)  # type: ignore[arg-type]
+
+
+def test_a_wrong_world_is_told_to_the_ranks_and_to_nobody_else() -> None:
+    spoiled = drill.prepared(plan(), planted("wrong-world-size"))
+    for before, after in zip(plan().commands, spoiled.commands, strict=True):
+        assert after.argv[:4] == before.argv[:4]
+        assert after.argv[4:6] == ("/usr/bin/env", "WORLD_SIZE=3")
+        assert after.argv[6:] == before.argv[4:]
+    assert drill.sabotage(plan(), planted("wrong-world-size"), after_s=0.1) == {}
+
+
+@pytest.mark.parametrize("how", ["kill-rank", "slow-rank", "block-port"])
+def test_the_others_leave_the_command_as_it_is_and_give_the_node_an_order(how: str) -> None:
+    rank = None if how == "block-port" else 1
+    assert [each.argv for each in drill.prepared(plan(), planted(how, rank)).commands] == [
+        each.argv for each in plan().commands
+    ]
+    orders = drill.sabotage(plan(), planted(how, rank), after_s=0.1)
+    if how == "block-port":
+        assert orders == {"node0": {"how": how, "port": 29500}}
+    else:
+        assert orders == {"node1": {"how": how, "rank": 1, "after_s": 0.1}}
+
+
+def test_a_drill_is_short() -> None:
+    spoiled = drill.prepared(plan(), planted("kill-rank", 0))
+    assert spoiled.timeout_s <= drill.LIMIT_S
+    assert spoiled.collective_timeout_s == drill.COLLECTIVE_TIMEOUT_S
+    assert spoiled.commands[0].env == {"A": "1", "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "10"}
+
+
+def test_what_is_no_torchrun_on_simulated_nodes_with_several_ranks_is_refused() -> None:
+    assert drill.objection(plan()) is None
+    for odd, words in (
+        (replace(plan(), mode="aws"), "simulated nodes only"),
+        (replace(plan(), launcher="python"), "starts no ranks that meet"),
+        (plan(ranks=1), "two at least"),
+    ):
+        objection = drill.objection(odd)
+        assert objection is not None
+        assert words in objection.what
+        assert objection.hint
+    assert set(MEANING) == set(HOWS)

@@ -1,0 +1,64 @@
+"""Who is named as silent, when, and in which words; time is the test's."""
+
+from __future__ import annotations
+
+from gpucourse.model.diagnosis import Silence
+from gpucourse.remote.silence import Ears, sentences
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_rank_is_named_once_after_the_limit_and_again_after_it_spoke() -> None:
+    clock = Clock()
+    ears = Ears({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
+    clock.now += 9.9
+    ears.heard("node0", 0, b"step 1\nste")
+    assert ears.fallen_silent() == []
+    clock.now += 0.2
+    assert ears.fallen_silent() == [Silence(node="node1", rank=1, seconds=10.1)]
+    assert ears.fallen_silent() == []
+    clock.now += 10
+    ears.heard("node0", 0, b"p 2\n\n")
+    assert ears.fallen_silent() == []
+    clock.now += 10
+    assert [(each.rank, each.last) for each in ears.fallen_silent()] == [(0, "step 2")]
+    ears.heard("node1", 1, b"here\n")
+    clock.now += 10
+    assert [each.rank for each in ears.fallen_silent()] == [1]
+
+
+def test_who_has_ended_is_not_silent_and_who_speaks_again_is_forgotten() -> None:
+    clock = Clock()
+    ears = Ears({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
+    clock.now += 11
+    ears.ended("node0", 0)
+    named = ears.fallen_silent()
+    assert [each.rank for each in named] == [1, 2]
+    ears.remember(named)
+    ears.heard("node0", 1, b"back\n")
+    assert [each.rank for each in ears.remembered()] == [2]
+    ears.ended("node1")
+    assert [each.rank for each in ears.quiet(0)] == [1]
+
+
+def test_without_a_limit_nobody_is_named() -> None:
+    clock = Clock()
+    ears = Ears({"node0": (0,)}, None, clock=clock)
+    clock.now += 1e6
+    assert ears.fallen_silent() == []
+    assert Ears({}, 5.0, clock=clock).fallen_silent() == []
+
+
+def test_the_words_put_those_that_wait_last_and_count_the_rest() -> None:
+    waiting = [Silence(node=f"node{rank}", rank=rank, seconds=30.2, doing="waiting") for rank in range(5)]
+    stopped = Silence(node="node9", rank=9, seconds=30.0, doing="stopped", last="step 3")
+    told = sentences([*waiting, stopped])
+    assert told[0] == "rank 9 on node9 has said nothing for 30 s; its process is stopped by a signal; its last line: step 3"
+    assert told[-1] == "2 more ranks have been silent as long"
+    assert len(told) == 5
