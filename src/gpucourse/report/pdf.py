@@ -99,10 +99,10 @@ def _grid(pdf: FPDF, grid: Grid) -> None:
     if pdf.will_page_break(18):
         pdf.add_page()
     _write(pdf, grid.title, style="B")
+    widths = _widths(pdf, grid)
     _ink(pdf, SMALL)
     pdf.set_draw_color(215, 221, 229)
     pdf.set_line_width(0.2)
-    widths = _widths(pdf, grid)
     with pdf.table(
         width=min(sum(widths), pdf.epw),
         col_widths=tuple(widths),
