@@ -48,8 +48,11 @@ timeline: list[dict] = []
 
 def note(step: str) -> None:
     """One line of the timeline: all three answers, in MiB."""
-    row = {"step": step, "number": len(timeline), "allocated_mib": memory.allocated() / MIB,
-           "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.in_use() / MIB, "driver_free_mib": (memory.capacity() - memory.in_use()) / MIB}  # fmt: skip
+    row = {
+        "step": step, "number": len(timeline), "allocated_mib": memory.allocated() / MIB,
+        "reserved_mib": memory.reserved() / MIB, "driver_mib": memory.in_use() / MIB,
+        "driver_free_mib": (memory.capacity() - memory.in_use()) / MIB,
+    }  # fmt: skip
     timeline.append(row)
     say(f"{step:<34} allocated {row['allocated_mib']:>10,.1f}   reserved {row['reserved_mib']:>10,.1f}   "
         f"driver {row['driver_mib']:>10,.1f} MiB")  # fmt: skip

@@ -1,0 +1,72 @@
+"""GPU specifications: what the device says of itself, what follows from it, and what the data sheet says.
+
+You will learn    which few numbers decide how fast a GPU can be; how a peak is computed; what to believe and what to check
+You will produce  the device beside its data sheet, and T4, L4 and others side by side; metrics.json
+Run it            python gpu_specs.py
+Your part         derive the float16 peak of an L4 by hand; run it on a second type of GPU and say what really changed
+Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import nvidia_smi
+import specs
+import torch
+from bench import say
+
+SEED = 0
+NEAR = ("NVIDIA L40", "NVIDIA A10", "Tesla T40", "NVIDIA A100", "NVIDIA GeForce RTX 4090", "L4 ")  # alike, and not the same
+
+# --- knobs: none ---------------------------------------------------------------------------------------------------------
+argparse.ArgumentParser(description="specifications of the device, beside its data sheet").parse_args()
+
+# --- the device ----------------------------------------------------------------------------------------------------------
+device = bench.here()
+sheet, found = None, []
+if device.type == "cuda":
+    props = torch.cuda.get_device_properties(device)
+    sheet = gpus.find(props.name)
+    asked = (nvidia_smi.query(specs.ASKED) or [{}])[0]
+    found = specs.rows(props, asked, sheet)
+    say(f"{props.name}: {'in the table' if sheet else 'not in the table: unknown, and compared with nothing'}")
+else:
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    found = [
+        {"spec": "name", "device": f"{bench.environment(device)['device']}, no GPU", "sheet": None, "unit": ""},
+        {"spec": "cores", "device": os.cpu_count(), "sheet": None, "unit": ""},
+        {"spec": "memory", "device": pages / 1e9, "sheet": None, "unit": "GB"},
+        {"spec": "processors (SM)", "device": None, "sheet": None, "unit": ""},
+        {"spec": "float32 peak, derived", "device": None, "sheet": None, "unit": "TFLOP/s"},
+        {"spec": "memory bandwidth, derived", "device": None, "sheet": None, "unit": "GB/s"},
+    ]  # fmt: skip
+    say("No GPU here: of the device only what a processor has is known, the rest stays empty. (local mode)")
+
+# --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
+table = specs.comparison(gpus.table())
+off = [row["formula_off_percent"] for row in table if row["formula_off_percent"] is not None]
+guessed = [name for name in NEAR if gpus.find(name) is not None]
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+metrics = {
+    "specs": found, "table": table, "known": sheet is not None if device.type == "cuda" else None,
+    "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
+    "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in found),
+    "ratio_l4_t4_fp16": next(row["fp16_tflops"] for row in table if row["gpu"] == "L4") / table[0]["fp16_tflops"],
+    "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
+    "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, the device is this computer",
+}  # fmt: skip
+say("\n" + bench.table(found, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"}) + "\n")
+titles = {"gpu": "GPU", "capability": "CC", "cores": "cores", "memory_gb": "GB", "gb_per_s": "GB/s", "fp32_tflops": "fp32",
+          "fp16_tflops": "fp16", "bf16_tflops": "bf16", "fp8_tflops": "fp8", "tdp_w": "W"}  # fmt: skip
+say(bench.table(table, titles) + "\n(peaks in TFLOP/s, dense)\n")
+path = bench.write_metrics("gpu_specs/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

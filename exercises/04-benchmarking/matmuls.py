@@ -1,0 +1,60 @@
+"""Matrix products in several number formats, each with its check against double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+# how far a product may be off, as a share of its largest element: rounding of the inputs' format, and of the result
+FORMATS = {"float64": 1e-12, "float32": 1e-4, "tf32": 5e-3, "float16": 4e-3, "bfloat16": 2e-2, "float8_e4m3fn": 2e-2}
+ROWS = 32
+
+
+@dataclass(frozen=True)
+class Product:
+    """`call` multiplies; `error` says how far its result is off, as a share of the largest element (NaN stays NaN)."""
+
+    call: Callable[[], object]
+    error: Callable[[], float]
+    allowed: float
+
+
+def impossible(dtype: str, device: torch.device) -> str | None:
+    """Why this device cannot multiply this format itself; None where it can. What is only imitated does not count."""
+    if device.type == "cpu":
+        return None if dtype in {"float64", "float32", "bfloat16"} else f"{dtype} is for GPUs"
+    capability = torch.cuda.get_device_capability(device)
+    if dtype == "bfloat16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return "this GPU imitates bfloat16 (2 TFLOP/s on a T4) and has none in hardware"
+    if dtype == "tf32" and capability < (8, 0):
+        return "no tf32 before compute capability 8.0: the flag is ignored, and float32 runs"
+    if dtype == "float8_e4m3fn" and capability < (8, 9):
+        return "no fp8 before compute capability 8.9"
+    return None
+
+
+def prepare(dtype: str, n: int, device: torch.device, seed: int) -> Product:
+    """Two random matrices and the place for their product; nothing is allocated when it is called."""
+    torch.manual_seed(seed)
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
+    a, b = (torch.randn(n, n, device=device) for _ in range(2))
+    if dtype == "float8_e4m3fn":
+        one, low, high = torch.ones((), device=device), a.to(kind), b.t().contiguous().to(kind).t()
+        box = [torch._scaled_mm(low, high, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)]  # noqa: SLF001 (no public name yet)
+
+        def eight_bits() -> None:
+            box[0] = torch._scaled_mm(low, high, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)  # noqa: SLF001
+
+        return Product(eight_bits, lambda: _error(box[0], low, high), FORMATS[dtype])
+    x, y = a.to(kind), b.to(kind)
+    out = torch.full((n, n), float("nan"), dtype=kind, device=device)
+    return Product(lambda: torch.mm(x, y, out=out), lambda: _error(out, x, y), FORMATS[dtype])
+
+
+def _error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
+    rows = torch.linspace(0, len(a) - 1, min(ROWS, len(a))).long()
+    exact = a.cpu()[rows].double() @ b.cpu().double()
+    return ((product.cpu()[rows].double() - exact).abs().max() / exact.abs().max()).item()

@@ -1,0 +1,99 @@
+"""What a GPU says about itself, what follows from it, and what its data sheet says: one row for each property.
+
+Pure: the device's answers come in, rows go out. What was not answered is None.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpus import CORES, Gpu, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
+
+ASKED = (
+    "name", "driver_version", "power.limit", "pcie.link.gen.max", "pcie.link.width.max", "ecc.mode.current", "mig.mode.current",
+    "clocks.max.sm",
+)  # fmt: skip
+HAS = {"tf32": (8, 0), "bf16": (8, 0), "fp8": (8, 9)}  # the first generation that has it in hardware
+
+
+def dtypes(capability: tuple[int, int]) -> list[str]:
+    """The short number formats that the hardware multiplies itself. Turing imitates bf16, which does not count."""
+    return [name for name, first in {"fp16": (7, 0), **HAS}.items() if capability >= first]
+
+
+def derived(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
+    """Peaks from the device's own numbers: cores, clock, bus. None where a number is missing."""
+    capability = f"{props.major}.{props.minor}"
+    clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
+    own = getattr(props, "clock_rate", None)
+    ghz = clock_mhz / 1e3 if clock_mhz else own / 1e6 if own else None
+    cores = CORES.get(capability)
+    return {
+        "cores": props.multi_processor_count * cores if cores else None,
+        "boost_ghz": ghz,
+        "gb_per_s": memory_gb_per_s(clock_khz, bus) if clock_khz and bus else None,
+        "fp32_tflops": fp32_peak_tflops(props.multi_processor_count, cores, ghz) if cores and ghz else None,
+    }
+
+
+def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
+    """One row a property: what the device says (or what follows from that), what the sheet says, and how they agree."""
+    found = derived(props, asked.get("clocks.max.sm"))
+    sheet_row = sheet.__dict__ if sheet else {}
+    cache = getattr(props, "L2_cache_size", None)
+    listed: list[tuple[str, Any, Any, str, float | None]] = [
+        ("name", props.name, sheet and sheet.gpu, "", None),
+        ("compute capability", f"{props.major}.{props.minor}", sheet_row.get("capability"), "", 0.0),
+        ("processors (SM)", props.multi_processor_count, sheet_row.get("sms"), "", 0.0),
+        ("cores, derived", found["cores"], sheet and sheet.sms * sheet.cores_per_sm, "", 0.0),
+        ("clock, highest", found["boost_ghz"], sheet_row.get("boost_ghz"), "GHz", 10.0),
+        ("float32 peak, derived", found["fp32_tflops"], sheet_row.get("fp32"), "TFLOP/s", 10.0),
+        ("memory", props.total_memory / 1e9, sheet_row.get("memory_gb"), "GB", 12.0),
+        ("memory bandwidth, derived", found["gb_per_s"], sheet_row.get("gb_per_s"), "GB/s", 3.0),
+        ("L2 cache", cache / 2**20 if cache else None, sheet_row.get("l2_mb"), "MiB", 5.0),
+        ("power limit", asked.get("power.limit"), sheet_row.get("tdp_w"), "W", 5.0),
+        ("driver", asked.get("driver_version"), None, "", None),
+        ("PCIe, at most", _link(asked), sheet_row.get("link"), "", None),
+        ("ECC", asked.get("ecc.mode.current"), None, "", None),
+        ("MIG", asked.get("mig.mode.current"), None, "", None),
+        ("formats in hardware", " ".join(dtypes((props.major, props.minor))), sheet and _formats(sheet), "", 0.0),
+    ]
+    return [_row(*each) for each in listed]
+
+
+def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
+    """The data sheets side by side, and what the formula makes of processors and clock."""
+    return [
+        {
+            "gpu": gpu.gpu, "capability": gpu.capability, "sms": gpu.sms, "cores": gpu.sms * gpu.cores_per_sm,
+            "memory_gb": gpu.memory_gb, "gb_per_s": gpu.gb_per_s, "fp32_tflops": gpu.fp32, "fp16_tflops": gpu.fp16,
+            "bf16_tflops": gpu.bf16, "fp8_tflops": gpu.fp8, "tdp_w": gpu.tdp_w, "l2_mb": gpu.l2_mb,
+            "ridge_flop_per_byte": gpu.ridge_flop_per_byte, "derived_fp16_tflops": _formula(gpu),
+            "formula_off_percent": abs(_formula(gpu) / gpu.fp16 - 1) * 100 if _formula(gpu) else None,
+        }
+        for gpu in gpus
+    ]  # fmt: skip
+
+
+def _formula(gpu: Gpu) -> float | None:
+    known = gpu.tensor_fma_per_clock and gpu.boost_ghz
+    return tensor_peak_tflops(gpu.sms, gpu.tensor_fma_per_clock, gpu.boost_ghz) if known else None
+
+
+def _formats(gpu: Gpu) -> str:
+    return " ".join(name for name in ("fp16", "tf32", "bf16", "fp8") if getattr(gpu, name))
+
+
+def _link(asked: dict[str, Any]) -> str | None:
+    generation, width = asked.get("pcie.link.gen.max"), asked.get("pcie.link.width.max")
+    return f"PCIe {generation} x{width}" if generation and width else None
+
+
+def _row(name: str, device: Any, sheet: Any, unit: str, allowed: float | None) -> dict[str, Any]:
+    """`allowed` is how many percent the two may differ; None where they are not of one kind."""
+    off = None
+    if allowed is not None and device is not None and sheet is not None:
+        numbers = isinstance(device, (int, float)) and isinstance(sheet, (int, float))
+        off = abs(device / sheet - 1) * 100 if numbers else float(device != sheet) * 100
+    return {"spec": name, "device": device, "sheet": sheet, "unit": unit, "off_percent": off,
+            "agrees": None if off is None or allowed is None else off <= allowed + 1e-9}  # fmt: skip

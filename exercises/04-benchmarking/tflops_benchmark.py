@@ -1,0 +1,156 @@
+"""TFLOPS: how many operations a second a device really makes, by number format and size, in a burst and for a while.
+
+You will learn    why the format decides more than the size; what a peak is a peak of; why a small card slows down
+You will produce  TFLOP/s, % of the named peak, watts and limiter for each format and size; burst beside sustained
+Run it            python tflops_benchmark.py --sizes 256,512,1024 --dtypes float32,float64 --sustained-s 1      (a CPU)
+                  python tflops_benchmark.py                                                                    (a GPU)
+Your part         find the best size of each format; explain burst against sustained with the columns clock, power and limiter
+Reading           modules/04-benchmarking/lesson.md, "Percent of what?" and "Burst and sustained"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import gpus
+import matmuls
+import telemetry
+import torch
+from bench import say
+
+SEED = 0
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="TFLOP/s by number format and size")
+parser.add_argument("--sizes", type=str, default="1024,2048,4096,8192", help="sides of the matrices, with commas")
+parser.add_argument("--dtypes", type=str, default="float32,tf32,float16,bfloat16,float8_e4m3fn", help="number formats")
+parser.add_argument("--sustained-s", type=float, default=30.0, help="seconds of the long run of each format; 0: none")
+args = parser.parse_args()
+try:
+    sizes = sorted({int(size) for size in args.sizes.split(",")})
+except ValueError:
+    parser.error(f"--sizes {args.sizes}: whole numbers with commas, such as 1024,4096")
+dtypes = args.dtypes.split(",")
+if not 16 <= sizes[0] <= sizes[-1] <= 32768:
+    parser.error(f"--sizes {args.sizes}: each from 16 to 32768")
+if unknown := [name for name in dtypes if name not in matmuls.FORMATS]:
+    parser.error(f"--dtypes: {unknown[0]} is none of {', '.join(matmuls.FORMATS)}")
+if not 0 <= args.sustained_s <= 3600:
+    parser.error("--sustained-s from 0 to 3600 is needed")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+device = bench.here()
+on_gpu = device.type == "cuda"
+gpu = gpus.find(torch.cuda.get_device_name(device)) if on_gpu else None
+read = telemetry.source() if on_gpu else None
+flush = bench.cache_flush(device)
+if not on_gpu:
+    say("No GPU here: a processor has no data sheet in this course, so there is no percentage. (local mode)")
+elif gpu is None:
+    say(f"{torch.cuda.get_device_name(device)} is not in the table: its peak is unknown, and there is no percentage")
+
+
+def limit(dtype: str) -> float | None:
+    """TFLOP/s that cannot be exceeded: the data sheet's peak, or for a processor more than any has."""
+    if gpu:
+        return gpu.peak_tflops(dtype)
+    widths = {"float32": 1.0, "float64": 0.5}
+    return None if on_gpu or dtype not in widths else gpus.cpu_limit_tflops(os.cpu_count() or 1) * widths[dtype]
+
+
+def speed(dtype: str, n: int, seconds: list[float]) -> dict:
+    """What times of one kind say, refused where it cannot be."""
+    peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
+    tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
+    refused = most is not None and tflops > most
+    return {**bench.spread_ms(seconds), "tflops": None if refused else tflops, "refused": refused, "peak_tflops": peak,
+            "percent_of_peak": 100 * tflops / peak if peak and not refused else None}  # fmt: skip
+
+
+def seen(samples: list[dict]) -> dict:
+    """Clock, power and limiter over samples of the GPU; None where nothing was read."""
+    clocks, watts = ([each[key] for each in samples if each[key] is not None] for key in ("clock_mhz", "power_w"))
+    limiters = sorted({each["limiter"] for each in samples if each["limiter"]})
+    return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
+            "limiter": ", ".join(limiters) if limiters else "none" if samples else None}  # fmt: skip
+
+
+def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float], list[dict]]:
+    """Times of the second half of a long run, and what the GPU did meanwhile."""
+    each, ended, recorder = [], time.monotonic() + seconds, None
+    if read:
+        with telemetry.Recorder(read, 2.0) as recorder:
+            while time.monotonic() < ended:
+                each += bench.timed(call, device, 20)
+    while not read and time.monotonic() < ended:
+        each += bench.timed(call, device, 2)
+    return each[len(each) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
+
+
+# --- the experiment: right first, then a burst at each size, then a while at the largest -----------------------------------
+rows: list[dict] = []
+sustained: list[dict] = []
+skipped: list[dict] = []
+for dtype in dtypes:
+    if why := matmuls.impossible(dtype, device):
+        skipped.append({"dtype": dtype, "reason": why})
+        say(f"{dtype:<14} skipped: {why}")
+        continue
+    for n in [*sizes, sizes[-1] - 1]:  # one that is no multiple of anything comes last
+        if dtype == "float8_e4m3fn" and n % 16:
+            continue
+        product = matmuls.prepare(dtype, n, device, SEED)
+        product.call()
+        wrong = product.error() / product.allowed
+        times = bench.measure(product.call, device, budget_s=1.0 if on_gpu else 0.1, at_least=5, flush=flush)
+        found = speed(dtype, n, times)
+        now = seen([vars(read())]) if read else seen([])
+        rows.append({"dtype": dtype, "size": n, "aligned": n in sizes, **found, "error_of_allowed": wrong, **now})
+        say(f"{dtype:<14} {n:>6}² {found['median_ms']:>10.3f} ms  {found['tflops'] or float('nan'):>8.3f} TFLOP/s"
+            + (f"  {found['percent_of_peak']:.0f}% of {found['peak_tflops']}" if found["percent_of_peak"] else ""))  # fmt: skip
+        if n == sizes[-1] and args.sustained_s:
+            times, samples = for_a_while(product.call, args.sustained_s)
+            sustained.append({"dtype": dtype, "size": n, **speed(dtype, n, times), **seen(samples)})
+
+# --- what it says --------------------------------------------------------------------------------------------------------
+summary = []
+for dtype in dict.fromkeys(row["dtype"] for row in rows):
+    mine = [row for row in rows if row["dtype"] == dtype and row["tflops"] is not None]
+    best = max((row for row in mine if row["aligned"]), key=lambda row: row["tflops"], default=None)
+    odd = next((row for row in mine if not row["aligned"]), None)
+    even = next((row for row in mine if row["size"] == sizes[-1]), None)
+    long = next((row for row in sustained if row["dtype"] == dtype), {})
+    summary.append({
+        "dtype": dtype, "best_tflops": best and best["tflops"], "best_size": best and best["size"],
+        "sustained_tflops": long.get("tflops"), "peak_tflops": gpu.peak_tflops(dtype) if gpu else None,
+        "best_percent": best and best["percent_of_peak"], "sustained_percent": long.get("percent_of_peak"),
+        "unaligned_percent_of_aligned": 100 * odd["tflops"] / even["tflops"] if odd and even else None,
+        "gflops_per_w": 1e3 * long["tflops"] / long["power_w"] if long.get("tflops") and long.get("power_w") else None,
+        "clock_mhz": long.get("clock_mhz"), "power_w": long.get("power_w"), "limiter": long.get("limiter"),
+    })  # fmt: skip
+half = next((row for row in summary if row["dtype"] == "float16"), {})
+single = next((row for row in summary if row["dtype"] == "float32"), summary[0] if summary else {})
+metrics = {
+    **vars(args), "gpu": gpu.gpu if gpu else None, "peak": "data sheet, dense, at boost clock" if gpu else None,
+    "rows": rows, "sustained": sustained, "summary": summary, "skipped": skipped,
+    "refused": sum(row["refused"] for row in rows + sustained),
+    "pairs_expected": len(sizes) * (len(dtypes) - len(skipped)), "pairs_measured": sum(row["aligned"] for row in rows),
+    "best_float32_tflops": single.get("best_tflops"), "best_float32_size": single.get("best_size"),
+    "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
+    "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
+    "simulated": None if on_gpu else "a processor in place of a GPU: the arithmetic is right, the speeds are its own",
+}  # fmt: skip
+titles = {"dtype": "format", "best_tflops": "best TFLOP/s", "best_size": "at", "sustained_tflops": "sustained",
+          "best_percent": "best %",
+          "sustained_percent": "sustained %", "power_w": "W", "limiter": "limiter"}  # fmt: skip
+say("\n" + bench.table(summary, titles) + "\n")
+path = bench.write_metrics("tflops_benchmark/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

@@ -1,0 +1,72 @@
+"""A GPU's specifications from what it says, with a T4 and an L4 that are not here."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.unit.exercises.scripts import beside_the_script
+
+gpus = beside_the_script("shared", "gpus")
+
+
+@pytest.fixture
+def specs(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setitem(sys.modules, "gpus", gpus)
+    return beside_the_script("04-benchmarking", "specs")
+
+
+T4 = SimpleNamespace(
+    name="Tesla T4", major=7, minor=5, multi_processor_count=40, total_memory=15_655_829_504, clock_rate=1_590_000,
+    memory_clock_rate=5_001_000, memory_bus_width=256, L2_cache_size=4 << 20,
+)  # fmt: skip
+ASKED = {
+    "driver_version": "580.95.05",
+    "power.limit": 70.0,
+    "pcie.link.gen.max": 3,
+    "pcie.link.width.max": 16,
+    "clocks.max.sm": 1590,
+}
+
+
+def by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {row["spec"]: row for row in rows}
+
+
+def test_a_t4_agrees_with_its_data_sheet(specs: Any) -> None:
+    rows = by_name(specs.rows(T4, ASKED, gpus.find(T4.name)))
+    assert rows["memory bandwidth, derived"]["device"] == pytest.approx(320.06, abs=0.005)
+    assert rows["float32 peak, derived"]["device"] == pytest.approx(8.14, abs=0.01)
+    assert rows["cores, derived"]["device"] == 2560
+    assert rows["formats in hardware"]["device"] == "fp16", "Turing imitates bfloat16"
+    assert rows["PCIe, at most"]["device"] == "PCIe 3 x16"
+    assert {row["agrees"] for row in rows.values()} == {True, None}
+
+
+def test_an_unknown_gpu_is_derived_and_compared_with_nothing(specs: Any) -> None:
+    other = SimpleNamespace(**{**vars(T4), "name": "NVIDIA Tomorrow 1000"})
+    rows = by_name(specs.rows(other, ASKED, gpus.find(other.name)))
+    assert rows["float32 peak, derived"]["device"] == pytest.approx(8.14, abs=0.01)
+    assert all(row["sheet"] is None and row["agrees"] is None for row in rows.values())
+
+
+def test_what_the_driver_does_not_tell_stays_empty(specs: Any) -> None:
+    bare = SimpleNamespace(name="Tesla T4", major=7, minor=5, multi_processor_count=40, total_memory=15_655_829_504)
+    rows = by_name(specs.rows(bare, {}, gpus.find(bare.name)))
+    empty = ("clock, highest", "float32 peak, derived", "memory bandwidth, derived", "L2 cache", "power limit", "PCIe, at most")
+    assert [rows[name]["device"] for name in empty] == 6 * [None]
+
+
+def test_a_power_limit_below_the_sheet_is_a_disagreement(specs: Any) -> None:
+    rows = by_name(specs.rows(T4, {**ASKED, "power.limit": 60.0}, gpus.find(T4.name)))
+    assert rows["power limit"]["agrees"] is False
+
+
+@pytest.mark.parametrize(
+    ("capability", "formats"), [((7, 0), "fp16"), ((8, 6), "fp16 tf32 bf16"), ((8, 9), "fp16 tf32 bf16 fp8")]
+)
+def test_formats_by_generation(specs: Any, capability: tuple[int, int], formats: str) -> None:
+    assert " ".join(specs.dtypes(capability)) == formats
