@@ -30,7 +30,7 @@ def _parts(report: Report) -> Iterator[str]:
         yield from _missing(chapter.missing)
         for grid in chapter.grids:
             yield f"### {_plain(grid.title)}"
-            yield _table(grid)
+            yield table(grid)
             if grid.note:
                 yield _plain(grid.note)
         for name, picture in _named(chapter).items():
@@ -43,7 +43,8 @@ def _parts(report: Report) -> Iterator[str]:
             yield f"*From the runs {', '.join(chapter.sources)}.*"
 
 
-def _table(grid: Grid) -> str:
+def table(grid: Grid) -> str:
+    """A table in Markdown, numbers to the right."""
     lines = [_row(grid.columns), _row(tuple("---:" if numeric else "---" for numeric in grid.numeric))]
     return "\n".join([*lines, *(_row(tuple(map(_plain, row))) for row in grid.rows)])
 

@@ -1,0 +1,34 @@
+"""The command `compare`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+
+def compare(
+    runs: Annotated[list[str], typer.Argument(help="Two runs or more of one exercise.", autocompletion=complete.runs)],
+    json: JsonFlag = False,
+) -> int:
+    """Runs of one exercise side by side: GPUs, sizes, numbers of nodes; as tables and charts."""
+    from gpucourse.actions.compare import compare as act
+    from gpucourse.ui.views.compare import compare as view
+
+    session = current()
+    context = session.context
+    with session.face.watch() as live:
+        context.watch = live
+        result = act(context, runs)
+    if json:
+        session.face.document(result)
+    session.face.show(view(result))
+    return ExitCode.DONE
+
+
+COMMANDS = {"compare": compare}
