@@ -93,7 +93,7 @@ def run(
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with locked(attend.lock_of(context, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id)
-            record = _record(context, lab, deployment, plan, order)
+            record = new_record(context, lab, deployment, plan, order)
             record.phases_s, record.clock_skew_s = phases, skew_s
             record.drill = spoil is not None
             launched, sabotage = spoil(plan) if spoil else (plan, {})
@@ -103,7 +103,8 @@ def run(
             return Ran(plan=plan, record=record, attended=attend.through(context, fleet, record))
 
 
-def _record(context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, order: Order) -> RunRecord:
+def new_record(context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, order: Order) -> RunRecord:
+    """The record of a run that has not started yet, stored with its plan."""
     record = RunRecord(
         id=plan.run_id,
         exercise=plan.exercise,

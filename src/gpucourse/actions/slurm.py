@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order
@@ -24,12 +24,19 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.slurm import Cluster, Partition
 
+Ending = Literal["exited", "cancelled", "timed_out", "lost"]
+ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
 LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
 
 def by_slurm(exercise: Exercise, order: Order) -> bool:
     """Whether this order goes to Slurm."""
     return (order.launcher or exercise.launch.kind) in SLURM
+
+
+def is_session(exercise: Exercise, order: Order) -> bool:
+    """Whether this order opens a terminal on a node."""
+    return order.launcher is None and exercise.launch.kind == "slurm-pty"
 
 
 def lab_of(context: Context, module: Module) -> Module:
@@ -66,6 +73,21 @@ def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, order: Ord
     return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
 
 
+def has_ended(row: JobRow) -> bool:
+    """Whether Slurm says that the job is over."""
+    from gpucourse.remote.agent.slurm_words import ENDED, phase
+
+    return phase(row.state) == ENDED
+
+
+def ending_of(row: JobRow) -> Ending:
+    """How a terminal's job ended. Its shell ends with the code of its last command, which says nothing about the session."""
+    from gpucourse.remote.agent.slurm_words import ending
+
+    found = "exited" if row.state == "FAILED" else ending(row.state)
+    return next((known for known in ENDINGS if known == found), "lost")
+
+
 def begun(plan: LaunchPlan) -> SlurmRun | None:
     """The part of a new record that Slurm adds; None for a plan without it."""
     if plan.batch is None:
@@ -86,6 +108,8 @@ def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPat
     if record.slurm is None:
         return metrics
     folder = files.node_outputs(record.nodes[0])
+    if record.slurm.held is not None:
+        return _session(record.slurm, _written(folder / "inference.json"))
     jobs = [{**_written(folder / f"job-{row.job}.json"), **_shown(row)} for row in record.slurm.jobs]
     queue = _written(folder / "queue.json").get("queue") or []
     waiting = [row for row in queue if row.get("state") == "PENDING"]
@@ -99,6 +123,11 @@ def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPat
         "cancelled_on_purpose": sum(row.asked and row.state == "CANCELLED" for row in record.slurm.jobs) if several else None,
     }
     return {**(metrics or {}), "slurm": told}
+
+
+def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
+    held = asdict(run.held) if run.held else {}
+    return {"accuracy_percent": None, **inference, "session": [{**_shown(row), **held} for row in run.jobs]}
 
 
 def evidence(record: RunRecord) -> dict[str, Any]:
@@ -151,13 +180,13 @@ def _enough(context: Context, wanted: planning.Request, partition: Partition, no
         has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
         raise UsageError(
             f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"gpucourse run {exercise} --nodes {len(fitting)}, or a larger lab: gpucourse deploy {lab.id} --nodes {nodes}",
+            hint=f"gpucourse run {exercise} --nodes {len(fitting)}; a larger lab: gpucourse deploy {lab.id} --nodes {nodes}",
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
         named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
         raise MissingError(
-            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in the partition {name} take jobs: {named}",
+            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
             hint=f"gpucourse deploy {lab.id} heals a lab of your own; "
             f"on the head: scontrol update nodename={down[0].name} state=resume",
         )

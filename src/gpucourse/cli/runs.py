@@ -28,6 +28,11 @@ def run(
         Optional[Literal["python", "torchrun", "slurm"]],  # noqa: UP045
         typer.Option("--launcher", help="How to start it, where not as the exercise says."),
     ] = None,
+    target: Annotated[
+        Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
+        typer.Option("--target", help="On which lab, where several stand.", show_default=False),
+    ] = None,
+    gpu: Annotated[Optional[str], typer.Option("--gpu", help="On the lab with this GPU: t4.", show_default=False)] = None,  # noqa: UP045
     timeout: Annotated[Optional[str], typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,  # noqa: UP045
     silence: Annotated[Optional[str], typer.Option("--silence", help="Name ranks that say nothing for this long: 30s.")] = None,  # noqa: UP045
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and come back at once.")] = False,
@@ -35,7 +40,9 @@ def run(
     json: JsonFlag = False,
 ) -> int:
     """Run an exercise on every node at once: push, start, follow, bring home, draw, check."""
+    from gpucourse.actions import slurm
     from gpucourse.actions.prepare import Order
+    from gpucourse.actions.run import place
     from gpucourse.actions.run import run as act
     from gpucourse.cli.outcome import show_plan, show_started, tell
     from gpucourse.units import parse_duration
@@ -55,10 +62,16 @@ def run(
         arguments=tuple(arguments or ()),
         timeout_s=seconds("--timeout", timeout),
         silence_s=seconds("--silence", silence),
+        target=target,
+        gpu=gpu.lower() if gpu else None,
     )
     session = current()
     context = session.context
-    session.face.mode(context.settings.target)
+    session.face.mode(place(context, order))
+    if slurm.is_session(context.catalog.exercise(exercise)[1], order):
+        from gpucourse.cli.slurm_session import run_session
+
+        return run_session(session, order, detach=detach, dry_run=dry_run, json=json)
     with session.face.watch() as live:
         context.watch = live
         result = act(context, order, detach=detach, dry_run=dry_run)

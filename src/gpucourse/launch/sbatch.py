@@ -45,7 +45,7 @@ def _head(job: Job) -> str:
         "#!/bin/bash\n"
         f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
         "# By hand: sbatch takes it in any folder that all nodes share, with work/ (the scripts), logs/ and outputs/ in it.\n"
-        "# Lines that begin with #SBATCH are comments for the shell and wishes to Slurm.\n"
+        "# Lines that begin with #SBATCH are comments for the shell and wishes to Slurm."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from gpucourse.errors import UsageError
@@ -65,6 +66,8 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str,
     """The launch plan: one command on the node that takes jobs, and the files that it hands to sbatch. `module` is the one
     whose lab the cluster is."""
     asked = _asked(request)
+    if request.launcher == "slurm-pty":
+        return _session(request, head, place, run_id=run_id, module=module)
     tasks = 1 if asked.array or asked.jobs else tasks_of(request, place.gpus)
     files = _files(request, asked, head, nodes, tasks, place)
     batch = Batch(
@@ -78,14 +81,45 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str,
         module=module,
     )
     ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
+    argv = (*_SUBMIT, f"{files[0].name}.sbatch")
+    return _plan(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
+
+
+def srun(place: Place) -> tuple[str, ...]:
+    """The command that opens a shell on a node, as a person types it."""
+    partition = (f"--partition={place.partition}",) if place.partition else ()
+    return ("srun", *partition, *((f"--gres=gpu:{place.gpus}",) if place.gpus else ()), "--pty", "bash")
+
+
+def _session(request: Request, head: Node, place: Place, *, run_id: str, module: str) -> LaunchPlan:
+    """A terminal on a node. Its job's name and time limit go by the environment, so that the command stays the plain one."""
+    name = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}"
+    env = {
+        "SLURM_JOB_NAME": name,
+        "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
+        **_environment(request, head.mode, place.gpus),
+    }
+    batch = Batch(
+        partition=place.partition,
+        nodes=1,
+        tasks=1,
+        gpus=place.gpus,
+        files=(BatchFile(name=name, text="", copies=0),),
+        session=True,
+        module=module,
+    )
+    return _plan(request, NodeCommand(node=head, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
+
+
+def _plan(request: Request, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
     return LaunchPlan(
         run_id=run_id,
         exercise=request.exercise.id,
         launcher=request.launcher,
-        mode=head.mode,
+        mode=command.node.mode,
         script=request.script,
         parameters=request.parameters,
-        commands=(NodeCommand(node=head, argv=(*_SUBMIT, f"{files[0].name}.sbatch"), env={}, ranks=tuple(range(ranks))),),
+        commands=(command,),
         uploads=request.uploads,
         master_address="",
         master_port=0,

@@ -29,7 +29,8 @@ class BatchFile:
 class Batch:
     """What is submitted, in this order. `partition` is empty where the cluster's own default is taken; `nodes`, `tasks` (a
     node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
-    its reason; with `cancel_last`, the last job is then cancelled. `module` is the one whose lab the cluster is."""
+    its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
+    srun opens. `module` is the one whose lab the cluster is."""
 
     partition: str
     nodes: int
@@ -38,6 +39,7 @@ class Batch:
     files: tuple[BatchFile, ...]
     show_queue: bool = False
     cancel_last: bool = False
+    session: bool = False
     module: str = "2"
 
     @property
@@ -68,6 +70,15 @@ class JobRow:
 
 
 @dataclass(kw_only=True)
+class Session:
+    """What Slurm said of a terminal on a node: the GPUs held for it while it was open, and after it."""
+
+    gpus_held: int = 0
+    gpus_after: int | None = None
+    held_s: float | None = None
+
+
+@dataclass(kw_only=True)
 class SlurmRun:
     """The part of a run's record that Slurm adds."""
 
@@ -75,3 +86,4 @@ class SlurmRun:
     nodes: int
     gpus: int
     jobs: list[JobRow] = field(default_factory=list)
+    held: Session | None = None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.slurm import JobRow
 from gpucourse.ports import Link
 from gpucourse.remote.agent.slurm_words import usable
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,38 @@ def cluster(link: Link) -> Cluster:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A terminal's job as Slurm sees it right now: its row (None before there is one), the GPUs that are held for it, and the
+    folders on the node that takes jobs: where its shell starts, and where it may leave results."""
+
+    row: JobRow | None
+    gpus: int
+    work: str
+    outputs: str
+
+
+def session(link: Link, run_id: str) -> Held:
+    """Look at the job of a terminal."""
+    from gpucourse.remote import jobs
+
+    found = jobs.call(link, "session", run_id)
+    row = _row(found["rows"][0]) if found["rows"] else None
+    return Held(row=row, gpus=int(found["held"]), work=str(found["work"]), outputs=str(found["outputs"]))
+
+
+def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
+    """Bring the files of a plan into the run's folder, for a terminal that will start there."""
+    from gpucourse.remote import jobs
+    from gpucourse.remote.push import parcels, push
+
+    wrapped = parcels(plan.uploads)
+    link = fleet.link(fleet.nodes[0])
+    push(link, wrapped)
+    files = [parcel.entry() for parcel in wrapped]
+    jobs.start(link, {"run_id": plan.run_id, "exercise": plan.exercise, "files": files, **spec(plan)})
+
+
 def spec(plan: LaunchPlan) -> dict[str, object]:
     """The part of a run's specification that its agent hands to Slurm; nothing for a plan without."""
     if plan.batch is None:
@@ -81,7 +116,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "copies": file.copies,
             "tasks": file.tasks,
             "after": file.after,
-            "job_name": job_name(file.text),
+            "job_name": job_name(file.text) if file.text else file.name,
         }
         for file in batch.files
     ]
@@ -92,6 +127,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "ranks": plan.world_size,
             "show_queue": batch.show_queue,
             "cancel_last": batch.cancel_last,
+            "session": batch.session,
             "module": batch.module,
         }
     }

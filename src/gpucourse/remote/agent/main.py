@@ -53,6 +53,10 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
         from gpucourse.remote.agent import start
 
         return start.start(spec, agent)
+    if verb == "session":
+        from gpucourse.remote.agent import slurm_submit
+
+        return slurm_submit.session(Job(rest[0]))
     if verb == "cluster":
         from gpucourse.remote.agent import slurm
 

@@ -105,7 +105,7 @@ def find(job: Job) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for line in ask("squeue", "-h", "-a", "-t", "all", "-u", _me(), "-o", "%F|%j|%Z").splitlines():
         number, name, folder = (part.strip() for part in line.split("|", 2))
-        if os.path.realpath(folder) == os.path.realpath(job.folder):
+        if os.path.realpath(folder) in (os.path.realpath(job.folder), os.path.realpath(job.path("work"))):
             found.append({"id": number, "name": name})
     unique = {str(one["id"]): one for one in found}
     return [unique[number] for number in sorted(unique, key=int)]

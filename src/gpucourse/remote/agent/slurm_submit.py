@@ -36,7 +36,8 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             _all_files(job, asked, slurm.find(job) if again else [])
             if asked.get("show_queue"):
                 _show_queue(job, bool(asked.get("cancel_last")))
-            job.write("submitted", {})
+            if not asked.get("session"):  # a session is a job that the learner's own terminal asks for
+                job.write("submitted", {})
     finally:
         os.close(lock)
     return {"state": "running", "again": again, "jobs": [one["id"] for one in slurm.submitted(job)]}
@@ -55,6 +56,15 @@ def recover(job: Job) -> None:
                 _remember(job, str(found["id"]), file)
 
 
+def session(job: Job) -> dict[str, object]:
+    """The job of a terminal: its row, how many GPUs Slurm holds for it right now, and the folder that its shell starts in."""
+    recover(job)
+    rows = look(job)
+    running = [row for row in rows if say.phase(str(row["state"])) == say.RUNNING]
+    held = say.held(slurm.ask("scontrol", "-d", "show", "job", "-o", str(running[0]["job"]))) if running else 0
+    return {"rows": rows, "held": held, "work": job.path("work"), "outputs": job.path("outputs")}
+
+
 def _lock(job: Job) -> int:
     deadline = time.monotonic() + _ANSWER_S
     while True:
@@ -70,8 +80,9 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
     known = {str(one["id"]) for one in slurm.submitted(job)}
     lost = [one for one in there if str(one["id"]) not in known]
     for file in _files(asked):
-        with open(job.path("{}.sbatch".format(file["name"])), "w", encoding="utf-8") as text:
-            text.write(str(file["text"]))
+        if file["text"]:
+            with open(job.path("{}.sbatch".format(file["name"])), "w", encoding="utf-8") as text:
+                text.write(str(file["text"]))
         for _ in range(int(str(file["copies"])) - sum(one["file"] == file["name"] for one in slurm.submitted(job))):
             mine = next((one for one in lost if one["name"] == file["job_name"]), None)
             if mine is not None:

@@ -38,7 +38,7 @@ def look(job: Job) -> list[Row]:
         for old, new in zip(before, after):  # noqa: B905  # `strict` is not in Python 3.7
             _tell(job, old, new)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
-            after = _with_details(job, after)
+            after = _with_details(after)
             finish(job, _end(job, after))
         job.write("seen.json", {"jobs": after})
         return after
@@ -117,7 +117,7 @@ def _own_note(job: Job, job_id: str) -> dict[str, object]:
     return {"state": "FAILED" if code else "COMPLETED", "code": code}
 
 
-def _with_details(job: Job, rows: list[Row]) -> list[Row]:
+def _with_details(rows: list[Row]) -> list[Row]:
     """Exit codes and restarts, which squeue does not tell."""
     known: dict[str, dict[str, object]] = {}
     for number in sorted({str(row["job"]).partition("_")[0] for row in rows}, key=int):
@@ -144,7 +144,9 @@ def _end(job: Job, rows: list[Row]) -> dict[str, object]:
     """How the whole run ended: the weightiest end of its jobs, without those that the exercise itself cancelled."""
     counted = [row for row in rows if not row.get("asked")]
     order = ("timed_out", "lost", "exited", "cancelled")
-    bad = [row for row in counted if row["state"] != "COMPLETED"]
+    # A shell ends with the code of its last command, which says nothing about the session.
+    fine = ("COMPLETED", "FAILED") if _asked_of(job).get("session") else ("COMPLETED",)
+    bad = [row for row in counted if row["state"] not in fine]
     bad.sort(key=lambda row: order.index(say.ending(str(row["state"]))))
     code, reason = 0, "exited"
     if bad:
@@ -165,7 +167,9 @@ def _end(job: Job, rows: list[Row]) -> dict[str, object]:
 
 def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
     """How each process ended, as far as Slurm says so: the jobs themselves, or the tasks that srun names."""
-    asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
+    if _asked_of(job).get("session"):
+        return []
+    asked = _asked_of(job)
     now = time.time()
     if not asked.get("spread"):
         told = [row for row in rows if not row.get("asked") and row.get("code") is not None]
@@ -234,7 +238,11 @@ def _on_the_head(job: Job, command: str) -> str:
 
 
 def _module(job: Job) -> str:
-    return str(mapping((job.read("slurm.json") or {}).get("slurm") or {}).get("module") or "2")
+    return str(_asked_of(job).get("module") or "2")
+
+
+def _asked_of(job: Job) -> dict[str, object]:
+    return mapping((job.read("slurm.json") or {}).get("slurm") or {})
 
 
 def _rows(stored: dict[str, object]) -> list[Row]:

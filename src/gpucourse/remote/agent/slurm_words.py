@@ -191,6 +191,11 @@ def gpus(gres: str) -> int:
     return total
 
 
+def held(text: str) -> int:
+    """How many GPUs `scontrol -d show job -o` says that a job holds, over all its nodes."""
+    return sum(int(count) for count in re.findall(r" GRES=gpu(?::[A-Za-z][^:\s(]*)?:(\d+)", text))
+
+
 def code(text: str) -> int | None:
     """The shell's exit code of Slurm's `code:signal`; None where there is none."""
     first, _, signal = text.partition(":")

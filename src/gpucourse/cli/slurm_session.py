@@ -1,0 +1,43 @@
+"""`run` of an exercise that is a terminal on a node: the learner's own terminal goes there, and comes back with a proof."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from gpucourse.actions.prepare import Order
+from gpucourse.cli import terminal
+from gpucourse.cli.outcome import show_plan, tell
+from gpucourse.cli.session import Session
+from gpucourse.errors import UsageError
+from gpucourse.model.event import unwatched
+
+
+def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, json: bool) -> int:
+    """Open the session in this terminal; the exit code of what came of it."""
+    from gpucourse.actions import slurm_session as act
+    from gpucourse.ui.text import clean
+
+    context = session.context
+    if detach:
+        raise UsageError(
+            f"{order.exercise} is a session in your own terminal, so it cannot run without it",
+            hint=f"gpucourse run {order.exercise}, without --detach",
+        )
+    if dry_run:
+        with session.face.watch() as live:
+            context.watch = live
+            plan = act.rehearse(context, order)
+        return show_plan(session, plan, json=json)
+    client = terminal.needed(order.exercise)
+    with ExitStack() as stack:
+        with session.face.watch() as live:
+            context.watch = live
+            one = stack.enter_context(act.opened(context, order))
+        context.watch = unwatched  # from here on the screen is the session's
+        session.face.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
+        session.face.note(f"$ {one.shown}")
+        _, shown = terminal.give(client, one.argv)
+        with session.face.watch() as live:
+            context.watch = live
+            attended = act.closed(context, one, f"$ {one.shown}\n{clean(shown.decode('utf-8', 'replace'))}")
+    return tell(session, attended, live, json=json)

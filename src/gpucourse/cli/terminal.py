@@ -1,0 +1,110 @@
+"""Giving the learner's own terminal to a program, as it is, while everything that the program shows is kept."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import sys
+import termios
+import tty
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from gpucourse.errors import MissingError, UsageError
+
+_PIECE = 1 << 16
+_KEPT = 64 << 20
+
+
+def needed(exercise: str) -> str:
+    """The path of ssh. Raises UsageError where there is no terminal to give, MissingError without ssh."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            f"{exercise} opens a session in your own terminal, and there is none here",
+            hint=f"type gpucourse run {exercise} in a terminal, without a pipe; --dry-run shows what it would do",
+        )
+    client = shutil.which("ssh")
+    if client is None:
+        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    return client
+
+
+def give(program: str, arguments: Sequence[str]) -> tuple[int, bytes]:
+    """Run the program in this terminal until it ends; its exit code, and everything that it showed (the last 64 MiB)."""
+    child, master = pty.fork()
+    if child == 0:
+        os.execv(program, [program, *arguments])
+    shown = bytearray()
+    with _raw(), _resized(master):
+        _follow_size(master)
+        for data in _pump(master):
+            shown += data
+            del shown[: max(0, len(shown) - _KEPT)]
+    _, status = os.waitpid(child, 0)
+    os.close(master)
+    return os.waitstatus_to_exitcode(status), bytes(shown)
+
+
+def _pump(master: int) -> Iterator[bytes]:
+    """Keys go in, what is shown comes out, until the program has ended."""
+    keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
+    listening = [keys, master]
+    while True:
+        ready, _, _ = select.select(listening, [], [])
+        if master in ready:
+            try:
+                data = os.read(master, _PIECE)
+            except OSError:  # Linux says so when the last program has left the terminal
+                return
+            if not data:
+                return
+            _write(screen, data)
+            yield data
+        if keys in ready:
+            typed = os.read(keys, _PIECE)
+            if typed:
+                _write(master, typed)
+            else:  # the terminal is gone
+                listening.remove(keys)
+                os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _write(target: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(target, rest) :]
+
+
+@contextmanager
+def _raw() -> Iterator[None]:
+    """Every key goes to the program, Ctrl-C too; afterwards the terminal is as it was."""
+    before = termios.tcgetattr(sys.stdin.fileno())
+    tty.setraw(sys.stdin.fileno())
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
+
+
+@contextmanager
+def _resized(master: int) -> Iterator[None]:
+    """A window that changes its size tells the program."""
+
+    def changed(_number: int, _frame: FrameType | None) -> None:
+        _follow_size(master)
+
+    before = signal.signal(signal.SIGWINCH, changed)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGWINCH, before)
+
+
+def _follow_size(master: int) -> None:
+    size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, b"\0" * 8)
+    fcntl.ioctl(master, termios.TIOCSWINSZ, size)
