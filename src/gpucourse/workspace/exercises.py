@@ -38,6 +38,29 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
     return behind
 
 
+def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: str) -> dict[str, Path | None]:
+    """Put the course's own files in place of the named copies that differ from them, and keep what the learner had.
+
+    Gives each file that was put back, and where the learner's copy lies now; None where there was none.
+    """
+    originals = _originals(paths)
+    restored: dict[str, Path | None] = {}
+    for name in names:
+        source, copy = course / name, paths.exercises / name
+        original = _sha256(source)
+        if copy.is_file() and _sha256(copy) == original:
+            continue
+        restored[name] = None
+        if copy.is_file():
+            restored[name] = paths.kept / stamp / name
+            copy_file(copy, paths.kept / stamp / name)
+        copy_file(source, copy)
+        originals[name] = original
+    if restored:
+        write_record(paths.originals, originals)
+    return restored
+
+
 def all_names(course: Path) -> list[str]:
     """Every file of the course's exercises, relative to its folder, solutions left out."""
     files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())

@@ -23,6 +23,11 @@ class WorkspacePaths:
         return self.root / "exercises"
 
     @property
+    def kept(self) -> Path:
+        """What the learner had before a `reset`: one folder a time."""
+        return self.root / "kept"
+
+    @property
     def runs(self) -> Path:
         """One folder an exercise, one folder a run."""
         return self.root / "runs"

@@ -1,0 +1,105 @@
+"""Commands about the learner's own copies: `reset` and `watch`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.answer import pairs
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted
+
+if TYPE_CHECKING:
+    from gpucourse.actions.prepare import Order
+    from gpucourse.model.manifest import Exercise
+
+
+def reset(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
+    json: JsonFlag = False,
+) -> int:
+    """Put an exercise's files back as they were; a copy of yours is kept."""
+    from gpucourse.actions.reset import reset as act
+    from gpucourse.ui.views.reset import reset as view
+
+    session = current()
+    done = act(session.context, exercise)
+    if json:
+        session.face.document({"exercise": done.exercise.id, "files": done.files})
+    session.face.show(view(done))
+    return ExitCode.DONE
+
+
+def watch(
+    exercise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="The number of an exercise; that of the newest run without.", autocompletion=complete.exercises),
+    ] = None,
+    nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
+    settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+) -> int:
+    """Run and check an exercise again each time you save one of its files, until Ctrl-C."""
+    from gpucourse.actions import watch as act
+    from gpucourse.actions.prepare import Order, deployed
+    from gpucourse.course.parameters import resolve
+    from gpucourse.ui.text import counted
+
+    session = current()
+    context = session.context
+    found = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
+    order = Order(
+        exercise=found.id, nodes=nodes, settings=pairs(settings or [], f"gpucourse show {found.id} lists its parameters")
+    )
+    module, _ = context.catalog.exercise(found.id)
+    resolve(found, order.settings, local=deployed(context, module).target == "local")
+    files = act.watched(context, found)
+    session.face.note(
+        f"watching {counted(len(files), 'file')} of {found.id} in {context.paths.exercises}: save one, and it runs. "
+        "Ctrl-C ends."
+    )
+    try:
+        for changed in act.saved(context, files):
+            session.face.note(f"saved: {', '.join(path.name for path in changed)}")
+            try:
+                _again(session, found, order, changed)
+            except Interrupted as error:
+                session.face.error(error)
+                break
+            except GpucourseError as error:
+                session.face.error(error)
+            session.face.note("watching; Ctrl-C ends")
+    except KeyboardInterrupt:
+        session.face.note("no longer watching")
+    return ExitCode.DONE
+
+
+def _again(session: Session, exercise: Exercise, order: Order, changed: tuple[Path, ...]) -> None:
+    """What a saved file asks for: new answers are weighed, a changed script is run and checked."""
+    from gpucourse.actions.evidence import answers_of
+    from gpucourse.actions.run import run as act
+    from gpucourse.actions.watch import wrong_syntax
+    from gpucourse.cli.outcome import tell
+    from gpucourse.ui.views.answers import answers
+
+    context = session.context
+    sheet = context.paths.answers(exercise.id)
+    if sheet in changed:
+        session.face.show(answers(exercise, answers_of(context, exercise)))
+    scripts = tuple(path for path in changed if path != sheet)
+    if not scripts:
+        return
+    if complaint := wrong_syntax(scripts):
+        session.face.warn(f"{complaint}; it was not run")
+        return
+    with session.face.watch() as live:
+        context.watch = live
+        result = act(context, order, detach=False, dry_run=False)
+    if result.attended is not None:
+        tell(session, result.attended, live, json=False)
+
+
+COMMANDS = {"reset": reset, "watch": watch}
