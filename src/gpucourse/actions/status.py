@@ -1,8 +1,9 @@
-"""`status`: every stack, each node as it is right now. Reads records and looks at processes; loads no SSH, no Terraform."""
+"""`status`: every stack, each node as it is right now. Loads no Terraform; SSH and AWS only where a lab stands there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpucourse.actions import lab
 from gpucourse.actions.context import Context
@@ -10,29 +11,70 @@ from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import deployments, runs
 
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.outlook import Outlook
+
 
 @dataclass(frozen=True, kw_only=True)
 class StackStatus:
-    """One stack: its record, the health of its nodes, the runs that have not ended."""
+    """One stack: its record, the health of its nodes, the runs that have not ended; in the cloud also what will end it."""
 
     deployment: Deployment
     nodes: list[NodeHealth]
     active_runs: list[RunRecord]
+    cloud: Outlook | None = None
 
     @property
     def healthy(self) -> bool:
         """Whether the stack is ready and every node of it answers."""
-        return self.deployment.phase == "ready" and all(node.healthy for node in self.nodes)
+        return self.deployment.phase == "ready" and bool(self.nodes) and all(node.healthy for node in self.nodes)
 
 
-def status(context: Context) -> list[StackStatus]:
-    """Every stack of the workspace."""
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """Every stack of the workspace, and sentences about what no record explains and may cost."""
+
+    stacks: list[StackStatus]
+    warnings: list[str] = field(default_factory=list)
+
+
+def status(context: Context, *, ask_nodes: bool = True) -> Status:
+    """Every stack of the workspace. `ask_nodes`: also what the idle agents on cloud nodes saw last."""
+    known = deployments.every(context.paths)
     active = [record for record in runs.every(context.paths) if not record.ended_state]
-    return [
-        StackStatus(
-            deployment=deployment,
-            nodes=lab.inspect(context, deployment),
-            active_runs=[record for record in active if record.stack == deployment.stack],
-        )
-        for deployment in deployments.every(context.paths)
-    ]
+    paid = [deployment for deployment in known if deployment.cloud is not None]
+    outlooks: dict[str, Outlook] = {}
+    warnings: list[str] = []
+    if paid:
+        from gpucourse.actions.cloud.outlook import look
+
+        seen = look(context, paid, ask_nodes=ask_nodes)
+        outlooks = seen.labs
+        warnings = [
+            f"no record knows {one.id} ({one.instance_type}, {one.state}, {one.region}) of this workspace: gpucourse leaks"
+            for one in seen.unrecorded
+        ]
+    elif context.paths.ledger.exists():
+        warnings = _still_billed(context)
+    return Status(stacks=[_stack(context, one, active, outlooks.get(one.stack)) for one in known], warnings=warnings)
+
+
+def _stack(context: Context, deployment: Deployment, active: list[RunRecord], outlook: Outlook | None) -> StackStatus:
+    return StackStatus(
+        deployment=deployment,
+        nodes=outlook.nodes if outlook else lab.inspect(context, deployment),
+        active_runs=[record for record in active if record.stack == deployment.stack],
+        cloud=outlook,
+    )
+
+
+def _still_billed(context: Context) -> list[str]:
+    """What the ledger says still costs, where no record of a lab is left that would explain it."""
+    from gpucourse.workspace import ledger
+
+    open_ = [span.charge.item for span in ledger.read(context.paths.ledger).open() if span.charge.kind == "instance"]
+    return (
+        [f"no lab is on record, and the ledger says that these still cost: {', '.join(open_)}. Look: gpucourse leaks"]
+        if open_
+        else []
+    )

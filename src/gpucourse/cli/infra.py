@@ -14,24 +14,28 @@ from gpucourse.errors import ExitCode, MissingError
 
 
 def status(
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds (on AWS ten), until Ctrl-C.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Every lab and node, as it is right now."""
+    """Every lab and node, as it is right now; labs on AWS as the account says."""
     from gpucourse.actions.status import status as act
     from gpucourse.ui.views.lab import status as view
 
     session = current()
     while True:
-        found = act(session.context)
+        # Not with --watch: to the idle agent on a node each question is somebody at work there.
+        found = act(session.context, ask_nodes=not watch)
         if json:
-            session.face.document({"stacks": [_stack_document(one) for one in found]})
+            document = {"stacks": [_stack_document(one) for one in found.stacks], "warnings": found.warnings}
+            session.face.document(document)
         if watch and session.face.moving(session.face.out):
             session.face.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
-        session.face.show(view(found))
+        session.face.show(view(found.stacks))
+        for warning in found.warnings:
+            session.face.warn(warning)
         if not watch:
             return ExitCode.DONE
-        session.context.stop.wait(2.0)
+        session.context.stop.wait(10.0 if any(one.cloud for one in found.stacks) else 2.0)
 
 
 def ssh(

@@ -21,7 +21,7 @@ from tests.mock_aws.account import REGION
 from tests.mock_aws.asking import SPOT, described, wish
 from tests.system.aws.learner import CIDR, CloudLearner
 
-USER = "ubuntu"
+USER, ACCOUNT = "ubuntu", "123456789012"
 
 
 def context(learner: CloudLearner) -> Context:
@@ -107,6 +107,7 @@ def lab(
         nodes_wanted=nodes,
         inventory=Inventory(stack=stack, nodes=tuple(_node(learner, index, one) for index, one in enumerate(made))),
         cloud=Cloud(
+            account=ACCOUNT,
             region=REGION,
             zone=f"{REGION}a",
             instance_type="g4dn.2xlarge",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
 
@@ -63,7 +64,9 @@ def meanwhile(context: Context, deployment: Deployment) -> str:
 
 def _settle(context: Context, account: Account, uid: str, costing: Sequence[Charge], expires: str) -> None:
     at = now()
-    running = ledger.read(context.paths.ledger).open(stack=uid)
+    known = ledger.read(context.paths.ledger)
+    running = known.open(stack=uid)
+    costing = [_again(charge, known.spans) for charge in costing]
     items = {charge.item for charge in costing}
     ends: Ends = {}
     if any(span.charge.item not in items for span in running):
@@ -72,6 +75,12 @@ def _settle(context: Context, account: Account, uid: str, costing: Sequence[Char
             found = instances.find(account, stack=uid)
         ends = _ends(running, found, _latest(at, expires))
     ledger.settle(context.paths.ledger, uid, costing, at, ended=ends)
+
+
+def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
+    """What cost before, was stopped, and costs again did not begin before it had ended: then it began just now."""
+    last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
+    return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
 
 def _ends(running: Iterable[Span], found: Sequence[CloudInstance], latest: datetime) -> Ends:

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from gpucourse.actions.cloud import bill, endings
 from gpucourse.actions.cloud.lab import open_cloud, placed
+from gpucourse.actions.cloud.ours import check_account
 from gpucourse.actions.context import Context
 from gpucourse.actions.timing import stage
 from gpucourse.aws import failures, instances, removal, schedule, sweep
@@ -113,6 +114,7 @@ def _look_first(context: Context, account: Account, deployment: Deployment, rece
     cloud = placed(deployment)
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
+            check_account(account, deployment)
             found = sweep.find(account, stack=deployment.uid, regions=receipt.regions)
             known = _instances(account, deployment.uid)
         except CredentialsError as error:

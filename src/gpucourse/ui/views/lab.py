@@ -39,8 +39,12 @@ def status(stacks: Sequence[StackStatus]) -> View:
     if troubles:
         parts.append(Facts(tuple(troubles), title="What went wrong"))
     parts.append(_nodes(stacks))
-    unwell = [each.deployment.module for each in stacks if not each.healthy]
-    footer = tuple(f"Bring it back to health: gpucourse deploy {module}" for module in unwell)
+    for each in stacks:
+        if each.cloud:
+            from gpucourse.ui.views.outlook import outlook  # what only the cloud needs
+
+            parts.append(outlook(each.deployment, each.cloud))
+    footer = tuple(dict.fromkeys(cure for each in stacks if not each.healthy and (cure := _cure(each))))
     return View(
         parts=tuple(parts), footer=footer, mode="local" if any(each.deployment.target == "local" for each in stacks) else ""
     )
@@ -58,7 +62,9 @@ def deploy_plan(result: Deployed) -> View:
     if result.healed:
         parts.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
     parts.append(Paragraph(_counted([action for action, _ in result.changes])))
-    footer = (f"Nothing was changed. Do it: gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}",)
+    again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
+    again = "the same without --dry-run" if deployment.target == "hosts" else again
+    footer = (f"Nothing was changed. Do it: {again}",)
     return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.target)
 
 
@@ -94,15 +100,33 @@ def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
     return View(parts=tuple(parts), footer=footer, mode="local" if "local" in modes else "")
 
 
+def _cure(status: StackStatus) -> str:
+    """What to type for a lab that is not well; nothing where nobody knows how it is."""
+    deployment = status.deployment
+    if status.cloud and status.cloud.unknown:
+        return ""
+    if status.cloud and status.cloud.stopped:
+        return f"Start it again: gpucourse start {deployment.module}"
+    where = "" if deployment.target == "local" else f" --target {deployment.target}"
+    return f"Bring it back to health: gpucourse deploy {deployment.module}{where}"
+
+
+def _state(status: StackStatus) -> Cell:
+    phase = status.deployment.phase
+    if status.healthy or phase != "ready":
+        return Cell(phase, _PHASES[phase])
+    if status.cloud and status.cloud.unknown:
+        return Cell("unknown", "warn")
+    return Cell("stopped", "warn") if status.cloud and status.cloud.stopped else Cell("unhealthy", "bad")
+
+
 def _stack(status: StackStatus) -> tuple[str | Cell, ...]:
     deployment = status.deployment
     well = sum(node.healthy for node in status.nodes)
-    word = deployment.phase if status.healthy or deployment.phase != "ready" else "unhealthy"
-    style = _PHASES[deployment.phase] if status.healthy or deployment.phase != "ready" else "bad"
     return (
         deployment.stack,
         f"{deployment.module} {deployment.title}".strip(),
-        Cell(word, style),
+        _state(status),
         Cell(f"{well} of {len(status.nodes)}", "" if well == len(status.nodes) else "bad"),
         age(seconds_since(deployment.created)),
         ", ".join(record.id for record in status.active_runs) or Cell("none", "dim"),
@@ -117,6 +141,7 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
             node = inventory.named(health.node) if inventory else None
             address = f"{node.user}@{node.address}:{node.port}" if node else ""
             mark = Cell(f"{UNICODE.good} healthy", "good") if health.healthy else Cell(f"{UNICODE.bad} not well", "bad")
+            mark = mark if health.known else Cell(f"{UNICODE.absent} unknown", "warn")
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
     return table(["node", "stack", "role", "address", "health", Column("seen", wrap=True)], rows)
 

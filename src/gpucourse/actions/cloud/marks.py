@@ -1,0 +1,61 @@
+"""The small files on a node that tell its killers what to do: the deadline, the hold, the idle agent's last view."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+
+FOLDER = '"${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"'
+_LONGEST = 1 << 16
+# Root owns the folder on a node. Written aside and renamed: a killer looks each minute, and never sees half a number.
+_WRITE = "cd {folder} && if [ -w . ]; then sh -c {script}; else sudo -n sh -c {script}; fi"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Idle:
+    """What the idle agent of a node saw last; times are seconds since 1970. `ends_at` is None while the node is in use."""
+
+    node: str
+    seen_at: float
+    busy: tuple[str, ...] = ()
+    ends_at: float | None = None
+
+
+def write(link: Link, name: str, text: str) -> None:
+    """Write one of the files. Raises InfrastructureError with what the node said, UnreachableError."""
+    script = f"printf '%s\\n' {shlex.quote(text)} >{name}.new && mv {name}.new {name}"
+    done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
+    if not done.ok:
+        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        raise InfrastructureError(f"{link.node.name}: its {name} could not be written: {said}", hint="gpucourse status")
+
+
+def remove(link: Link, name: str) -> None:
+    """Remove one of the files, whether it is there or not. Raises as `write`."""
+    done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(f"rm -f {name}")), timeout_s=20.0)
+    if not done.ok:
+        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        raise InfrastructureError(f"{link.node.name}: its {name} could not be removed: {said}", hint="gpucourse status")
+
+
+def idle(link: Link) -> Idle | None:
+    """What the idle agent saw last; None where it has not looked yet."""
+    done = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
+    try:
+        known = json.loads(done.stdout[:_LONGEST])
+        ends = known.get("ends_at")
+        return Idle(
+            node=link.node.name,
+            seen_at=float(known["now"]),
+            busy=tuple(str(reason) for reason in known.get("busy", ())),
+            ends_at=None if ends is None else float(ends),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,43 @@
+"""What a command changed about a lab that stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Facts, Items, Part, View, facts
+from gpucourse.ui.views.money import hourly, usd
+from gpucourse.ui.views.outlook import clock
+
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.changed import Changed
+    from gpucourse.actions.cloud.extend import More
+
+
+def changed(done: Changed) -> View:
+    """Every change in a sentence, then what did not go well."""
+    parts: list[Part] = [Items(tuple(done.changed))]
+    if done.warnings:
+        parts.append(Items(tuple(Cell(text, "warn") for text in done.warnings), title="Mind"))
+    parts.append(_now(done))
+    footer = (f"Next: {done.next}",) if done.next else ()
+    return View(title=f"{UNICODE.good} {done.title}", parts=tuple(parts), footer=footer)
+
+
+def more_time(more: More) -> View:
+    """What more time costs, before the person is asked."""
+    about = facts(
+        [
+            ("stack", more.deployment.stack),
+            ("ends at", f"{more.expires:%Y-%m-%d %H:%M} UTC instead of {more.before:%H:%M}"),
+            ("costs", hourly(more.usd_per_hour)),
+            ("added", usd(more.usd_added)),
+            ("to its end", usd(more.usd_to_end)),
+            ("budget left", None if more.left is None else usd(more.left) if more.left > 0 else "nothing"),
+        ]
+    )
+    return View(title="More time than the budget holds" if more.above_budget else "More time", parts=(about,))
+
+
+def _now(done: Changed) -> Facts:
+    return facts([("costs", hourly(done.usd_per_hour)), ("ends at", clock(done.expires) if done.expires else "")])

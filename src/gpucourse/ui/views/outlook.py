@@ -1,0 +1,60 @@
+"""What a lab on AWS costs and what will end it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.tables import Cell, Facts, facts
+from gpucourse.ui.text import age
+from gpucourse.ui.views.money import hourly, usd
+
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.marks import Idle
+    from gpucourse.actions.cloud.outlook import Outlook
+    from gpucourse.model.deployment import Deployment
+
+SOON_S = 30 * 60
+
+
+def outlook(deployment: Deployment, seen: Outlook) -> Facts:
+    """The money, the countdown, and every killer that will end it."""
+    return facts(
+        [
+            ("account", Cell(f"unknown: {seen.unknown}", "warn") if seen.unknown else ""),
+            ("cost", f"{usd(seen.cost_usd)} so far, {hourly(seen.usd_per_hour)}"),
+            ("deadline", _deadline(deployment, seen)),
+            ("idle agent", "\n".join(_idle(seen))),
+            ("backstop", seen.backstop),
+            ("ended", Cell("\n".join(seen.ended), "warn") if seen.ended else ""),
+        ],
+        title=deployment.stack,
+    )
+
+
+def clock(moment: str) -> str:
+    """A recorded time for a person: `2026-11-21 18:00 UTC`."""
+    return f"{datetime.fromisoformat(moment).astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+
+def _deadline(deployment: Deployment, seen: Outlook) -> Cell:
+    when, more = clock(seen.expires), f"gpucourse extend {deployment.module} 2h"
+    if seen.seconds_left <= 0:
+        return Cell(f"passed {age(-seen.seconds_left)} ago ({when})", "bad")
+    return Cell(f"in {age(seen.seconds_left)} ({when}); more time: {more}", "warn" if seen.seconds_left < SOON_S else "")
+
+
+def _idle(seen: Outlook) -> Iterator[str]:
+    for one in sorted(seen.idle, key=lambda idle: idle.node):
+        yield f"{one.node}: {_view(one)}"
+
+
+def _view(one: Idle) -> str:
+    if one.busy:
+        return f"in use ({', '.join(one.busy)})"
+    if one.ends_at is None:
+        return "has not found it idle"
+    left = one.ends_at - time.time()
+    return f"idle; ends it in {age(left)}" if left > 0 else "idle for long enough: ends it now"

@@ -1,0 +1,282 @@
+"""A lab on AWS between deploy and destroy: what it looks like, pause and return, more time, another address, a hold."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gpucourse.actions.cloud import access, extend, pause
+from gpucourse.actions.cloud.outlook import Outlook
+from gpucourse.actions.destroy import Which, destroy
+from gpucourse.actions.status import Status, status
+from gpucourse.aws import ingress, schedule
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, UnreachableError, UsageError
+from gpucourse.model.deployment import Deployment
+from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.workspace.paths import WorkspacePaths
+from tests.mock_aws.account import REGION
+from tests.mock_aws.asking import described
+from tests.system.aws import hand_made
+from tests.system.aws.learner import CloudLearner
+from tests.unit.ui.examples import record
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
+    """The file's learner; after each test the account is quiet and empty."""
+    yield neighbour
+    neighbour.account.calm()
+    destroy(hand_made.context(neighbour), Which(), discard=True)
+    assert neighbour.standing() == []
+
+
+def root(learner: CloudLearner, instance: str) -> Path:
+    return Path(learner.account.computer(instance)["root"]) / "var/lib/gpucourse"
+
+
+def seen(learner: CloudLearner, *, ask_nodes: bool = False) -> Status:
+    return status(hand_made.context(learner), ask_nodes=ask_nodes)
+
+
+def outlook(learner: CloudLearner, *, ask_nodes: bool = False) -> Outlook:
+    [one] = seen(learner, ask_nodes=ask_nodes).stacks
+    assert one.cloud is not None
+    return one.cloud
+
+
+def stored(learner: CloudLearner, lab: Deployment) -> Deployment:
+    found = deployments.load(WorkspacePaths(learner.workspace), lab.stack)
+    assert found is not None
+    return found
+
+
+def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, nodes=2)
+    account = Account(REGION, learner.environment)
+    first, second = hand_made.ids(learner)
+    tags = {"Project": "gpucourse", "Course": hand_made.identity(learner), "Stack": lab.uid}
+    assert lab.cloud is not None
+    assert schedule.arm(account, [first, second], datetime.fromisoformat(lab.cloud.expires), wanted=tags).state == "ok"
+    (root(learner, first) / "idle.json").write_text(json.dumps({"now": time.time(), "busy": ["SSH sessions: 1"], "boot": "b"}))
+    (root(learner, second) / "idle.json").write_text(json.dumps({"now": time.time(), "ends_at": time.time() + 700}))
+    typed = learner.types("status")
+    assert "✓ healthy  running, i-" in typed.out
+    assert "$1.54 an hour" in typed.out
+    assert "deadline    in 3 h 59 min" in typed.out
+    assert "idle agent  node0: in use (SSH sessions: 1)\n              node1: idle; ends it in 11 min" in typed.out
+    assert "backstop    AWS itself ends it at 20" in typed.out
+    [one] = learner.documents("status")["stacks"]
+    assert one["healthy"] is True
+    assert one["cloud"]["usd_per_hour"].startswith("1.5")
+    assert outlook(learner).idle == []  # not asked: to the agent a connection is somebody at work
+
+
+def test_an_account_that_does_not_say_is_unknown_and_never_healthy(learner: CloudLearner) -> None:
+    hand_made.lab(learner)
+    learner.account.deny("ec2:DescribeInstances")
+    [one] = seen(learner).stacks
+    assert not one.healthy
+    assert [(node.healthy, node.known) for node in one.nodes] == [(False, False)]
+    assert "ec2:DescribeInstances" in outlook(learner).unknown
+    learner.account.calm()
+    learner.account.expire_credentials()
+    typed = learner.types("status")
+    assert "unknown" in typed.out
+    assert "healthy" not in typed.out
+
+
+def test_an_account_that_is_not_the_labs_own_is_told(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    assert lab.cloud is not None
+    lab.cloud.account = "210987654321"
+    deployments.save(WorkspacePaths(learner.workspace), lab)
+    assert "stands in the AWS account 210987654321" in outlook(learner).unknown
+    typed = learner.types("destroy", "3", "--yes", code=3)
+    assert "210987654321" in typed.err
+    assert len(hand_made.ids(learner)) == 1
+    lab.cloud.account = hand_made.ACCOUNT
+    deployments.save(WorkspacePaths(learner.workspace), lab)
+
+
+def test_what_ended_says_why_and_what_no_record_knows_is_told(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, nodes=2, spot=True)
+    second = hand_made.ids(learner)[1]
+    learner.account.interrupt(second)
+    stray = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
+    found = seen(learner)
+    cloud = found.stacks[0].cloud
+    assert cloud is not None
+    assert "AWS took the spot instance back" in cloud.ended[0]
+    assert [node.healthy for node in found.stacks[0].nodes] == [True, False]
+    assert stray in found.warnings[0]
+    spans = ledger.read(WorkspacePaths(learner.workspace).ledger).spans
+    [ended] = [span for span in spans if span.charge.item == second]
+    assert ended.ended is not None
+    assert "Spot" in ended.reason
+    assert lab.uid == ended.charge.stack
+
+
+def test_a_lost_record_shows_in_the_ledger(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    deployments.drop(WorkspacePaths(learner.workspace), lab.stack)
+    [warning] = seen(learner).warnings
+    assert hand_made.ids(learner)[0] in warning
+    assert "gpucourse leaks" in warning
+
+
+def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, nodes=2)
+    before = learner.inventory()
+    stopped = learner.documents("stop", "3")
+    assert stopped["usd_per_hour"].startswith("0.0")
+    assert {described(learner.account, one)["State"]["Name"] for one in hand_made.ids(learner)} == {"stopped"}
+    assert seen(learner).stacks[0].cloud.stopped  # type: ignore[union-attr]  # it is a lab on AWS
+    assert "gpucourse start 3" in learner.types("run", "3.1", code=3).err
+    more = extend.more_time(hand_made.context(learner), "3", 3600)
+    extend.extend(hand_made.context(learner), more)
+    typed = learner.types("start", "3")
+    assert "03-aws-t4 is back" in typed.out
+    after = learner.inventory()
+    for old, new in zip(before, after, strict=True):
+        assert new["address"] != old["address"]
+        assert new["host_key"] == old["host_key"]
+        assert new["address"] in typed.out
+    folder = learner.workspace / ".gpucourse/stacks/03-aws-t4"
+    assert after[0]["address"] in (folder / "ssh_config").read_text()
+    assert after[0]["host_key"] in (folder / "known_hosts").read_text()
+    assert learner.types("ssh", "3", "--", "echo", "hello").out == "hello\n"
+    marks = [(root(learner, one) / "deadline").read_text() for one in hand_made.ids(learner)]
+    assert marks == [f"{more.expires.timestamp():.0f}\n"] * 2
+    assert (stored(learner, lab).phase, stored(learner, lab).cloud.stopped) == ("ready", False)  # type: ignore[union-attr]  # as above
+
+
+def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLearner) -> None:
+    hand_made.lab(learner)
+    context = hand_made.context(learner)
+    pause.stop(context, "3")
+    learner.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
+    with pytest.raises(CloudError, match="no room for g4dn") as refused:
+        pause.start(context, "3")
+    assert "gpucourse start 3" in refused.value.hint
+    assert learner.deployment()["cloud"]["stopped"] is True
+
+
+def test_a_lab_whose_time_is_over_is_not_started(learner: CloudLearner) -> None:
+    hand_made.lab(learner, hours=0.1)
+    context = hand_made.context(learner)
+    pause.stop(context, "3")
+    with pytest.raises(UsageError, match="is over in 6 minutes") as refused:
+        pause.start(context, "3")
+    assert "gpucourse extend 3 2h" in refused.value.hint
+
+
+def test_what_cannot_be_stopped(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, spot=True)
+    context = hand_made.context(learner)
+    with pytest.raises(UsageError, match="spot instances, which cannot be stopped"):
+        pause.stop(context, "3")
+    assert lab.cloud is not None
+    lab.cloud.market = "on-demand"
+    deployments.save(context.paths, lab)
+    kept = record(id="20261121-101500-busy", stack=lab.stack, mode="aws", nodes=["node0"], state="running", collected=False)
+    runs.save(context.paths, kept)
+    file = learner.workspace / ".gpucourse/deployments/03-aws-t4.json"
+    text = file.read_text()
+    file.write_text(text.replace("ssh_proxy.py", "no_such_proxy.py"))
+    with pytest.raises(UsageError, match="run 20261121-101500-busy is under way") as refused:
+        pause.stop(context, "3")
+    assert "gpucourse cancel" in refused.value.hint
+    file.write_text(text)
+    kept.state, kept.collected = "cancelled", True
+    runs.save(context.paths, kept)
+
+
+def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, nodes=2)
+    account = Account(REGION, learner.environment)
+    tags = {"Project": "gpucourse", "Course": hand_made.identity(learner), "Stack": lab.uid}
+    assert lab.cloud is not None
+    before = datetime.fromisoformat(lab.cloud.expires)
+    schedule.arm(account, hand_made.ids(learner), before, wanted=tags)
+    done = learner.documents("extend", "3", "90m")
+    after = before + timedelta(minutes=90)
+    assert done["warnings"] == []
+    assert datetime.fromisoformat(done["expires"]) == after
+    assert datetime.fromisoformat(learner.deployment()["cloud"]["expires"]) == after
+    assert {(root(learner, one) / "deadline").read_text() for one in hand_made.ids(learner)} == {f"{after.timestamp():.0f}\n"}
+    assert set(schedule.armed(account, stack=lab.uid).values()) == {after + schedule.AFTER}
+    assert {one.tags["Expires"] for one in learner.standing("instance", "volume")} == {after.isoformat(timespec="seconds")}
+
+
+def test_a_node_that_does_not_take_the_deadline_leaves_the_earlier_one_for_all(learner: CloudLearner) -> None:
+    hand_made.lab(learner, nodes=2)
+    context = hand_made.context(learner)
+    file = learner.workspace / ".gpucourse/deployments/03-aws-t4.json"
+    text = file.read_text()
+    nodes = json.loads(text)
+    nodes["inventory"]["nodes"][1]["proxy"] = "false"
+    file.write_text(json.dumps(nodes))
+    before = nodes["cloud"]["expires"]
+    with pytest.raises(UnreachableError, match="still ends at") as refused:
+        extend.extend(context, extend.more_time(context, "3", 3600))
+    assert "node1" in refused.value.what
+    assert learner.deployment()["cloud"]["expires"] == before
+    file.write_text(text)
+
+
+def test_more_time_has_a_limit_and_a_price(learner: CloudLearner) -> None:
+    hand_made.lab(learner)
+    assert "gpucourse extend 3 68h is the most" in learner.types("extend", "3", "70h", code=2).err
+    learner.sets(budget_usd=2)
+    typed = learner.types("extend", "3", "2h", code=2)
+    assert "More time than the budget holds" in typed.out
+    assert "gpucourse extend 3 2h --yes" in typed.err
+    assert "has more time" in learner.types("extend", "3", "2h", "--yes").out
+    learner.sets(budget_usd=None)
+    for wrong in ("soon", "0"):
+        assert "gpucourse extend 3 2h" in learner.types("extend", "3", wrong, code=2).err
+
+
+def test_another_address_and_no_wider_one(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    context = hand_made.context(learner)
+    assert (
+        access.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0].startswith("198.51.100.4/32 instead of 203.0.113.7/32")
+    )
+    assert ingress.allowed(Account(REGION, learner.environment), stack=lab.uid) == ["198.51.100.4/32"]
+    assert learner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
+    assert "was allowed already" in access.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
+    with pytest.raises(UsageError):
+        access.allow_ip(context, "3", cidr="0.0.0.0/0")
+
+
+def test_a_hold_is_set_and_lifted(learner: CloudLearner) -> None:
+    hand_made.lab(learner)
+    context = hand_made.context(learner)
+    hold = root(learner, hand_made.ids(learner)[0]) / "hold"
+    extend.keep(context, "3", 7200)
+    assert float(hold.read_text()) == pytest.approx(time.time() + 7200, abs=30)
+    assert "its deadline comes sooner" in extend.keep(context, "3", 20 * 3600).warnings[0]
+    assert "watch it again" in extend.keep(context, "3", 0).changed[0]
+    assert not hold.exists()
+
+
+@pytest.mark.parametrize("words", [["stop", "3"], ["start", "3"], ["extend", "3", "1h"], ["allow-ip", "3"], ["keep", "3"]])
+def test_without_a_lab_on_aws_the_way_to_one_is_told(learner: CloudLearner, words: list[str]) -> None:
+    if words[0] == "stop":
+        assert "gpucourse deploy 3 --target aws" in learner.types(*words, code=3).err
+    local = Deployment(
+        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created=hand_made.utc(0),
+        updated=hand_made.utc(0), nodes_wanted=1,
+    )  # fmt: skip
+    deployments.save(WorkspacePaths(learner.workspace), local)
+    assert "simulated nodes cost nothing" in learner.types(*words, code=2).err
+    deployments.drop(WorkspacePaths(learner.workspace), "03-local")
