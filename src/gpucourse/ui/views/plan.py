@@ -9,6 +9,7 @@ from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Code, Part, View, facts
 from gpucourse.ui.text import counted
+from gpucourse.ui.views import slurm
 from gpucourse.units import format_seconds
 
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -21,8 +22,9 @@ def launch(plan: LaunchPlan) -> View:
             [
                 ("run", plan.run_id),
                 ("launcher", plan.launcher),
-                ("ranks", f"{plan.world_size} on {counted(len(plan.commands), 'node')}"),
-                ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.world_size > 1 else ""),
+                ("ranks", f"{plan.world_size} on {counted(len(plan.commands), 'node')}" if plan.batch is None else ""),
+                ("asks for", slurm.asked(plan.batch) if plan.batch else ""),
+                ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),
                 ("time-out", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
@@ -30,7 +32,7 @@ def launch(plan: LaunchPlan) -> View:
             ]
         )
     ]
-    parts.extend(Code(command_line(each), title=_whose(each)) for each in plan.commands)
+    parts.extend(slurm.plan(plan) or (Code(command_line(each), title=_whose(each)) for each in plan.commands))
     footer = ("Nothing was started. The same commands work by hand in a folder with these files on each node.",)
     return View(title=f"Plan for {plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
 

@@ -11,6 +11,7 @@ from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import age, counted
+from gpucourse.ui.views import slurm
 from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.plan import parameters
@@ -65,7 +66,9 @@ def result(
     parts: list[Part] = [_summary(record)]
     if record.state != "succeeded":
         parts.extend(_failure(record))
+        parts.extend(slurm.jobs(record))
         parts.extend(diagnoses(record.diagnoses))
+    parts.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
         parts.extend(part for each in exercise.tables for part in _metrics(each, metrics))
     if verdict is not None:
@@ -115,11 +118,13 @@ def _listed(listed: Listed) -> tuple[Content, ...]:
 def _summary(record: RunRecord) -> Facts:
     took = _took(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
+    ranks = f"{record.world_size} on {counted(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
     return facts(
         [
             ("run", record.id),
             ("state", Cell(f"{_state(record)}{f' in {took}' if took else ''}", _STATES.get(record.state, "accent"))),
-            ("ranks", f"{record.world_size} on {counted(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"),
+            ("jobs", slurm.summary(record)),
+            ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
         ]
     )

@@ -1,0 +1,77 @@
+"""What Slurm adds to the screen: the file and the commands of a plan, the jobs of a run, the queue as it was."""
+
+from __future__ import annotations
+
+import shlex
+
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import Batch, BatchFile, JobRow
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Code, Column, Content, Part, Style, table
+from gpucourse.ui.text import clean, counted
+from gpucourse.workspace.paths import RunPaths
+
+_STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING": "accent", "PENDING": "accent"}
+
+
+def asked(batch: Batch) -> str:
+    """What each job asks for, in words."""
+    gpus = f", {counted(batch.gpus, 'GPU')} each" if batch.gpus else ""
+    where = f" of the partition {batch.partition}" if batch.partition else ""
+    return f"{counted(batch.nodes, 'node')}{where}, {counted(batch.tasks, 'process', 'processes')} each{gpus}"
+
+
+def plan(plan: LaunchPlan) -> list[Part]:
+    """The commands that a person would type on the node that takes jobs, and the files that they submit."""
+    batch = plan.batch
+    if batch is None:
+        return []
+    head = plan.commands[0].node
+    if batch.session:
+        shown = shlex.join(plan.commands[0].argv)
+        return [Code(shown, title=f"in your own terminal, on {head.name} ({head.user}@{head.address}:{head.port})")]
+    lines = [line for file in batch.files for line in _commands(file)]
+    parts: list[Part] = [Code("\n".join(lines), title=f"{head.name} ({head.user}@{head.address}:{head.port})")]
+    return [*parts, *(Code(file.text.rstrip("\n"), title=f"{file.name}.sbatch") for file in batch.files)]
+
+
+def summary(record: RunRecord) -> str:
+    """How many jobs a run has, and where they were submitted."""
+    if record.slurm is None:
+        return ""
+    jobs = len(record.slurm.jobs)
+    said = counted(jobs, "job") if jobs else counted(record.world_size, "process", "processes")
+    return f"{said} on {counted(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
+
+
+def jobs(record: RunRecord) -> list[Part]:
+    """The jobs in Slurm's own words, for a run that did not go well."""
+    if record.slurm is None or not record.slurm.jobs:
+        return []
+    columns: list[Column | str] = ["job", "state", "reason", "node", Column("exit code", align="right")]
+    return [table([*columns, Column("restarts", align="right")], [_row(row) for row in record.slurm.jobs], title="The jobs")]
+
+
+def queue(record: RunRecord, files: RunPaths) -> list[Part]:
+    """The queue as squeue showed it while jobs waited."""
+    if record.slurm is None:
+        return []
+    picture = files.node_outputs(record.nodes[0]) / "squeue.txt"
+    if not picture.is_file():
+        return []
+    return [Code(clean(picture.read_text(encoding="utf-8", errors="replace")).rstrip("\n"), title="The queue, as it was")]
+
+
+def _commands(file: BatchFile) -> list[str]:
+    depends = "--dependency=afterok:NUMBER --kill-on-invalid-dep=yes " if file.after else ""
+    said = f"sbatch --parsable {depends}{file.name}.sbatch"
+    times = f"    # {file.copies} times" if file.copies > 1 else ""
+    return [f"{said}{times}{'    # NUMBER: of the array' if file.after else ''}"]
+
+
+def _row(row: JobRow) -> tuple[Content, ...]:
+    asked_for = " (asked for)" if row.asked else ""
+    code: Content = Cell(UNICODE.absent, "dim") if row.code is None else str(row.code)
+    state = Cell(f"{row.state}{asked_for}", _STYLES.get(row.state, "bad"))
+    return row.job, state, row.reason, row.node, code, str(row.restarts)
