@@ -1,8 +1,10 @@
-"""What a learner reads: progress by exercise, and the next hint."""
+"""What a learner reads: progress by exercise, what is still open, the next hint."""
 
 from __future__ import annotations
 
 from gpucourse.actions.context import Context
+from gpucourse.actions.evidence import gather
+from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace.files import read_json, read_record, write_record
@@ -23,3 +25,23 @@ def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
     number = min(int(given.get(exercise.id, 0)) + 1, len(exercise.hints))
     write_record(context.paths.hints, given | {exercise.id: number})
     return exercise, number
+
+
+def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...]]:
+    """What an exercise still asks for, one sentence each; and its questions with what their answers are worth."""
+    found = gather(context, exercise, thorough=False)
+    lines: list[str] = []
+    if found.trouble:
+        lines.append(found.trouble)
+    elif found.run is None:
+        lines.append(f"a good run: gpucourse run {exercise.id}")
+    lines += [f"changed after the run: {', '.join(found.changed)}"] if found.changed else []
+    bad = [check.title for check in found.checks if check.verdict in {"failed", "error"}]
+    lines += [f"a check that passes: {title}" for title in bad]
+    waiting = [each.id for each in found.answers if each.verdict == "open"]
+    wrong = [each.id for each in found.answers if each.verdict == "failed"]
+    lines += [f"answers to {', '.join(waiting)}: gpucourse answer {exercise.id}"] if waiting else []
+    lines += [f"better answers to {', '.join(wrong)}: gpucourse answer {exercise.id}"] if wrong else []
+    missing = [each for each in found.wanted if each not in found.handed_in] if found.run and not found.trouble else []
+    lines += [f"to hand in: {', '.join(missing)}"] if missing else []
+    return tuple(lines), found.answers

@@ -10,7 +10,7 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
-from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.errors import CheckFailed, ExitCode, ManifestError, UsageError
 
 
 def init(
@@ -33,18 +33,24 @@ def init(
 
 def list_(json: JsonFlag = False) -> int:
     """The syllabus, with what is done."""
+    from gpucourse.actions.grade import grade
     from gpucourse.actions.learn import progress
     from gpucourse.ui.views.course import catalog as view
 
     session = current()
     catalog = session.context.catalog
     done = progress(session.context)
+    broken = list(catalog.broken)
+    points = None
+    try:
+        points = grade(session.context, thorough=False)
+    except ManifestError as error:  # the rubric is wrong: the syllabus is worth showing all the same
+        broken.append(error)
     if json:
-        session.face.document(
-            {"modules": catalog.modules, "progress": done, "broken": [error.what for error in catalog.broken]}
-        )
-    session.face.show(view(catalog.modules, done, catalog.broken))
-    return ExitCode.USAGE if catalog.broken else ExitCode.DONE
+        told = [error.what for error in broken]
+        session.face.document({"modules": catalog.modules, "progress": done, "points": points, "broken": told})
+    session.face.show(view(catalog.modules, done, broken, points))
+    return ExitCode.USAGE if broken else ExitCode.DONE
 
 
 def show(
@@ -52,7 +58,7 @@ def show(
     json: JsonFlag = False,
 ) -> int:
     """A lesson (3), or an exercise (3.2)."""
-    from gpucourse.actions.learn import progress
+    from gpucourse.actions.learn import progress, still_open
     from gpucourse.ui.views import course
 
     session = current()
@@ -60,9 +66,12 @@ def show(
     done = progress(session.context)
     if "." in number:
         module, exercise = catalog.exercise(number)
+        verdict = done.get(exercise.id)
+        lines, answers = still_open(session.context, exercise)
         if json:
-            session.face.document({"module": module.id, "exercise": exercise, "verdict": done.get(exercise.id)})
-        session.face.show(course.exercise(module, exercise, done.get(exercise.id)))
+            told = {"module": module.id, "exercise": exercise, "verdict": verdict, "answers": answers, "open": lines}
+            session.face.document(told)
+        session.face.show(course.exercise(module, exercise, verdict, answers=answers, open_parts=lines))
         return ExitCode.DONE
     module = catalog.module(number)
     if json:

@@ -6,30 +6,56 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import ManifestError
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.score import Grade
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Markdown, Paragraph, Part, Style, Table, View, facts, table
+from gpucourse.ui.tables import (
+    Cell,
+    Code,
+    Column,
+    Content,
+    Facts,
+    Items,
+    Markdown,
+    Paragraph,
+    Part,
+    Style,
+    Table,
+    View,
+    facts,
+    table,
+)
 from gpucourse.ui.text import counted
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
     from gpucourse.model.manifest import Check, Exercise, Module, Parameter
+    from gpucourse.model.questions import Question
 
 VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
+ANSWERED = {"passed": UNICODE.good, "failed": UNICODE.bad, "error": UNICODE.error, "kept": UNICODE.bullet}
 Progress = Mapping[str, ExerciseVerdict]
 
 
-def catalog(modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = ()) -> View:
-    """The syllabus: every exercise with its time and how far the learner is."""
+def catalog(
+    modules: Sequence[Module], progress: Progress, broken: Sequence[ManifestError] = (), grade: Grade | None = None
+) -> View:
+    """The syllabus: every exercise with its time and how far the learner is, every module with its points."""
+    points = {part.module: f", {part.earned:g} of {part.points:g} points" for part in grade.parts} if grade else {}
     parts: list[Part] = [
-        _exercises(each, progress, title=f"{each.id}  {each.title}  ({_hours(each.hours)})") for each in modules
+        _exercises(each, progress, title=f"{each.id}  {each.title}  ({_hours(each.hours)}{points.get(each.id, '')})")
+        for each in modules
     ]
     complaints = tuple(Cell(text, "bad") for error in broken for text in error.complaints)
     if complaints:
         parts.append(Items(complaints, title="Modules that cannot be read"))
     ids = [exercise.id for module in modules for exercise in module.exercises]
     done = sum(name in progress and progress[name].verdict == "passed" for name in ids)
-    footer = (f"{done} of {len(ids)} exercises passed. Read on with: gpucourse show {modules[0].id}",) if ids else ()
+    total = f" {grade.earned:g} of {grade.points:g} points: gpucourse grade." if grade and grade.points else ""
+    unfinished = [each.id for each in modules if any(one.id not in progress for one in each.exercises)]
+    first = next(iter([*unfinished, *(each.id for each in modules)]), "")
+    footer = (f"{done} of {len(ids)} exercises passed.{total} Read on with: gpucourse show {first}",) if ids else ()
     return View(title="The course", parts=tuple(parts), footer=footer)
 
 
@@ -50,8 +76,18 @@ def module(module: Module, lesson: str, progress: Progress) -> View:
     )
 
 
-def exercise(module: Module, exercise: Exercise, verdict: ExerciseVerdict | None = None) -> View:
-    """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it."""
+def exercise(
+    module: Module,
+    exercise: Exercise,
+    verdict: ExerciseVerdict | None = None,
+    *,
+    answers: Sequence[AnswerResult] = (),
+    open_parts: Sequence[str] = (),
+) -> View:
+    """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it, what is open.
+
+    `answers` are the learner's, one for each question.
+    """
     parts: list[Part] = [
         Paragraph(exercise.goal),
         facts(
@@ -68,12 +104,14 @@ def exercise(module: Module, exercise: Exercise, verdict: ExerciseVerdict | None
     if exercise.parameters:
         parts.append(_parameters(exercise.parameters))
     if exercise.questions:
-        parts.append(Items(tuple(question.text for question in exercise.questions), title="Questions", numbered=True))
+        parts.append(_questions(exercise.questions, {each.id: each for each in answers}))
     if exercise.checks:
         parts.append(_checks(exercise.checks))
     if exercise.deliverables:
         handed_in = tuple((deliverable.title, deliverable.source) for deliverable in exercise.deliverables)
         parts.append(Facts(handed_in, title="What to hand in"))
+    if open_parts:
+        parts.append(Items(tuple(open_parts), title="Still open"))
     parts.append(Code(_commands(module, exercise), title="How to run it"))
     return View(title=f"{exercise.id}  {exercise.title}", parts=tuple(parts), footer=(_hints(exercise),))
 
@@ -145,6 +183,18 @@ def _value(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value).lower() if isinstance(value, bool) else str(value)
     return f"{value:.10g}"
+
+
+def _questions(questions: Sequence[Question], answers: Mapping[str, AnswerResult]) -> Facts:
+    pairs: list[tuple[str, Content]] = []
+    for each in questions:
+        found = answers.get(each.id)
+        mark = ANSWERED.get(found.verdict if found else "open", " ")
+        unit = f" ({each.unit})" if each.unit else ""
+        pairs.append(
+            (f"{mark} {each.id}", "\n".join([each.text + unit, *(f"{a}. {text}" for a, text in each.choices.items())]))
+        )
+    return Facts(tuple(pairs), title="Questions")
 
 
 def _checks(checks: Sequence[Check]) -> Table:
