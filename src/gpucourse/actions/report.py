@@ -187,7 +187,8 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
         )
     number = plan.enough.models_of
     if number:
-        models = sorted({str(one.record.parameters.get("model")) for one in everyone if one.record.exercise == number})
+        named = {one.record.parameters.get("model") for one in everyone if one.record.exercise == number}
+        models = sorted(str(model) for model in named - {None})
         if len(models) < plan.enough.models:
             yield (
                 f"a comparison needs {plan.enough.models} models; the runs of {number} know {', '.join(models) or 'none'}. "

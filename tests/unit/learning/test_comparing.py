@@ -1,0 +1,86 @@
+"""compare: runs of one exercise side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.figures.side_by_side import side_by_side
+from gpucourse.model.manifest import Plot, Series
+from tests.learning import FOLDER, MANIFEST, METRICS, Learning
+
+PLOT = """\
+    plots:
+      - file: flow
+        title: Flow
+        kind: line
+        rows: metrics.springs
+        x: busy_percent
+        series: [{key: litres, label: flow}]
+        x_title: busy (%)
+        y_title: flow (l)
+"""
+PLOTTED = MANIFEST.replace("    deliverables:", PLOT + "    deliverables:", 1)
+
+
+def plot(kind: str, *series: str, by: str | None = None) -> Plot:
+    drawn = tuple(Series(key=key, label=key.upper()) for key in series)
+    titles = {"x_title": "x", "y_title": "y"}
+    return Plot(file="p", title="P", kind=kind, rows="metrics.rows", x="x", by=by, series=drawn, **titles)  # type: ignore[arg-type]
+
+
+def test_a_line_for_each_run() -> None:
+    runs = {"T4": {"rows": [{"x": 1, "a": 2}]}, "L4": {"rows": [{"x": 1, "a": 3}, {"x": 2, "a": 4}]}, "none": {}}
+    changed, metrics = side_by_side(plot("line", "a"), runs)
+    assert changed.by == "run"
+    assert [(row["run"], row["a"]) for row in metrics["rows"]] == [("T4", 2), ("L4", 3), ("L4", 4)]
+
+
+def test_a_line_for_each_kind_of_each_run() -> None:
+    runs = {"T4": {"rows": [{"x": 1, "a": 2, "dtype": "half"}]}, "L4": {"rows": [{"x": 1, "a": 3, "dtype": "half"}]}}
+    assert [row["run"] for row in side_by_side(plot("line", "a", by="dtype"), runs)[1]["rows"]] == ["half, T4", "half, L4"]
+
+
+def test_a_bar_for_each_run_at_every_place() -> None:
+    runs = {"T4": {"rows": [{"x": "half", "a": 2, "b": 5}]}, "L4": {"rows": [{"x": "half", "a": 3}, {"x": "single", "a": 1}]}}
+    changed, metrics = side_by_side(plot("bar", "a"), runs)
+    assert [series.label for series in changed.series] == ["T4", "L4"]
+    values = [[row.get(series.key) for series in changed.series] for row in metrics["rows"]]
+    assert values == [[2, 3], [None, 1]]
+    assert [s.label for s in side_by_side(plot("bar", "a", "b"), runs)[0].series] == ["A, T4", "A, L4", "B, T4", "B, L4"]
+
+
+def test_tables_and_charts_of_two_runs(learning: Learning) -> None:
+    learning.put(f"modules/{FOLDER}/module.yaml", PLOTTED)
+    first = learning.record(parameters={"depth": 10})
+    second = learning.record("1.1", METRICS | {"springs": [{"litres": 7.25, "busy_percent": 50}]}, parameters={"depth": 20})
+    said = learning.types("compare", first.id, second.id)
+    for words in ("depth 10", "depth 20", "2.5", "7.2", "comparison-flow.png", "mode: local"):
+        assert words in said.out + said.err
+    folder = learning.workspace / "deliverables" / "1.1"
+    assert (folder / "comparison-flow.svg").is_file()
+    assert "| depth 20 | 7.2 |" in (folder / "comparison.md").read_text()
+    document = learning.types("compare", first.id, second.id, "--json").document
+    assert document["labels"] == {first.id: "depth 10", second.id: "depth 20"}
+
+
+def test_runs_that_nothing_tells_apart_are_named_by_their_word(learning: Learning) -> None:
+    runs = [learning.record().id for _ in range(2)]
+    document = learning.types("compare", *runs, "--json").document
+    assert document["labels"] == {run: run.rsplit("-", 1)[-1] for run in runs}
+
+
+@pytest.mark.parametrize("second", ["same", "other exercise", "unknown", "without metrics"])
+def test_what_cannot_be_compared_is_told(learning: Learning, second: str) -> None:
+    run = learning.record().id
+    if second == "same":
+        code, other, words = 2, run, "two different runs"
+    elif second == "other exercise":
+        code, other, words = 2, learning.record("1.2").id, "different exercises: 1.1, 1.2"
+    elif second == "unknown":
+        code, other, words = 2, "20010101-000000-wombat", "there is no run"
+    else:
+        record = learning.record()
+        (learning.folder(record) / "metrics.json").unlink()
+        code, other, words = 3, record.id, "has no metrics"
+    said = learning.types("compare", run, other, code=code)
+    assert words in said.err
