@@ -39,6 +39,8 @@ args = parser.parse_args()
 if Path(args.model).name == "tiny" and not (Path(args.model) / "config.json").exists():
     language_models.make_tiny(Path(args.model))
 device = torch.device("cuda" if torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo" else "cpu")
+if device.type == "cpu":
+    torch.set_num_threads(1)  # the model is small: two threads would wait for each other, and the client needs a core
 dtype = torch.float16 if device.type == "cuda" else torch.float32
 tokenizer = AutoTokenizer.from_pretrained(args.model)
 model = AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype, attn_implementation="sdpa").to(device).eval()

@@ -6,6 +6,7 @@ that is there for it.
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -93,4 +94,61 @@ def test_what_cannot_be_measured_is_refused_with_a_sentence(settings: dict[str, 
     run = with_faults("4.2", tmp_path / "work", **settings)
     assert run.code == 2
     assert said in run.output
+    assert "Traceback" not in run.output
+
+
+# --- 4.3 ---------------------------------------------------------------------------------------------------------------
+
+FEW = {"batch_sizes": "1,3", "input_len": "8", "output_len": "6", "repeats": "2"}
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def throughput(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    return with_faults("4.3", tmp_path_factory.mktemp("throughput") / "a node's work", **FEW)
+
+
+@needs_transformers
+def test_throughput_by_batch_size(throughput: Finished, tmp_path: Path) -> None:
+    assert throughput.code == 0, throughput.output
+    assert unanswered(throughput) == {}
+    assert on_cpu(throughput) == {"batching-pays"}
+    found = throughput.metrics
+    assert [(row["batch"], row["requests"]) for row in found["rows"]] == [(1, 2), (3, 6)]
+    for row in found["rows"]:
+        assert row["low_tok_per_s"] <= row["output_tok_per_s"] <= row["high_tok_per_s"] < row["ceiling_tok_per_s"]
+        assert row["total_tok_per_s"] == pytest.approx(row["output_tok_per_s"] * (8 + 6) / 6)
+        assert row["cache_mib"] == row["batch"] * 14 * 2 * 4 * 4 * 64 * 4 / 2**20
+    assert found["best_tok_per_s"] >= 0.9 * found["most_tok_per_s"]
+    assert found["prompts_sent"] == 3 + (1 + 3) * 3
+    assert (found["simulated"] is None, found["gpu"]) == (False, None)
+    told(throughput, tmp_path)
+
+
+@needs_transformers
+def test_faults_of_a_throughput_are_found(tmp_path: Path) -> None:
+    twice = (
+        "inference_throughput.py",
+        "    asked.update(map(tuple, made))\n",
+        "    made = [[5] * args.input_len] * count\n    asked.update(map(tuple, made))\n",
+    )
+    too_many = (
+        "inference_throughput.py",
+        "sum(answer.tokens for answer in answered) / wall",
+        "sum(1e4 * answer.tokens for answer in answered) / wall",
+    )
+    stops = ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max(1, max_tokens - 2),')
+    run = with_faults("4.3", tmp_path / "work", twice, too_many, stops, **FEW)
+    assert run.code == 0, run.output
+    assert failed(run) >= {"nothing-kept", "possible", "equal-work"}
+    assert all(row["output_tok_per_s"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
+    assert "refused: 3 at a time" in run.output
+
+
+def test_lengths_beyond_the_model_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    run = with_faults("4.3", tmp_path / "work", input_len="1000", output_len="100")
+    assert run.code == 2
+    assert "together at most 1024, the longest of tiny" in run.output
     assert "Traceback" not in run.output

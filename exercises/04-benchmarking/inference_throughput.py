@@ -1,0 +1,148 @@
+"""Inference throughput: how many tokens a second an engine makes, by how many requests it serves at the same time.
+
+You will learn    why a batch is nearly free until it is not; what a request pays for it; how to find the best setting
+You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best one, and the curve; metrics.json
+Run it            python inference_throughput.py --model tiny --batch-sizes 1,2,4,8 --input-len 32 --output-len 24
+                  python inference_throughput.py --model gpt2
+Your part         predict the batch size at which the curve bends; then try a longer answer, and opt-1.3b
+Reading           modules/04-benchmarking/lesson.md, "Throughput has a price"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import ceilings
+import engines
+import telemetry
+from bench import say
+from completions import Answer, RefusedByEngine, together
+from language_models import MODELS
+
+SEED, KNEE, MIB = 0, 0.9, 1 << 20
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="tokens a second by the number of requests at the same time")
+parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="who computes")
+parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="tiny has random weights and is made here")
+parser.add_argument("--batch-sizes", type=str, default="1,2,4,8,16,32,64", help="requests at the same time, with commas")
+parser.add_argument("--input-len", type=int, default=128, help="tokens of each prompt")
+parser.add_argument("--output-len", type=int, default=128, help="tokens of each answer")
+parser.add_argument("--repeats", type=int, default=3, help="rounds of each batch size; the median counts")
+parser.add_argument(
+    "--eager", action=argparse.BooleanOptionalAction, default=True, help="vLLM without CUDA graphs: starts sooner"
+)
+args = parser.parse_args()
+model = MODELS[args.model]
+try:
+    batches = sorted({int(size) for size in args.batch_sizes.split(",")})
+except ValueError:
+    parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,4,16")
+if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1:
+    parser.error("each of --batch-sizes from 1 to 512, and --repeats of 1 at least, are needed")
+if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
+    parser.error(f"--input-len and --output-len (2 at least) together at most {model.longest}, the longest of {args.model}")
+
+# --- set-up ------------------------------------------------------------------------------------------------------------
+out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
+out.mkdir(parents=True, exist_ok=True)
+kind, device = engines.choose(args.engine), bench.here()
+limits = ceilings.Ceilings(model, device, args.input_len + args.output_len)
+chance = random.Random(SEED)
+asked: set[tuple[int, ...]] = set()
+
+
+def prompts(count: int) -> list[list[int]]:
+    """Random tokens, never the same twice: no engine can answer from what it has kept."""
+    made = [[chance.randrange(3, model.vocabulary) for _ in range(args.input_len)] for _ in range(count)]
+    asked.update(map(tuple, made))
+    return made
+
+
+def row(batch: int, rounds: list[tuple[list[Answer], float]], power_w: float | None, memory: int | None) -> dict:
+    """What one batch size gave: medians over the rounds, percentiles over all their requests."""
+    answers = [answer for answered, _ in rounds for answer in answered]
+    speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]
+    ceiling, speed = limits.of(batch), statistics.median(speeds)
+    allowed = ceilings.shown(speed, ceiling)
+    ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
+    per_request = args.input_len / args.output_len  # prompt tokens for each that was made
+    return {
+        "batch": batch, "requests": len(answers), "rounds": len(rounds), "output_tok_per_s": allowed,
+        "low_tok_per_s": allowed and min(speeds), "high_tok_per_s": allowed and max(speeds),
+        "total_tok_per_s": allowed and allowed * (1 + per_request), "requests_per_s": allowed and allowed / args.output_len,
+        "ttft_p50_ms": bench.percentile(ttft, 50), "ttft_p99_ms": bench.percentile(ttft, 99),
+        "tpot_p50_ms": bench.percentile(tpot, 50), "tpot_p99_ms": bench.percentile(tpot, 99),
+        "ceiling_tok_per_s": ceiling.tok_per_s, "ceiling": ceiling.reason, "refused": allowed is None,
+        "memory_mib": memory / MIB if memory else None, "power_w": power_w,
+        "cache_mib": batch * model.kv_bytes(args.input_len + args.output_len, limits.number) / MIB,
+    }  # fmt: skip
+
+
+# --- the experiment: one engine, every batch size, several rounds each -------------------------------------------------------
+rows: list[dict] = []
+missing = 0
+read = telemetry.source() if device.type == "cuda" else None
+say(f"{kind} loads {args.model} on {device} ...")
+longest = args.input_len + args.output_len
+with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_len=longest + 8, eager=args.eager) as engine:
+    say(f"ready after {engine.load_s:.1f} s\n")
+    try:
+        together(engine.url, engine.model, prompts(min(4, batches[-1])), args.output_len)  # warm-up
+        for batch in batches:
+            together(engine.url, engine.model, prompts(batch), 2)  # and in this shape
+            if read:
+                with telemetry.Recorder(read, 5.0) as recorder:
+                    rounds = [together(engine.url, engine.model, prompts(batch), args.output_len) for _ in range(args.repeats)]
+                watts = [each["power_w"] for each in recorder.samples if each["power_w"] is not None]
+            else:
+                rounds = [together(engine.url, engine.model, prompts(batch), args.output_len) for _ in range(args.repeats)]
+                watts = []
+            missing += sum(abs(answer.tokens - args.output_len) for answered, _ in rounds for answer in answered)
+            missing += sum(abs(answer.prompt_tokens - args.input_len) for answered, _ in rounds for answer in answered)
+            rows.append(row(batch, rounds, sum(watts) / len(watts) if watts else None, engine.memory_bytes()))
+            say(f"{batch:>4} at a time: {rows[-1]['output_tok_per_s'] or float('nan'):>9,.1f} tokens/s   "
+                f"TTFT {rows[-1]['ttft_p50_ms']:>8,.1f} ms   TPOT {rows[-1]['tpot_p50_ms']:>7,.2f} ms")  # fmt: skip
+    except RefusedByEngine as error:
+        sys.exit(str(error))
+
+# --- the best setting: the smallest batch that has nearly all of the throughput ---------------------------------------------
+valid = [each for each in rows if each["output_tok_per_s"] is not None]
+most = max((each["output_tok_per_s"] for each in valid), default=None)
+best = next((each for each in valid if each["output_tok_per_s"] >= KNEE * most), None)
+for each in rows:
+    alone = valid[0] if valid and valid[0]["batch"] == 1 else None
+    each["gain"] = each["output_tok_per_s"] / alone["output_tok_per_s"] if alone and each["output_tok_per_s"] else None
+    each["ideal_tok_per_s"] = alone["output_tok_per_s"] * each["batch"] if alone else None
+
+# --- the record ----------------------------------------------------------------------------------------------------------
+metrics = {
+    **vars(args), "engine": kind, "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
+    "batches_measured": len(rows), "batches_asked": len(batches), "tokens_missing": missing,
+    "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(asked),
+    "refused": sum(each["refused"] for each in rows), "most_tok_per_s": most,
+    "weights_mib": model.weight_bytes(limits.number) / MIB,
+    "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
+    "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
+    "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
+    "parameters": model.parameters, "weight_bytes": model.weight_bytes(limits.number),
+    "simulated": None if device.type == "cuda" else "transformers on the CPU: the shapes hold on a GPU, the numbers do not",
+}  # fmt: skip
+titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "TTFT ms", "tpot_p50_ms": "TPOT ms",
+          "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
+          "ceiling_tok_per_s": "ceiling"}  # fmt: skip
+say("\n" + bench.table(rows, titles) + "\n")
+for refused in (each for each in rows if each["refused"]):
+    say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
+if best:
+    say(f"best setting: {best['batch']} at a time has {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
+path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"{bench.footer(bench.environment(device))} · {kind}\nwritten: {path}")
