@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.offerings import instance_type, instance_types
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError
 from gpucourse.model.cloud import LabNeed, Market, Quota, QuotaRequest
@@ -154,7 +154,10 @@ def _code(name: str, *, spot: bool) -> str | None:
 
 
 def _vcpus(instance: dict[str, Any]) -> int:
-    cpu = instance["CpuOptions"]
+    cpu = instance.get("CpuOptions")
+    if not cpu:  # not every answer holds it
+        known = instance_types().get(instance["InstanceType"])
+        return known.vcpus if known else 0
     return int(cpu["CoreCount"]) * int(cpu["ThreadsPerCore"])
 
 

@@ -95,7 +95,7 @@ def again(deployment: Deployment) -> str:
 
 def down(deployment: Deployment) -> str:
     """The command that takes it down."""
-    return f"gpucourse destroy {deployment.module}"
+    return f"gpucourse destroy {deployment.module} --gpu {placed(deployment).gpu}"
 
 
 def _failed(context: Context, deployment: Deployment, why: str) -> None:

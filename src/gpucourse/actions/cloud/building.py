@@ -11,12 +11,14 @@ from gpucourse.actions.cloud import aftermath, bill, orphans
 from gpucourse.actions.cloud.failover import Place, Route, judged
 from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed, tags
 from gpucourse.actions.cloud.offer import Offer, Proposal
+from gpucourse.actions.cloud.quote import with_type
 from gpucourse.actions.cloud.ready import climb
 from gpucourse.actions.context import Context
 from gpucourse.actions.deploy import Deployed
 from gpucourse.actions.timing import stage
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.pricing import estimate
 from gpucourse.errors import GpucourseError, TerraformFailed
 from gpucourse.model.cloud import Attempt, Failure
 from gpucourse.model.deployment import Deployment, Tried
@@ -125,7 +127,7 @@ def _note(context: Context, deployment: Deployment, here: Place, failure: Failur
     """Write a try down that failed, and say where it goes on."""
     cloud = placed(deployment)
     if failure.elsewhere or there is not None:
-        why = failure.tell + (" (close together, in a placement group)" if here.placement_group else "")
+        why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
         cloud.tried.append(
             Tried(zone=here.attempt.zone, instance_type=here.attempt.instance_type, code=failure.code, why=why, at=now_utc())
         )
@@ -154,12 +156,10 @@ def _move(offer: Offer, there: Place) -> None:
 
 
 def _priced(offer: Offer) -> None:
-    from gpucourse.actions.cloud.quote import with_type
-    from gpucourse.aws.pricing import estimate
-
     cloud = placed(offer.deployment)
     found = estimate(offer.book, with_type(offer.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone)
-    cloud.usd_per_hour, cloud.priced = f"{found.per_hour:.4f}", "; ".join(found.sources)
+    cloud.usd_per_hour = f"{found.per_hour:.4f}"
+    cloud.priced = f"{found.sources[0]}; the rest list prices of {found.oldest}"
 
 
 def _guarded(context: Context, lab: CloudLab) -> None:

@@ -39,7 +39,7 @@ def quote(proposal: Proposal, *, again: str = "") -> View:
         now = " and ".join(each.gpu.upper() for each in quotes)
         said.append(
             f"The quota holds these labs one after the other: {now} now, {later} after it. When you are done with {now}: "
-            f"gpucourse destroy {quotes[0].module}, then this command again with --gpu {proposal.later[0].gpu}"
+            f"gpucourse destroy {quotes[0].module} --gpu {quotes[0].gpu}, then this again with --gpu {proposal.later[0].gpu}"
         )
     if said:
         parts.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
