@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal, Optional
 
@@ -12,6 +13,8 @@ from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, UsageError
 
+OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
+
 RunArgument = Annotated[
     Optional[str],  # noqa: UP045
     typer.Argument(help="A run's id or a part of it, or an exercise; the newest without.", autocompletion=complete.runs),
@@ -19,11 +22,22 @@ RunArgument = Annotated[
 
 
 def run(
-    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    exercise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="The number of an exercise: 3.2; not needed with --script.", autocompletion=complete.exercises),
+    ] = None,
     arguments: Annotated[Optional[list[str]], typer.Argument(help="After --: arguments for the script as they are.")] = None,  # noqa: UP045
     nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
     script: Annotated[Optional[Path], typer.Option("--script", help="Your own script instead of the exercise's.")] = None,  # noqa: UP045
+    extra: Annotated[
+        Optional[list[Path]],  # noqa: UP045
+        typer.Option("--with", help="A file or folder that travels along, beside the script.", show_default=False),
+    ] = None,
+    procs: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--procs", help="Processes a node, for torchrun.", min=1, show_default=False),
+    ] = None,
     launcher: Annotated[
         Optional[Literal["python", "torchrun", "slurm"]],  # noqa: UP045
         typer.Option("--launcher", help="How to start it, where not as the exercise says."),
@@ -53,6 +67,7 @@ def run(
         except ValueError as error:
             raise UsageError(f"{flag}: {error}", hint=f"gpucourse run {exercise} {flag} 10m") from error
 
+    exercise, arguments = _home(exercise, arguments or [], script)
     order = Order(
         exercise=exercise,
         nodes=nodes,
@@ -62,6 +77,8 @@ def run(
         arguments=tuple(arguments or ()),
         timeout_s=seconds("--timeout", timeout),
         silence_s=seconds("--silence", silence),
+        extra=tuple(extra or ()),
+        processes=procs,
         target=target,
         gpu=gpu.lower() if gpu else None,
     )
@@ -131,6 +148,16 @@ def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
         session.face.document({"run": record})
     session.face.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
     return ExitCode.DONE
+
+
+def _home(exercise: str | None, arguments: list[str], script: Path | None) -> tuple[str, list[str]]:
+    """The exercise that a run belongs to. A script of the learner's own needs none: it goes where ranks over any number of
+    nodes are at home, and the first of its arguments is then no exercise."""
+    if exercise is not None and (script is None or re.fullmatch(r"\w+\.\d+", exercise)):
+        return exercise, arguments
+    if script is None:
+        raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
+    return OWN_SCRIPTS, [*([exercise] if exercise is not None else []), *arguments]
 
 
 def pairs(settings: list[str], exercise: str) -> dict[str, str]:
