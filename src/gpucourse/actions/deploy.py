@@ -75,7 +75,7 @@ def deploy(context: Context, wish: Wish) -> Deployed:
         if wish.dry_run:
             return _rehearse(context, deployment, fresh=before is None, began=began)
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-        with _recorded(context, deployment):
+        with recorded(context, deployment):
             lab = open_lab(context, deployment)
             lab.prepare(context.watch)
             sick = lab.sick() if before else []
@@ -133,7 +133,7 @@ def _rehearse(context: Context, deployment: Deployment, *, fresh: bool, began: f
 
 
 @contextmanager
-def _recorded(context: Context, deployment: Deployment) -> Iterator[None]:
+def recorded(context: Context, deployment: Deployment) -> Iterator[None]:
     """The record stands before anything is created, and says how it went whatever happens in the block."""
     deployments.save(context.paths, deployment, "creating")
     try:

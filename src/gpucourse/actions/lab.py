@@ -91,6 +91,10 @@ def open_lab(context: Context, deployment: Deployment) -> Lab:
         from gpucourse.actions.cloud.lab import open_cloud
 
         return open_cloud(context, deployment)
+    if deployment.target == "hosts":
+        from gpucourse.actions.hosts.lab import open_hosts
+
+        return open_hosts(context, deployment)
     from gpucourse.actions.simulated import open_simulated
 
     return open_simulated(context, deployment)

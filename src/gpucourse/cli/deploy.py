@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
@@ -19,8 +20,8 @@ def deploy(
     module: ModuleArgument,
     nodes: Annotated[Optional[int], typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,  # noqa: UP045
     target: Annotated[
-        Optional[Literal["local", "aws"]],  # noqa: UP045
-        typer.Option("--target", help="Where: local is simulated nodes here, aws your account.", show_default=False),
+        Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
+        typer.Option("--target", help="Where: simulated nodes here, your AWS account, your own hosts.", show_default=False),
     ] = None,
     gpu: Annotated[
         Optional[str],  # noqa: UP045
@@ -33,6 +34,18 @@ def deploy(
     region: Annotated[Optional[str], typer.Option("--region", help="On AWS: where, as us-east-2.", show_default=False)] = None,  # noqa: UP045
     ttl: Annotated[Optional[str], typer.Option("--ttl", help="On AWS: it ends itself after: 4h.", show_default=False)] = None,  # noqa: UP045
     ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the one address that may log in: 203.0.113.7/32")] = "",
+    hosts: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222", show_default=False),
+    ] = None,
+    key: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--key", help="On hosts: the private key that opens them.", show_default=False),
+    ] = None,
+    trust: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--trust", help="On hosts: a host key's fingerprint that is right: SHA256:...", show_default=False),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: YesFlag = False,
     over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="On AWS: build it even above the budget.")] = False,
@@ -42,7 +55,7 @@ def deploy(
     from gpucourse.actions.deploy import Wish
 
     session = current()
-    where = target or session.context.settings.target
+    where = target or ("hosts" if hosts else session.context.settings.target)
     wish = Wish(
         module=module,
         nodes=nodes,
@@ -58,8 +71,14 @@ def deploy(
     if where == "aws":
         from gpucourse.cli.cloud import deploy_on_aws
 
+        _only_on_hosts(module, {"--hosts": hosts, "--key": key, "--trust": trust})
         return deploy_on_aws(session, wish, yes=yes, json=json)
     _only_in_the_cloud(wish)
+    if where == "hosts":
+        from gpucourse.cli.hosts import deploy_on_hosts, doors
+
+        return deploy_on_hosts(session, wish, doors(hosts, key, trust), json=json)
+    _only_on_hosts(module, {"--hosts": hosts, "--key": key, "--trust": trust})
     return _deploy_here(session, wish, json=json)
 
 
@@ -91,6 +110,15 @@ def _seconds(text: str | None, module: str) -> float | None:
         raise UsageError(f"--ttl: {error}", hint=f"gpucourse deploy {module} --target aws --ttl 4h") from error
 
 
+def _only_on_hosts(module: str, typed: dict[str, object]) -> None:
+    """Raises UsageError for what has no meaning on machines that this program makes itself."""
+    named = [flag for flag, given in typed.items() if given]
+    if named:
+        raise UsageError(
+            f"{', '.join(named)}: only for machines that exist already", hint=f"gpucourse deploy {module} --target hosts"
+        )
+
+
 def _only_in_the_cloud(wish: Wish) -> None:
     """Raises UsageError for what has no meaning on machines that cost nothing."""
     typed = {
@@ -104,7 +132,7 @@ def _only_in_the_cloud(wish: Wish) -> None:
     named = [flag for flag, given in typed.items() if given]
     if named:
         raise UsageError(
-            f"{', '.join(named)}: only for a lab on AWS, and this one would stand on this computer",
+            f"{', '.join(named)}: only for a lab on AWS, and this one would cost nothing",
             hint=f"gpucourse deploy {wish.module} --target aws",
         )
 

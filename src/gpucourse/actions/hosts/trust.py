@@ -1,0 +1,51 @@
+"""Who a machine is: its host key is known to the learner's SSH, or the learner says yes to its fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpucourse.errors import MissingError
+from gpucourse.model.node import Node
+from gpucourse.remote.fleet import each, values
+from gpucourse.remote.ssh import shown_key
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stranger:
+    """A machine that the learner's known hosts do not know: what it was called, and the fingerprint of the key it shows."""
+
+    said: str
+    fingerprint: str
+
+
+class UnknownHosts(MissingError):
+    """Some machines are not known, so nobody can tell whether they are the right ones."""
+
+    code = "unknown_hosts"
+
+    def __init__(self, strangers: Sequence[Stranger]) -> None:
+        self.strangers = tuple(strangers)
+        listed = "; ".join(f"{one.said} shows {one.fingerprint}" for one in strangers)
+        flags = " ".join(f"--trust {one.fingerprint}" for one in strangers)
+        super().__init__(
+            f"your SSH does not know these machines: {listed}",
+            hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
+        )
+
+
+def with_host_keys(nodes: Sequence[Node], said: Mapping[str, str], trust: Sequence[str]) -> list[Node]:
+    """The nodes, each with the host key that it must show from now on. `said`: what the learner called each, by name.
+
+    Raises UnknownHosts for those that nobody vouches for, UnreachableError where one does not answer.
+    """
+    unknown = [node for node in nodes if not node.host_key]
+    shown = {node.name: key for node, key in zip(unknown, values(each(unknown, shown_key)), strict=True)}
+    strangers = [
+        Stranger(said=said[name], fingerprint=fingerprint)
+        for name, (_, fingerprint) in shown.items()
+        if fingerprint not in trust
+    ]
+    if strangers:
+        raise UnknownHosts(strangers)
+    return [replace(node, host_key=shown[node.name][0]) if node.name in shown else node for node in nodes]

@@ -1,0 +1,192 @@
+"""A machine that somebody else set up: what is there, what of ours is there, and taking only that away again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpucourse.errors import MissingError
+from gpucourse.ports import Link
+from gpucourse.remote.jobs import failure
+
+PYTHONS = (
+    "python3",
+    "python",
+    "/opt/pytorch/bin/python",
+    "/opt/conda/bin/python",
+    "~/miniconda3/bin/python",
+    "~/miniforge3/bin/python",
+    "~/anaconda3/bin/python",
+    "~/venv/bin/python",
+    "~/.venv/bin/python",
+)
+_LOOK = """
+import importlib.util, json, os, socket, subprocess, sys, time
+def said(*words):
+    try:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20)
+        return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+    except Exception:
+        return ""
+def text(path):
+    try:
+        with open(path) as file: return file.read().strip()
+    except OSError:
+        return ""
+def addresses():
+    import fcntl, struct
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            try:
+                yield name, socket.inet_ntoa(fcntl.ioctl(sock, 0x8915, struct.pack("256s", name.encode()[:15]))[20:24])
+            except OSError:
+                pass
+home = os.path.realpath(os.path.expanduser("~"))
+room, place = os.statvfs(home), os.stat(home)
+gpus = [line.split(" (UUID")[0].partition(": ")[2] for line in said("nvidia-smi", "-L").splitlines() if line.startswith("GPU ")]
+print(json.dumps({
+    "python": sys.executable, "version": "%d.%d.%d" % sys.version_info[:3],
+    "torch": importlib.util.find_spec("torch") is not None,
+    "gpus": gpus, "hostname": socket.gethostname(), "boot": text("/proc/sys/kernel/random/boot_id"),
+    "home": home, "inode": place.st_ino, "device": place.st_dev, "disk_free_bytes": room.f_bavail * room.f_frsize,
+    "addresses": dict(addresses()), "clock": time.time(), "system": os.uname().sysname,
+}))
+"""
+_OURS = """
+import json, os, shutil, signal, sys, time
+wanted = json.loads(sys.stdin.read())
+base = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
+labs, jobs = os.path.join(base, "labs"), os.path.join(base, "jobs")
+mine, runs = os.path.join(labs, wanted["uid"]), [os.path.join(jobs, run) for run in wanted["runs"]]
+def alive():
+    marks = ["GPUCOURSE_RUN_DIR=" + run for run in runs]
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                with open("/proc/%s/environ" % name, "rb") as file: words = file.read().decode("utf-8", "replace").split("\\0")
+                with open("/proc/%s/stat" % name) as file: gone = file.read().rpartition(")")[2].split()[0] in "ZX"
+            except OSError:
+                continue
+            if not gone and any(mark in words for mark in marks): yield int(name)
+def end():
+    for number, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 10.0)):
+        until = time.monotonic() + patience
+        for pid in alive():
+            try: os.kill(pid, number)
+            except OSError: pass
+        while any(True for _ in alive()) and time.monotonic() < until: time.sleep(0.05)
+def listed(folder):
+    try: return os.listdir(folder)
+    except OSError: return []
+if wanted["verb"] == "mark":
+    os.makedirs(labs, 0o700, exist_ok=True)
+    with open(mine, "w") as file: json.dump(wanted, file)
+if wanted["verb"] == "clear":
+    end()
+    for run in runs: shutil.rmtree(run, ignore_errors=True)
+    try: os.unlink(mine)
+    except OSError: pass
+    others = listed(labs) + listed(jobs)
+    if not others and all(name in ("labs", "jobs", "store") or name.startswith("agent-") for name in listed(base)):
+        shutil.rmtree(base, ignore_errors=True)
+found = [{"kind": "process", "id": str(pid)} for pid in alive()]
+found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
+found += [{"kind": "mark", "id": path} for path in (mine,) if os.path.lexists(path)]
+print(json.dumps({"found": found, "others": len(listed(labs)) - os.path.lexists(mine)}))
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Premises:
+    """What a machine has. `python` is the interpreter that was chosen, `torch` whether it has torch.
+
+    `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
+    share. `addresses`: interface to IPv4 address. `clock_skew_s`: how far its clock is ahead of this computer's.
+    """
+
+    hostname: str
+    python: str
+    version: str
+    torch: bool
+    gpus: tuple[str, ...]
+    disk_free_bytes: int
+    addresses: dict[str, str]
+    clock_skew_s: float
+    identity: tuple[str, str]
+    home: tuple[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belongings:
+    """What of ours is on a machine: (kind, id) of processes, folders and the mark of the lab; how many other labs are there."""
+
+    found: tuple[tuple[str, str], ...]
+    others: int
+
+
+def look(link: Link, pythons: Sequence[str] = PYTHONS) -> Premises:
+    """What the machine has. The first of `pythons` with torch is chosen, else the first that works.
+
+    Changes nothing there. Raises MissingError where no Python 3.8 or newer is found.
+    """
+    seen: list[dict[str, Any]] = []
+    asked = time.time()
+    for python in pythons:
+        word = f'"$HOME"/{shlex.quote(python[2:])}' if python.startswith("~/") else shlex.quote(python)
+        done = link.run(f"{word} -c {shlex.quote(_LOOK)} 2>/dev/null", timeout_s=60.0)
+        if not done.ok:
+            continue
+        found = json.loads(done.stdout.splitlines()[-1])
+        found["skew"] = float(found["clock"]) - time.time()
+        if tuple(map(int, found["version"].split(".")))[:2] >= (3, 8):
+            seen.append(found)
+        if found["torch"]:
+            break
+    best = next((one for one in seen if one["torch"]), seen[0] if seen else None)
+    if best is None:
+        raise MissingError(
+            f"{link.node.name} ({link.node.address}) has no Python 3.8 or newer among {', '.join(pythons)}",
+            hint="name it: node_python in gpucourse.yaml, such as /home/me/venv/bin/python",
+        )
+    late = time.time() - asked
+    return Premises(
+        hostname=best["hostname"],
+        python=best["python"],
+        version=best["version"],
+        torch=bool(best["torch"]),
+        gpus=tuple(best["gpus"]),
+        disk_free_bytes=int(best["disk_free_bytes"]),
+        addresses=dict(best["addresses"]),
+        clock_skew_s=0.0 if abs(best["skew"]) <= late else float(best["skew"]),
+        identity=(str(best["boot"]), f"{best['device']}:{best['inode']}"),
+        home=(str(best["home"]), str(best["inode"])),
+    )
+
+
+def mark(link: Link, uid: str) -> Belongings:
+    """Leave a note on the machine that a lab of ours uses it."""
+    return _ours(link, "mark", uid, ())
+
+
+def ours(link: Link, uid: str, runs: Sequence[str]) -> Belongings:
+    """What of this lab is on the machine. Changes nothing."""
+    return _ours(link, "look", uid, runs)
+
+
+def clear(link: Link, uid: str, runs: Sequence[str]) -> Belongings:
+    """End these runs, remove their folders and the lab's mark; with the last lab all that we ever put there. What is left."""
+    return _ours(link, "clear", uid, runs)
+
+
+def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
+    wanted = json.dumps({"verb": verb, "uid": uid, "runs": list(runs)}).encode()
+    done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=60.0)
+    if not done.ok:
+        raise failure(link.node, verb, done.code, done.stderr)
+    answer = json.loads(done.stdout)
+    found = tuple((str(one["kind"]), str(one["id"])) for one in answer["found"])
+    return Belongings(found=found, others=int(answer["others"]))

@@ -1,0 +1,144 @@
+"""How plain `ssh` would reach a machine that exists already: the learner's own configuration, keys and known hosts.
+
+OpenSSH's client itself says what its configuration means (`ssh -G`), and what is known of a host (`ssh-keygen -F`).
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import pwd
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.errors import MissingError, UsageError
+
+_KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "ssh-rsa")  # best first
+_HOST = re.compile(
+    r"^(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<name>[^@:\s\[\]-][^@:\s\[\]]*))(?::(?P<port>\d+))?$"
+)
+_ASK_S = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """How a machine is reached. `said` is what the learner called it; `keys` are private keys of theirs that could open it.
+
+    `host_key` is what their known hosts say of it (`ssh-ed25519 AAAA...`), empty where they say nothing.
+    """
+
+    said: str
+    address: str
+    port: int
+    user: str
+    proxy: str = ""
+    keys: tuple[Path, ...] = ()
+    host_key: str = ""
+
+
+def way_to(said: str, environ: Mapping[str, str]) -> Way:
+    """How to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
+
+    Raises UsageError where it is not written like that, or where the known hosts revoke the machine's key; MissingError
+    without OpenSSH's client.
+    """
+    match = _HOST.match(said)
+    port = int(match["port"]) if match and match["port"] else None
+    if match is None or (port is not None and not 0 < port < 65536):
+        raise UsageError(f"'{said}' is no machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
+    home = Path(environ.get("HOME") or Path.home())
+    found = _configured(match["v6"] or match["name"], match["user"], port, home)
+    name = found.get("hostname", [match["v6"] or match["name"]])[0]
+    number = int(found.get("port", ["22"])[0])
+    alias = found.get("hostkeyalias", [""])[0]
+    files = _known_hosts(found.get("userknownhostsfile", [""])[0], home)
+    files += [Path(file) for line in found.get("globalknownhostsfile", []) for file in line.split()]
+    keys = [_expanded(file, home) for file in found.get("identityfile", [])]
+    return Way(
+        said=said,
+        address=name,
+        port=number,
+        user=found.get("user", [getpass.getuser()])[0],
+        proxy=_proxy(found),
+        keys=tuple(key for key in keys if key.is_file()),
+        host_key=known_key(alias or (name if number == 22 else f"[{name}]:{number}"), files),
+    )
+
+
+def known_key(host: str, files: Iterable[Path]) -> str:
+    """The host key that these files have for `name` or `[name]:port`, the best kind first; empty where they have none.
+
+    Raises UsageError for a key that is marked as revoked.
+    """
+    keygen = _program("ssh-keygen")
+    found: dict[str, str] = {}
+    for file in files:
+        if not file.is_file():
+            continue
+        said = subprocess.run(
+            [keygen, "-F", host, "-f", str(file)], capture_output=True, text=True, timeout=_ASK_S, check=False
+        )
+        for line in said.stdout.splitlines():
+            words = line.split()
+            if words[:1] == ["@revoked"]:
+                raise UsageError(f"{file} revokes the key of {host}", hint=f"ssh-keygen -F '{host}' -f '{file}' shows it")
+            if len(words) >= 3 and not words[0].startswith(("#", "@")):
+                found.setdefault(words[1], f"{words[1]} {words[2]}")
+    return next((found[kind] for kind in _KINDS if kind in found), "")
+
+
+def _configured(name: str, user: str | None, port: int | None, home: Path) -> dict[str, list[str]]:
+    """What `ssh -G` says: each option in lower case, with its values."""
+    words = [_program("ssh"), "-G"]
+    if home != _registered_home():
+        own = home / ".ssh" / "config"
+        words += ["-F", str(own) if own.is_file() else "none"]
+    words += [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", name]
+    said = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False)
+    if said.returncode != 0:
+        raise UsageError(f"ssh does not understand its configuration: {said.stderr.strip()}", hint=f"ssh -G {name}")
+    found: dict[str, list[str]] = {}
+    for line in said.stdout.splitlines():
+        option, _, value = line.partition(" ")
+        found.setdefault(option.lower(), []).append(value)
+    return found
+
+
+def _proxy(found: Mapping[str, list[str]]) -> str:
+    command = found.get("proxycommand", ["none"])[0]
+    if command != "none":
+        return command
+    jump = found.get("proxyjump", ["none"])[0]
+    if jump == "none":
+        return ""
+    *before, last = jump.split(",")
+    through = f"-J {','.join(before)} " if before else ""
+    return f"ssh -o BatchMode=yes {through}-W [%h]:%p {last}"
+
+
+def _known_hosts(line: str, home: Path) -> list[Path]:
+    """The learner's files of known hosts. OpenSSH names its own two below the home that the user database has."""
+    own = _registered_home() / ".ssh"
+    if line == f"{own}/known_hosts {own}/known_hosts2":
+        return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]
+    return [_expanded(file, home) for file in line.split()]
+
+
+def _expanded(file: str, home: Path) -> Path:
+    text = file.strip('"')
+    return home / text[2:] if text.startswith("~/") else Path(text)
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise MissingError(f"OpenSSH's client ({name}) is not installed", hint="install it: apt install openssh-client")
+    return found
+
+
+def _registered_home() -> Path:
+    return Path(pwd.getpwuid(os.getuid()).pw_dir)

@@ -1,0 +1,240 @@
+"""Machines that exist already, as the target of a lab: real OpenSSH servers, looked at, used, and left as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote.keys import ensure_client_key
+from tests.openssh import Server, openssh_nodes
+from tests.simulated import start_simulated_nodes
+from tests.system.cli import Learner, until
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def learner(tmp_path: Path) -> Learner:
+    """Somebody whose machines have torch in one Python of several."""
+    one = Learner(tmp_path / "work space")
+    one.workspace.mkdir()
+    (one.workspace / "gpucourse.yaml").write_text(f"node_python: {sys.executable}\n")
+    return one
+
+
+@pytest.fixture
+def servers(learner: Learner, tmp_path: Path) -> Iterator[list[Server]]:
+    """Two machines that take the workspace's own key."""
+    with openssh_nodes(tmp_path / "machines", 2, learner.workspace / ".gpucourse/keys/id_ed25519") as running:
+        yield running
+
+
+def said(servers: list[Server]) -> str:
+    return ",".join(f"{server.node.user}@127.0.0.1:{server.node.port}" for server in servers)
+
+
+def known(learner: Learner, servers: list[Server]) -> None:
+    """Let the learner's SSH know the machines, as one login with plain ssh does."""
+    folder = Path(learner.environment["HOME"]) / ".ssh"
+    folder.mkdir(exist_ok=True)
+    lines = (f"[127.0.0.1]:{server.node.port} {server.node.host_key}\n" for server in servers)
+    (folder / "known_hosts").write_text("".join(lines))
+
+
+def left(servers: list[Server]) -> list[str]:
+    return [str(path) for server in servers for path in server.home.rglob("*")]
+
+
+def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    rehearsed = learner.types("deploy", "3", "--hosts", said(servers), "--dry-run")
+    assert "2 to create" in rehearsed.out
+    assert left(servers) == []
+    assert learner.documents("status")["stacks"] == []
+
+    document = learner.documents("deploy", "3", "--target", "hosts", "--hosts", said(servers))
+    inventory = document["deployment"]["inventory"]["nodes"]
+    assert [node["mode"] for node in inventory] == ["hosts", "hosts"]
+    assert [node["python"] for node in inventory] == [sys.executable] * 2
+    assert all(node["private_address"] for node in inventory)
+    stack = learner.documents("status")["stacks"][0]
+    assert stack["healthy"]
+    assert stack["deployment"]["stack"] == "03-hosts"
+    assert learner.types("ssh", "3", "--node", "1", "--", "echo", "$HOME").out.strip() == str(servers[1].home)
+
+    script = learner.workspace / "meet.py"
+    script.write_text(
+        "import os, torch.distributed as group\n"
+        "group.init_process_group('gloo')\n"
+        "print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['MASTER_ADDR'], flush=True)\n"
+        "group.destroy_process_group()\n"
+    )
+    learner.types("run", "3.1", "--nodes", "2", "--script", str(script), code=None)
+    record = learner.newest_run()
+    assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2)
+    logs = learner.types("logs", record["id"])
+    assert f"rank 1 of 2 at {inventory[0]['private_address']}" in logs.out + logs.err
+    assert left(servers)
+
+    typed = learner.types("destroy", "3")
+    assert "nothing is left" in typed.out
+    assert left(servers) == []
+    assert all(server.process.poll() is None for server in servers), "the machines themselves are not ours to end"
+    assert learner.documents("status")["stacks"] == []
+    receipt = json.loads(next((learner.workspace / "receipts").glob("*.json")).read_text())
+    assert receipt["mode"] == "hosts"
+    assert len(receipt["removed"]) == 2
+    assert receipt["leftovers"] == []
+
+
+def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    own = servers[0].home / "thesis.tex"
+    own.write_text("mine")
+    ours = servers[0].home / ".gpucourse"
+    (ours / "jobs" / "of-somebody-else").mkdir(parents=True)
+    learner.types("deploy", "3", "--hosts", said(servers))
+    learner.types("deploy", "1", "--hosts", said(servers[:1]))
+    typed = learner.types("destroy", "3")
+    assert "another lab of yours uses it as well" in typed.err
+    assert (ours / "labs").is_dir()
+    assert not list(servers[1].home.iterdir())
+    learner.types("destroy", "1")
+    assert own.read_text() == "mine"
+    assert (ours / "jobs" / "of-somebody-else").is_dir()
+    assert not list((ours / "labs").iterdir())
+
+
+def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    learner.types("deploy", "3", "--hosts", said(servers))
+    script = learner.workspace / "long.py"
+    script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    learner.types("run", "3.1", "--script", str(script), "--launcher", "python", "--detach", code=None)
+    learner.types("destroy", "3", "--discard")
+    assert left(servers) == []
+    homes = [str(server.home).encode() for server in servers]
+    until(lambda: not _alive(homes), 10, "every process of the run has ended")
+
+
+def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(learner: Learner, servers: list[Server]) -> None:
+    typed = learner.types("deploy", "3", "--hosts", said(servers), "--json", code=3)
+    error = typed.document["error"]
+    assert error["code"] == "unknown_hosts"
+    assert error["what"].count("SHA256:") == 2
+    assert left(servers) == []
+    flags = error["hint"][error["hint"].index("--trust") :].split()
+    learner.types("deploy", "3", "--hosts", said(servers), *flags)
+    learner.types("deploy", "3", "--target", "hosts")  # what was vouched for stays so, and nobody has to name them again
+    assert learner.documents("status")["stacks"][0]["healthy"]
+    learner.types("destroy", "3")
+
+
+def test_another_machine_at_the_same_address_gets_nothing(learner: Learner, servers: list[Server]) -> None:
+    known(learner, [servers[1], servers[0]])
+    folder = Path(learner.environment["HOME"]) / ".ssh"
+    swapped = [(servers[0], servers[1]), (servers[1], servers[0])]
+    lines = (f"[127.0.0.1]:{one.node.port} {other.node.host_key}\n" for one, other in swapped)
+    (folder / "known_hosts").write_text("".join(lines))
+    typed = learner.types("deploy", "3", "--hosts", said(servers), code=7)
+    assert "shows another host key" in typed.err
+    assert left(servers) == []
+
+
+def test_the_learners_own_key_opens_where_the_workspaces_does_not(tmp_path: Path) -> None:
+    learner = Learner(tmp_path / "work space")
+    key = Path(learner.environment["HOME"]) / ".ssh" / "id_ed25519"
+    with openssh_nodes(tmp_path / "machines", 1, key) as servers:
+        known(learner, servers)
+        learner.types("deploy", "1", "--hosts", said(servers))
+        assert learner.types("ssh", "1", "--", "echo", "in").out == "in\n"
+        assert learner.types("destroy", "1").code == 0
+        other = tmp_path / "other"
+        ensure_client_key(other)
+        refused = learner.types("deploy", "1", "--hosts", said(servers), "--key", str(other), code=7)
+        assert "ssh-copy-id -i" in refused.err
+        key.rename(tmp_path / "elsewhere")
+        assert "ssh-copy-id -i" in learner.types("deploy", "1", "--hosts", said(servers), code=7).err
+        learner.types("deploy", "1", "--hosts", said(servers), "--key", str(tmp_path / "elsewhere"))
+        learner.types("destroy", "1")
+        assert left(servers) == []
+
+
+def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    learner.types("deploy", "3", "--hosts", said(servers))
+    servers[1].process.terminate()
+    servers[1].process.wait(10)
+    shown = learner.types("status")
+    assert "1 of 2" in shown.out
+    assert "does not answer SSH" in shown.out
+    learner.types("destroy", "3", code=7)
+    assert learner.documents("status")["stacks"][0]["deployment"]["stack"] == "03-hosts"
+    fewer = learner.types("deploy", "3", "--hosts", said(servers[:1]))
+    assert "is no longer part of the lab" in fewer.err
+    learner.types("destroy", "3")
+    assert left(servers[:1]) == []
+
+
+def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path) -> None:
+    key = learner.workspace / ".gpucourse/keys/id_ed25519"
+    ensure_client_key(key)
+    nodes = start_simulated_nodes(tmp_path / "nodes", 2, key=key)
+    try:
+        folder = Path(learner.environment["HOME"]) / ".ssh"
+        folder.mkdir()
+        (folder / "known_hosts").write_text("".join(f"[127.0.0.1]:{node.port} {node.host_key}\n" for node in nodes.nodes))
+        hosts = ",".join(f"{node.user}@127.0.0.1:{node.port}" for node in nodes.nodes)
+        learner.types("deploy", "3", "--hosts", hosts)
+        learner.types("run", "3.1", "--nodes", "2", "--set", "elements=100000")
+        assert "nothing is left" in learner.types("destroy", "3").out
+    finally:
+        nodes.stop()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--target", "hosts"), "no machines are named"),
+        (("--hosts", "me@gpu1,me@gpu1"), "named twice"),
+        (("--hosts", "me@"), "is no machine"),
+        (("--hosts", "me@gpu1", "--nodes", "2"), "1 machines are named"),
+        (("--hosts", "me@gpu1", "--gpu", "t4"), "only for a lab on AWS"),
+        (("--trust", "SHA256:x"), "only for machines that exist already"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(learner: Learner, words: tuple[str, ...], says: str) -> None:
+    assert says in learner.types("deploy", "3", *words, code=2).err
+
+
+def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    host = said(servers[:1])
+    with (Path(learner.environment["HOME"]) / ".ssh" / "known_hosts").open("a") as file:
+        file.write(f"[localhost]:{servers[0].node.port} {servers[0].node.host_key}\n")
+    twice = learner.types("deploy", "3", "--hosts", f"{host},{host.replace('127.0.0.1', 'localhost')}", code=2)
+    assert "are the same machine" in twice.err
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        typed = learner.types("deploy", "3", "--hosts", f"{host},me@127.0.0.1:{silent.getsockname()[1]}", code=7)
+    assert "does not answer SSH" in typed.err
+    assert left(servers) == []
+
+
+def _alive(homes: list[bytes]) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                variables = (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if b"GPUCOURSE_RUN_DIR=" in variables and any(home in variables for home in homes):
+                found.append(int(entry.name))
+    return found

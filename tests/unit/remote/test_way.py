@@ -1,0 +1,81 @@
+"""How plain ssh would reach a machine, as OpenSSH's own client says it."""
+
+from __future__ import annotations
+
+import getpass
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import UsageError
+from gpucourse.remote.keys import ensure_client_key
+from gpucourse.remote.way import way_to
+from tests.parts import need
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    need("ssh")
+    need("ssh-keygen")
+    (tmp_path / ".ssh").mkdir()
+    return tmp_path
+
+
+def public(folder: Path, name: str) -> str:
+    return " ".join(ensure_client_key(folder / name).split()[:2])
+
+
+@pytest.mark.parametrize(
+    ("said", "user", "address", "port"),
+    [
+        ("ada@gpu1", "ada", "gpu1", 22),
+        ("gpu1", getpass.getuser(), "gpu1", 22),
+        ("ada@gpu1:2222", "ada", "gpu1", 2222),
+        ("ada@[fd00::1]:2222", "ada", "fd00::1", 2222),
+        ("192.0.2.7", getpass.getuser(), "192.0.2.7", 22),
+    ],
+)
+def test_how_machines_are_written(home: Path, said: str, user: str, address: str, port: int) -> None:
+    way = way_to(said, {"HOME": str(home)})
+    assert (way.user, way.address, way.port, way.host_key, way.keys) == (user, address, port, "", ())
+
+
+@pytest.mark.parametrize(
+    "said", ["", "ada@", "gpu 1", "-oProxyCommand=id", "ada@-v", "gpu1:0", "gpu1:70000", "gpu1:x", "a@b@c"]
+)
+def test_what_is_no_machine(home: Path, said: str) -> None:
+    with pytest.raises(UsageError):
+        way_to(said, {"HOME": str(home)})
+
+
+def test_the_learners_configuration_is_followed(home: Path) -> None:
+    ensure_client_key(home / ".ssh" / "lab_key")
+    (home / ".ssh" / "config").write_text(
+        f"Host gpu1\n  HostName 192.0.2.7\n  User ada\n  Port 2222\n  IdentityFile {home}/.ssh/lab_key\n"
+        "Host gpu2\n  HostName 192.0.2.8\n  ProxyJump jump1,jump2:2200\n"
+    )
+    first = way_to("gpu1", {"HOME": str(home)})
+    assert (first.user, first.address, first.port) == ("ada", "192.0.2.7", 2222)
+    assert first.keys == (home / ".ssh" / "lab_key",)
+    assert way_to("eve@gpu1:22", {"HOME": str(home)}).user == "eve"
+    assert way_to("gpu2", {"HOME": str(home)}).proxy == "ssh -o BatchMode=yes -J jump1 -W [%h]:%p jump2:2200"
+
+
+@pytest.mark.parametrize("hashed", [False, True])
+def test_the_host_key_is_what_the_known_hosts_say(home: Path, hashed: bool) -> None:
+    key = public(home, "host_key")
+    file = home / ".ssh" / "known_hosts"
+    file.write_text(f"# mine\n[gpu1]:2222 {key}\ngpu2,192.0.2.8 {key} a comment\n")
+    if hashed:
+        subprocess.run([need("ssh-keygen"), "-H", "-f", str(file)], check=True, capture_output=True)
+    environ = {"HOME": str(home)}
+    assert way_to("ada@gpu1:2222", environ).host_key == key
+    assert way_to("ada@gpu1", environ).host_key == ""
+    assert way_to("gpu2", environ).host_key == key
+
+
+def test_a_revoked_key_is_never_taken(home: Path) -> None:
+    (home / ".ssh" / "known_hosts").write_text(f"@revoked gpu1 {public(home, 'host_key')}\n")
+    with pytest.raises(UsageError, match="revokes"):
+        way_to("gpu1", {"HOME": str(home)})
