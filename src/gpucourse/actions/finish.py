@@ -95,7 +95,9 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
 def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths) -> None:
     from gpucourse.remote.execute import collect
 
-    home = collect(fleet, record.id, exercise.outputs, files, exercise.max_output, context.watch)
+    # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    wanted = (*exercise.outputs, "**") if record.own_script else exercise.outputs
+    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch)
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
         record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))

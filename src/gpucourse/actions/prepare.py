@@ -12,6 +12,7 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.route import interfaces
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
+from gpucourse.launch.neighbours import imported, named
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Module
@@ -41,6 +42,8 @@ class Order:
     target: Target | None = None
     gpu: str | None = None
     silence_s: float | None = None
+    extra: tuple[Path, ...] = ()
+    processes: int | None = None
 
 
 def deployed(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
@@ -73,7 +76,7 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
         raise UsageError(f"--nodes {order.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
     # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
     passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
-    script, uploads = _uploads(context, module, exercise, order.script)
+    script, uploads = _uploads(context, module, exercise, order)
     launcher = order.launcher or exercise.launch.kind
     return planning.Request(
         exercise=exercise,
@@ -84,6 +87,7 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
         arguments=(*arguments(exercise, passed), *order.arguments),
         uploads=uploads,
         timeout_s=order.timeout_s or exercise.launch.timeout,
+        processes=order.processes,
     )
 
 
@@ -125,8 +129,10 @@ def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Modul
     return planning.choose_nodes(exercise, inventory, order.nodes, module.id)
 
 
-def _uploads(context: Context, module: Module, exercise: Exercise, script: Path | None) -> tuple[str, tuple[Upload, ...]]:
-    """The script's name on the node and every file that travels, from the learner's own copies."""
+def _uploads(context: Context, module: Module, exercise: Exercise, order: Order) -> tuple[str, tuple[Upload, ...]]:
+    """The script's name on the node and every file that travels: from the learner's own copies, or with the own script what
+    it imports from its folder and what was named."""
+    script = order.script
     folder = context.catalog.folder_name(module)
     originals = context.folders.exercises
     places = {name: _place(originals, folder, name) for name in (exercise.script, *exercise.files)}
@@ -134,11 +140,16 @@ def _uploads(context: Context, module: Module, exercise: Exercise, script: Path 
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
     uploads = [Upload(name=name, source=context.paths.exercises / place) for name, place in places.items()]
     if script is None:
-        return exercise.script, tuple(uploads)
+        return exercise.script, (*uploads, *named(order.extra, uploads[0].source))
     if not script.is_file():
         raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
-    own = Upload(name=script.name, source=script.resolve())
-    return script.name, (own, *(upload for upload in uploads[1:] if upload.name != script.name))
+    beside = imported(script)
+    if beside:
+        names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
+        context.watch(Note(text=f"{script.name} imports what lies beside it, so that travels, too: {names}"))
+    own = [Upload(name=script.name, source=script.resolve()), *named(order.extra, script), *beside]
+    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
+    return script.name, tuple(taken.values())
 
 
 def _place(originals: Path, folder: str, name: str) -> str:

@@ -155,6 +155,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Distributed package doesn't have NCCL built in",
             r"ProcessGroupNCCL is only supported with GPUs",
             r"Torch not compiled with CUDA enabled",
+            r"has no attribute '_cuda_\w+'",
             r"No CUDA GPUs are available",
             r"Found no NVIDIA driver on your system",
         ),

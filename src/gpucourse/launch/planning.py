@@ -33,6 +33,7 @@ class Request:
     uploads: tuple[Upload, ...]
     timeout_s: float
     environment: dict[str, str] = field(default_factory=dict)
+    processes: int | None = None
 
 
 def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, module: str) -> tuple[Node, ...]:
@@ -99,6 +100,8 @@ def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFact
 def _processes(request: Request, node: Node) -> int:
     if request.launcher == "python":
         return 1
+    if request.processes is not None:
+        return request.processes
     wanted: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.counted_by:
         parameter = request.exercise.parameter(name)

@@ -16,6 +16,9 @@ from gpucourse.remote.agent.job import Job, Refused, mapping, words
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
 
+MOST_FILES = 2000
+"""So many results of one node are taken; a script that writes more packs them."""
+
 
 def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `have`: what the client has already as
@@ -46,7 +49,11 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
 
 
 def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, object]]]:
-    """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have."""
+    """What may be sent: everything in outputs/, then what the globs match in work/ and outputs/ does not have.
+
+    What was uploaded and is as it was, and what Python keeps of its modules, is no result.
+    """
+    brought = _brought(job)
     offers = dict(_walk(job.path("outputs"), ""))
     left: list[dict[str, object]] = []
     work = os.path.realpath(job.path("work"))
@@ -55,13 +62,30 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
             left.append({"name": pattern, "reason": "the pattern leads out of the work folder", "bytes": 0})
             continue
         for path in sorted(glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)):
-            found = _walk(path, os.path.relpath(path, work)) if _is_folder(path) else [(os.path.relpath(path, work), path)]
-            for name, inner in found:
+            place = "" if os.path.samefile(path, work) else os.path.relpath(path, work)
+            for name, inner in _walk(path, place) if _is_folder(path) else [(place, path)]:
+                if name in offers or "__pycache__" in name.split("/") or _unchanged(inner, brought.get(name)):
+                    continue
+                if len(offers) >= MOST_FILES:
+                    left.append({"name": name, "reason": f"more than {MOST_FILES} files: no more are taken", "bytes": 0})
+                    return offers, left
                 if os.path.realpath(os.path.dirname(inner)).startswith(work):
                     offers.setdefault(name, inner)
                 else:
                     left.append({"name": name, "reason": "a link on the way leads out of the work folder", "bytes": 0})
     return offers, left
+
+
+def _brought(job: Job) -> dict[str, float]:
+    """When each uploaded file was laid out, by its name."""
+    asked = job.read("job.json") or {}
+    files = asked.get("files")
+    laid_out = os.path.getmtime(job.path("started")) if job.has("started") else 0.0
+    return {str(mapping(file)["name"]): laid_out for file in files} if isinstance(files, list) else {}
+
+
+def _unchanged(path: str, laid_out: float | None) -> bool:
+    return laid_out is not None and os.lstat(path).st_mtime <= laid_out
 
 
 def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:

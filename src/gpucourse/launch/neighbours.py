@@ -1,0 +1,101 @@
+"""What a script of the learner's own needs beside it: the modules of its folder that it imports, and what was named."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpucourse.errors import UsageError
+from gpucourse.model.plan import Upload
+
+MOST_FILES = 5000
+_SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ipynb_checkpoints"}
+
+
+def imported(script: Path) -> list[Upload]:
+    """The modules and packages in the script's folder that it imports, and those that these import in turn.
+
+    Found by reading, not by running: what is imported by a computed name must be named with `--with`. A file that does not
+    parse has no neighbours; Python on the node says why.
+    """
+    root = script.resolve().parent
+    found: dict[str, Path] = {}
+    waiting = [script.resolve()]
+    while waiting:
+        for path in _local_imports(waiting.pop(), root):
+            name = path.relative_to(root).as_posix()
+            if name not in found and path != script.resolve():
+                found[name] = path
+                waiting.append(path)
+    return [Upload(name=name, source=path) for name, path in sorted(found.items())]
+
+
+def named(extra: tuple[Path, ...], script: Path) -> list[Upload]:
+    """The files and folders of `--with`: under the script's folder at the same place, others under their own name.
+
+    Raises UsageError for what is not there, and for a folder with too many files.
+    """
+    root = script.resolve().parent
+    uploads: list[Upload] = []
+    for wanted in extra:
+        if not wanted.exists():
+            raise UsageError(f"--with {wanted}: there is no such file or folder", hint="name what lies on this computer")
+        source = Path.cwd() / wanted  # not resolved: a link is taken for what it leads to, under its own name
+        source = Path(os.path.normpath(source))
+        place = source.relative_to(root) if source.is_relative_to(root) else Path(source.name)
+        if source.is_file():
+            uploads.append(Upload(name=place.as_posix(), source=source))
+            continue
+        for path in _files(source):
+            uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
+            if len(uploads) > MOST_FILES:
+                raise UsageError(
+                    f"--with {wanted}: more than {MOST_FILES} files",
+                    hint="pack them into one file, and unpack it in the script",
+                )
+    return uploads
+
+
+def _local_imports(path: Path, root: Path) -> Iterator[Path]:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, OSError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from _module(root, alias.name.split("."))
+        elif isinstance(node, ast.ImportFrom):
+            base = path.parent if node.level else root
+            for _ in range(node.level - 1):
+                base = base.parent
+            parts = node.module.split(".") if node.module else []
+            if base != root and root not in base.parents:
+                continue
+            yield from _module(base, parts)
+            for alias in node.names:  # from package import module
+                yield from _module(base, [*parts, alias.name])
+
+
+def _module(base: Path, parts: list[str]) -> Iterator[Path]:
+    """The files that importing a dotted name reads, as far as they lie under `base`."""
+    place = base
+    for part in parts:
+        if (file := place / f"{part}.py").is_file():
+            yield file
+        place /= part
+        if (package := place / "__init__.py").is_file():
+            yield package
+        elif not place.is_dir():
+            return
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for where, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(names):
+            path = Path(where, name)
+            if path.is_file() and path.suffix != ".pyc":
+                yield path

@@ -1,0 +1,100 @@
+"""Scripts that know nothing of this program, as torchrun scripts in the world are: arguments, neighbours, data, checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.system.cli import Learner
+from tests.system.exercising import needs_torch
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+TRAIN = """\
+import argparse, os, pathlib
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+from pairs import Pairs
+from models.line import build
+
+parser = argparse.ArgumentParser()
+parser.add_argument("total_epochs", type=int)
+parser.add_argument("save_every", type=int)
+parser.add_argument("--note", default="")
+args = parser.parse_args()
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+data = Pairs(pathlib.Path("data/numbers.txt"))
+loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data))
+model = DistributedDataParallel(build())
+for epoch in range(args.total_epochs):
+    for x, y in loader:
+        ((model(x) - y) ** 2).mean().backward()
+    if epoch % args.save_every == 0:
+        os.makedirs(f"checkpoints/rank{rank}", exist_ok=True)
+        torch.save(model.module.state_dict(), f"checkpoints/rank{rank}/{epoch}.pt")
+pathlib.Path(f"log-{os.environ['LOCAL_RANK']}.txt").write_text(f"{rank} of {dist.get_world_size()}: {args.note}")
+if os.environ["LOCAL_RANK"] == "0":
+    with open("data/numbers.txt", "a") as file:
+        file.write("changed\\n")
+dist.destroy_process_group()
+"""
+PAIRS = """\
+import torch
+class Pairs(torch.utils.data.Dataset):
+    def __init__(self, path):
+        self.rows = [float(line) for line in path.read_text().split() if line[0].isdigit()]
+    def __len__(self):
+        return len(self.rows)
+    def __getitem__(self, index):
+        return torch.tensor([self.rows[index]]), torch.tensor([2 * self.rows[index]])
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as somebody else has it: a script, a module and a package beside it, a data folder."""
+    folder = tmp_path_factory.mktemp("theirs")
+    (folder / "models").mkdir()
+    (folder / "data").mkdir()
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "pairs.py").write_text(PAIRS)
+    (folder / "models/line.py").write_text("import torch\n\n\ndef build():\n    return torch.nn.Linear(1, 1)\n")
+    (folder / "data/numbers.txt").write_text("\n".join(map(str, range(32))) + "\n")
+    (folder / "data/unused.bin").write_bytes(b"\0" * 1000)
+    return folder / "train.py"
+
+
+def test_any_torchrun_script_as_it_is_on_two_nodes_with_two_processes_each(lab: Learner, script: Path) -> None:
+    typed = lab.types(
+        "run", "--script", str(script), "--launcher", "torchrun", "--nodes", "2", "--procs", "2",
+        "--with", str(script.parent / "data"), "--", "3", "2", "--note", "a 'quoted' $word",
+    )  # fmt: skip
+    assert "models/line.py, pairs.py" in typed.err
+    record = lab.newest_run()
+    assert (record["state"], record["world_size"]) == ("succeeded", 4)
+    home = {each["path"].removeprefix("outputs/") for each in record["outputs"]}
+    assert home == {
+        *(f"node{rank // 2}/checkpoints/rank{rank}/{epoch}.pt" for rank in range(4) for epoch in (0, 2)),
+        *(f"node{node}/log-{local}.txt" for node in (0, 1) for local in (0, 1)),
+        "node0/data/numbers.txt",
+        "node1/data/numbers.txt",
+    }  # what was sent and is unchanged does not come back
+    assert record["refused"] == []
+    assert (lab.run_folder() / "outputs/node1/log-1.txt").read_text() == "3 of 4: a 'quoted' $word"
+
+
+def test_a_module_that_did_not_travel_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
+    (tmp_path / "hidden.py").write_text("import importlib\nimportlib.import_module('not_seen')\n")
+    typed = lab.types("run", "--script", str(tmp_path / "hidden.py"), "--launcher", "torchrun", "--nodes", "1", code=4)
+    assert "[module-missing]" in typed.out
+    assert "--with PATH" in typed.out
+    record = lab.newest_run()
+    assert record["diagnoses"][0]["symptom"] == "module-missing"
+
+
+def test_what_was_named_and_is_not_there_is_refused_before_anything_starts(lab: Learner, script: Path) -> None:
+    assert "no such file or folder" in lab.types("run", "3.1", "--script", str(script), "--with", "nowhere", code=2).err
+    assert "which exercise?" in lab.types("run", code=2).err

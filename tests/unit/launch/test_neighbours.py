@@ -1,0 +1,72 @@
+"""Which files a script of the learner's own takes along."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import UsageError
+from gpucourse.launch import neighbours
+
+
+def lay(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("_init", "__init__")
+        path = path.with_suffix(".py") if not path.suffix else path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root / "train.py"
+
+
+def names(script: Path) -> list[str]:
+    return [upload.name for upload in neighbours.imported(script)]
+
+
+def test_modules_beside_the_script_and_what_they_import_in_turn(tmp_path: Path) -> None:
+    script = lay(
+        tmp_path,
+        train="import torch, os\nfrom datautils import Data\nif False:\n    import late\n",
+        datautils="import deeper.inner\n",
+        late="",
+        unrelated="",
+        deeper___init="",
+        deeper__inner="from . import sibling\nfrom .sibling import x\n",
+        deeper__sibling="",
+        deeper__other="",
+    )
+    assert names(script) == ["datautils.py", "deeper/__init__.py", "deeper/inner.py", "deeper/sibling.py", "late.py"]
+
+
+def test_a_package_without_init_and_a_module_named_in_from(tmp_path: Path) -> None:
+    script = lay(tmp_path, train="from models import tiny, missing\nfrom ..outside import z\n", models__tiny="import train\n")
+    assert names(script) == ["models/tiny.py"]
+
+
+def test_a_script_that_does_not_parse_has_no_neighbours(tmp_path: Path) -> None:
+    assert names(lay(tmp_path, train="def :\n", helper="")) == []
+
+
+def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_path: Path) -> None:
+    script = lay(tmp_path / "work", train="")
+    (tmp_path / "work/data/deep").mkdir(parents=True)
+    (tmp_path / "work/data/deep/a.bin").write_bytes(b"a")
+    (tmp_path / "work/data/__pycache__").mkdir()
+    (tmp_path / "work/data/__pycache__/x.pyc").write_bytes(b"")
+    (tmp_path / "elsewhere/set").mkdir(parents=True)
+    (tmp_path / "elsewhere/set/b.bin").write_bytes(b"b")
+    (tmp_path / "elsewhere/one.txt").write_text("1")
+    wanted = (tmp_path / "work/data", tmp_path / "elsewhere/set", tmp_path / "work/../elsewhere/one.txt")
+    assert [upload.name for upload in neighbours.named(wanted, script)] == ["data/deep/a.bin", "set/b.bin", "one.txt"]
+
+
+def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = lay(tmp_path, train="")
+    with pytest.raises(UsageError, match="no such file or folder"):
+        neighbours.named((tmp_path / "nothing",), script)
+    monkeypatch.setattr(neighbours, "MOST_FILES", 3)
+    (tmp_path / "many").mkdir()
+    for number in range(5):
+        (tmp_path / f"many/{number}").write_text("")
+    with pytest.raises(UsageError, match="more than 3 files"):
+        neighbours.named((tmp_path / "many",), script)
