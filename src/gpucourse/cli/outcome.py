@@ -55,7 +55,8 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
     if json:
         session.face.document({"run": record, "verdict": verdict, "folder": files.folder})
     session.face.show(view)
-    command = shlex.join(["gpucourse", "run", record.exercise, "--nodes", str(len(record.nodes))])
+    nodes = record.slurm.nodes if record.slurm else len(record.nodes)
+    command = shlex.join(["gpucourse", "run", record.exercise, "--nodes", str(nodes)])
     # The screen is what the learner saw, so it is captured after everything was shown.
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
@@ -86,6 +87,8 @@ def _failed(record: RunRecord) -> GpucourseError:
         "lost": record.error or "a node was lost while it ran",
     }
     ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits)
+    if record.slurm is not None:
+        ends = ", ".join(f"job {row.job} {row.state}" for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked)
     return ExerciseFailed(
         f"run {record.id} of {record.exercise}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
         hint=f"gpucourse logs {record.id}" + (f" --rank {first.rank}" if first else ""),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import threading
 import time
 
 from gpucourse.remote.agent import frames, slurm, slurm_watch
@@ -26,13 +27,14 @@ _RANK_LOG = re.compile(r"^(?P<node>.+)-rank(?P<rank>\d+)\.log$")
 
 def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     """Send every byte of every log from its offset on (by `node/rank`, the launcher's `node/-`), then how it all ended."""
-    logs = _Logs(job, offsets)
-    pause = _Pause(job)
-    nap, last_sent = _NAP_MIN_S, 0.0
     recover(job)
+    logs = _Logs(job, offsets)
+    asking = _Asking(job)
+    asking.start()
+    nap, last_sent = _NAP_MIN_S, 0.0
     while True:
-        if pause.over():
-            pause.asked(slurm_watch.look(job))
+        if asking.fault is not None:
+            raise asking.fault
         # Looked at before the logs: what was written before the end is seen before the end is told.
         ended = slurm_watch.state(job) in ("ended", "absent")
         sent = logs.send(out, whole=ended)
@@ -54,27 +56,37 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
         nap = min(nap * 1.5, _NAP_MAX_S)
 
 
-class _Pause:
-    """When Slurm may be asked again: soon after something moved, ever later while nothing does."""
+class _Asking(threading.Thread):
+    """Asks Slurm how the run stands: soon again after something moved, ever later while nothing does. In a thread of its own,
+    because a controller that is down lets its commands wait, and the logs must not."""
 
     def __init__(self, job: Job) -> None:
-        self._job, self._pause, self._next = job, FIRST_S, 0.0
-        self._known: object = None
-        self._notes = 0
+        super().__init__(name="slurm", daemon=True)
+        self._job, self._notes = job, 0
+        self.fault: BaseException | None = None
 
-    def over(self) -> bool:
-        notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
-        if notes != self._notes:  # a job has ended: Slurm will say so in a moment
-            self._notes, self._pause = notes, AFTER_NOTE_S
-            self._next = min(self._next, time.monotonic())
-        return time.monotonic() >= self._next
+    def run(self) -> None:
+        pause, known = FIRST_S, None
+        try:
+            while slurm_watch.state(self._job) not in ("ended", "absent"):
+                now = [(row["job"], row["state"], row.get("reason")) for row in slurm_watch.look(self._job)]
+                pause = FIRST_S if known not in (None, now) else min(pause * 1.5, MOST_S)
+                known = now
+                if self._noted_within(pause):
+                    pause = AFTER_NOTE_S
+        except BaseException as fault:  # noqa: BLE001  # raised again by whoever follows
+            self.fault = fault
 
-    def asked(self, rows: list[dict[str, object]]) -> None:
-        now = [(row["job"], row["state"], row.get("reason")) for row in rows]
-        self._pause = FIRST_S if now != self._known and self._known is not None else self._pause
-        self._known = now
-        self._next = time.monotonic() + self._pause
-        self._pause = min(self._pause * 1.5, MOST_S)
+    def _noted_within(self, seconds: float) -> bool:
+        """Whether a job wrote down meanwhile that it ended: Slurm will say so in a moment. Waits that long at most."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
+            if notes != self._notes:
+                self._notes = notes
+                return True
+            time.sleep(min(_NAP_MAX_S, max(0.0, deadline - time.monotonic())))
+        return False
 
 
 class _Logs:

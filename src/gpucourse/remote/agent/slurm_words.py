@@ -178,6 +178,7 @@ def usable(state: str) -> bool:
     """Whether a node in that state of sinfo takes jobs now or when those on it have ended. `*` means: does not answer."""
     return not state.endswith("*") and state.rstrip("~#%$@^!-+").lower() in (
         "idle", "mixed", "allocated", "alloc", "mix", "completing", "comp", "reserved", "planned", "plnd",
+        "unknown", "unk",  # for some seconds after the controller has started
     )  # fmt: skip
 
 

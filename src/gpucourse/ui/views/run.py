@@ -66,7 +66,7 @@ def result(
     parts: list[Part] = [_summary(record)]
     if record.state != "succeeded":
         parts.extend(_failure(record))
-        parts.extend(slurm.jobs(record))
+        parts.extend(slurm.jobs(record, exercise))
         parts.extend(diagnoses(record.diagnoses))
     parts.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
@@ -132,7 +132,7 @@ def _summary(record: RunRecord) -> Facts:
 
 def _failure(record: RunRecord) -> list[Part]:
     first = record.first_failure
-    bad = [each for each in record.node_exits if each.code or each.reason != "exited"]
+    bad = [each for each in record.node_exits if (each.code or each.reason != "exited") and not record.slurm]
     told = facts(
         [
             ("first to fail", Cell(f"rank {first.rank} on {first.node}, exit code {first.code}", "bad") if first else None),

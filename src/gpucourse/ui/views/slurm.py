@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
@@ -11,6 +12,9 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Part, Style, table
 from gpucourse.ui.text import clean, counted
 from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Exercise
 
 _STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING": "accent", "PENDING": "accent"}
 
@@ -45,9 +49,11 @@ def summary(record: RunRecord) -> str:
     return f"{said} on {counted(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
 
 
-def jobs(record: RunRecord) -> list[Part]:
-    """The jobs in Slurm's own words, for a run that did not go well."""
+def jobs(record: RunRecord, exercise: Exercise | None) -> list[Part]:
+    """The jobs in Slurm's own words, for a run that did not go well and whose exercise has no such table."""
     if record.slurm is None or not record.slurm.jobs:
+        return []
+    if exercise is not None and any(each.rows == "metrics.slurm.jobs" for each in exercise.tables):
         return []
     columns: list[Column | str] = ["job", "state", "reason", "node", Column("exit code", align="right")]
     return [table([*columns, Column("restarts", align="right")], [_row(row) for row in record.slurm.jobs], title="The jobs")]
