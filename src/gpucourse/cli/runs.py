@@ -29,6 +29,13 @@ def run(
     arguments: Annotated[Optional[list[str]], typer.Argument(help="After --: arguments for the script as they are.")] = None,  # noqa: UP045
     nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+    sweep: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--sweep", help="Every one of these values, into one record: --sweep batch_size=16,32", show_default=False
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on every lab of it: run 4 --all")] = False,
     script: Annotated[Optional[Path], typer.Option("--script", help="Your own script instead of the exercise's.")] = None,  # noqa: UP045
     extra: Annotated[
         Optional[list[Path]],  # noqa: UP045
@@ -83,6 +90,13 @@ def run(
         gpu=gpu.lower() if gpu else None,
     )
     session = current()
+    if sweep is not None or every:
+        from gpucourse.cli import many
+
+        if detach or dry_run or (sweep is not None and every):
+            told = "--sweep, --all, --detach and --dry-run exclude each other"
+            raise UsageError(told, hint=f"gpucourse run {exercise} --set NAME=VALUE --dry-run shows one run")
+        return many.everything(session, order, json=json) if every else many.sweep(session, order, str(sweep), json=json)
     context = session.context
     session.face.mode(place(context, order))
     if slurm.is_session(context.catalog.exercise(exercise)[1], order):

@@ -1,0 +1,58 @@
+"""One plot over the values of a parameter: what an exercise draws of one run, drawn against what was swept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucourse.model.manifest import Plot, Series
+
+MOST = 6  # lines that are told apart by their colours
+WIDE = 16.0  # largest over smallest value from which on the axis is logarithmic
+
+
+def over(
+    plot: Plot, parameter: str, unit: str, rows: Sequence[tuple[object, Sequence[Mapping[str, Any]]]]
+) -> tuple[Plot, dict[str, Any]]:
+    """The plot and the metrics to draw it from. `rows` holds, for each value, the rows of that run.
+
+    Where the runs have few rows, each of them (a case, a size) is a line of its own; else the last one of each run stands for
+    it.
+    """
+    labels = list(dict.fromkeys(str(row.get(plot.x)) for _, found in rows for row in found))
+    few = 1 < len(labels) * len(plot.series) <= MOST
+    wanted = plot.series if few or len(plot.series) <= MOST else plot.series[:MOST]
+    series: dict[str, Series] = {}
+    together: list[dict[str, Any]] = []
+    for value, found in rows:
+        point: dict[str, Any] = {parameter: value}
+        for row in found if few else found[-1:]:
+            number = labels.index(str(row.get(plot.x))) if few else 0
+            for one in wanted:
+                key = f"{one.key}_{number}"
+                label = str(row.get(plot.x)) if few and len(wanted) == 1 else one.label
+                series.setdefault(
+                    key, Series(key=key, label=f"{row.get(plot.x)}, {label}" if few and len(wanted) > 1 else label)
+                )
+                point[key] = row.get(one.key)
+        together.append(point)
+    values = [value for value, _ in rows]
+    numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    line = len(numbers) == len(values) > 1
+    positive = line and min(numbers) > 0
+    named = f"{parameter} ({unit})" if unit else parameter
+    return (
+        Plot(
+            file="sweep",
+            title=f"{plot.title}, by {parameter}",
+            kind="line" if line else "bar",
+            rows="metrics.points",
+            x=parameter,
+            series=tuple(series.values()) or plot.series[:1],
+            x_title=named,
+            y_title=plot.y_title,
+            log_x=positive and max(numbers) / min(numbers) >= WIDE,
+            log_y=plot.log_y,
+        ),
+        {"points": together if line else [point | {parameter: str(point[parameter])} for point in together]},
+    )

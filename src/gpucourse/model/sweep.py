@@ -1,0 +1,44 @@
+"""What is kept of a sweep: one record over the runs of one exercise with different values of one parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gpucourse.model.node import Mode
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """One value and its run. `state` is the run's; `error` says why there is no run, or how it was lost."""
+
+    value: object
+    run: str | None = None
+    state: str
+    verdict: str | None = None
+    seconds: float | None = None
+    error: str = ""
+
+
+@dataclass(kw_only=True)
+class Sweep:
+    """`sweep.json`. `state`: running, done, or stopped before the last value. The table holds text, as it was shown."""
+
+    version: int = 1
+    id: str
+    exercise: str
+    parameter: str
+    unit: str = ""
+    mode: Mode | None = None
+    device: str = ""
+    state: Literal["running", "done", "stopped"] = "running"
+    created: str
+    ended: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+    values: list[object] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    title: str = ""
+    columns: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    numeric: list[bool] = field(default_factory=list)
+    pictures: list[str] = field(default_factory=list)

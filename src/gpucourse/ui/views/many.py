@@ -1,0 +1,70 @@
+"""Several runs in one command, on the screen: a sweep, and a whole module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Part, View, facts, table
+from gpucourse.ui.views.course import VERDICTS
+from gpucourse.units import format_seconds
+
+if TYPE_CHECKING:
+    from gpucourse.actions.pipeline import Step
+    from gpucourse.actions.sweep import Swept
+
+
+def sweep(done: Swept) -> View:
+    """Every value with its run, the table over all of them, and where the plot is."""
+    record = done.sweep
+    columns: list[Column | str] = [
+        Column(record.parameter, align="right"),
+        "state",
+        "checks",
+        Column("took", align="right"),
+        "run",
+    ]
+    rows = [(str(one.value), one.state, _word(one.verdict), _took(one.seconds), one.run or one.error) for one in record.points]
+    parts: list[Part] = [table(columns, rows)]
+    if record.title != "Every value":
+        titles: list[Column | str] = [
+            Column(title, align="right" if numeric or number == 0 else "left", wrap=not numeric)
+            for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
+        ]
+        parts.append(table(titles, record.rows, title=record.title))
+    parts.append(facts([("folder", str(done.folder)), *(("handed in", str(path)) for path in done.files)], title="Kept"))
+    return View(title=f"{record.exercise}  by {record.parameter}", parts=tuple(parts), mode=record.mode or "")
+
+
+def everything(steps: Sequence[Step]) -> View:
+    """Every exercise on every lab, and what to do with the runs."""
+    columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
+    columns += [Column("took", align="right"), "run"]
+    rows: list[tuple[Content, ...]] = [
+        (one.exercise, one.title, one.lab, one.state, _word(one.verdict), _took(one.seconds), one.run or UNICODE.absent)
+        for one in steps
+    ]
+    parts: list[Part] = [table(columns, rows)]
+    errors = tuple((f"{one.exercise} on {one.lab}", Cell(one.error, "bad")) for one in steps if one.error)
+    if errors:
+        parts.append(Facts(errors, title="What went wrong"))
+    by_exercise: dict[str, list[str]] = {}
+    for one in steps:
+        if one.run:
+            by_exercise.setdefault(one.exercise, []).append(one.run)
+    pair = next((found for found in by_exercise.values() if len(found) > 1), None)
+    footer = [f"Side by side: gpucourse compare {' '.join(pair)}"] if pair else []
+    footer.append("Points: gpucourse grade. The report: gpucourse report")
+    modes = {one.mode for one in steps}
+    return View(parts=tuple(parts), footer=tuple(footer), mode="local" if "local" in modes else "")
+
+
+def _word(verdict: str | None) -> Cell:
+    if verdict is None:
+        return Cell(UNICODE.absent, "dim")
+    return Cell(f"{UNICODE.mark(verdict)} {verdict.replace('_', ' ')}", VERDICTS.get(verdict, "dim"))
+
+
+def _took(seconds: float | None) -> str:
+    return "" if seconds is None else format_seconds(seconds)
