@@ -7,11 +7,27 @@ that is there for it.
 from __future__ import annotations
 
 import importlib.util
+import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import Finished, failed, needs_torch, on_cpu, told, unanswered, with_faults
+from tests.system.exercising import (
+    Finished,
+    environment,
+    failed,
+    finished,
+    flags,
+    laid_out,
+    needs_torch,
+    on_cpu,
+    start,
+    told,
+    unanswered,
+    wait,
+    with_faults,
+)
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -152,3 +168,79 @@ def test_lengths_beyond_the_model_are_refused_with_a_sentence(tmp_path: Path) ->
     assert run.code == 2
     assert "together at most 1024, the longest of tiny" in run.output
     assert "Traceback" not in run.output
+
+
+# --- 4.4 ---------------------------------------------------------------------------------------------------------------
+
+
+def left_by_4_3(folder: Path, number: int, device: str, model: str, speed: float) -> None:
+    """What a run of 4.3 would have left; made up, to test the reckoning."""
+    found = {"device": device, "model": model, "engine": "vllm", "best_batch": 8, "best_tok_per_s": speed,
+             "best_total_tok_per_s": 2 * speed, "best_power_w": 68.0}  # fmt: skip
+    (folder / f"earlier-4.3-2026010{number}-000000-otter.json").write_text(json.dumps(found), encoding="utf-8")
+
+
+def reckoned(folder: Path, *changes: tuple[str, str, str], left: bool = True, **settings: str) -> Finished:
+    """4.4, with runs of 4.3 on a T4 and on an L4 beside it."""
+    exercise, script = laid_out("4.4", folder)
+    for name, old, new in changes:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
+        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
+    if left:
+        left_by_4_3(folder, 1, "NVIDIA L4", "gpt2", 4000.0)
+        left_by_4_3(folder, 2, "Tesla T4", "gpt2", 2000.0)
+        left_by_4_3(folder, 3, "NVIDIA L4", "opt-1.3b", 900.0)
+    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
+    output = wait(process)
+    return finished(exercise, process.returncode, output, folder, 1)
+
+
+def test_costs_of_what_was_measured_and_of_nothing_else(tmp_path: Path) -> None:
+    run = reckoned(tmp_path / "work", model="gpt2")
+    assert run.code == 0, run.output
+    assert unanswered(run) == {}
+    rows = {row["instance"]: row for row in run.metrics["rows"]}
+    t4, l4 = rows["g4dn.xlarge"], rows["g6.xlarge"]
+    assert (t4["from"], l4["from"]) == ("run 20260102-000000-otter", "run 20260101-000000-otter"), (
+        "one model, not the newest run"
+    )
+    assert t4["usd_per_million"] == pytest.approx(0.526 / (2000 * 3600) * 1e6)
+    assert l4["usd_per_million"] == pytest.approx(0.8048 / (4000 * 3600) * 1e6)
+    assert l4["spot_usd_per_million"] == pytest.approx(0.347 / (4000 * 3600) * 1e6)
+    assert t4["usd_per_million_utilised"] == pytest.approx(2.5 * t4["usd_per_million"])
+    assert t4["usd_per_million_total"] == pytest.approx(t4["usd_per_million"] / 2)
+    assert rows["g5.xlarge"]["usd_per_million"] is None, "nobody measured an A10G"
+    assert run.metrics["cheapest_measured"] == "g6.xlarge"
+    assert "2026-07-20" in run.output, "the day on which the prices were read"
+    told(run, tmp_path)
+
+
+def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
+    run = reckoned(tmp_path / "work", tok_per_s="200")
+    assert run.code == 0, run.output
+    rows = {row["instance"]: row for row in run.metrics["rows"]}
+    assert run.metrics["model"] == "opt-1.3b"
+    assert (rows["g4dn.xlarge"]["from"], rows["g4dn.xlarge"]["usd_per_million"]) == ("what if", pytest.approx(0.7306, abs=5e-5))
+    assert rows["g6.xlarge"]["tok_per_s"] == 900.0
+
+
+def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
+    run = reckoned(tmp_path / "work", left=False)
+    assert run.code == 1
+    assert "run 4.3 first" in run.output
+    assert "Traceback" not in run.output
+
+
+def test_faults_of_a_reckoning_are_found(tmp_path: Path) -> None:
+    minutes = ("costs.py", "tok_per_s * 3600 * util", "tok_per_s * 60 * util")
+    others = ("cost_analysis.py", 'if each["gpu"] == gpu), None)', 'if each["gpu"] in (gpu, "T4")), None)')
+    borrowed = (
+        "cost_analysis.py",
+        'and throughput(row["gpu"]) is None for',
+        'and row["gpu"] not in {each["gpu"] for each in of_model} for',
+    )
+    squared = ("costs.py", "    return price / other\n", "    return price**2 / other\n")
+    run = reckoned(tmp_path / "work", minutes, others, borrowed, squared, model="gpt2")
+    assert run.code == 0, run.output
+    assert failed(run) == {"formula", "price-ratio", "nothing-invented"}

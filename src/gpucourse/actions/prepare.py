@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.actions.context import Context
+from gpucourse.actions.earlier import earlier_runs
 from gpucourse.actions.route import interfaces
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
@@ -140,7 +141,8 @@ def _uploads(context: Context, module: Module, exercise: Exercise, order: Order)
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
     uploads = [Upload(name=name, source=context.paths.exercises / place) for name, place in places.items()]
     if script is None:
-        return exercise.script, (*uploads, *named(order.extra, uploads[0].source))
+        earlier = earlier_runs(context.paths, exercise)
+        return exercise.script, (*uploads, *named(order.extra, uploads[0].source), *earlier)
     if not script.is_file():
         raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
     beside = imported(script)

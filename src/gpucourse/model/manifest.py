@@ -222,6 +222,9 @@ class Exercise(Strict):
     packages: tuple[Name, ...] = Field(
         default=("torch",), description="what the script imports, looked for on the nodes before it starts"
     )
+    builds_on: tuple[ExerciseId, ...] = Field(
+        default=(), description="exercises whose newest measurements travel along, as earlier-ID-RUN.json"
+    )
     launch: Launch
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[RelativePath, ...] = Field(default=(), description="patterns in the work folder, besides outputs/")

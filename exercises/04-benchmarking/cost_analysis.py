@@ -1,0 +1,121 @@
+"""Cost analysis: what a million tokens cost, from the throughput that you measured and the price of an hour.
+
+You will learn    how price and throughput make a cost; how much faster a dearer GPU must be; what idle hours do to it
+You will produce  dollars for a million tokens, on demand and spot, for each GPU that you measured; break-even ratios
+Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json, which 4.3 left)
+Your part         make a recommendation for a service of your choice, and say at which throughput you would change your mind
+Reading           modules/04-benchmarking/lesson.md, "What a million tokens cost"
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
+
+import bench
+import costs
+import gpus
+import torch
+from bench import say
+from language_models import MODELS
+
+SEED = 0
+listed, sources = costs.prices()
+
+# --- knobs -------------------------------------------------------------------------------------------------------------
+parser = argparse.ArgumentParser(description="dollars for a million tokens")
+parser.add_argument("--tok-per-s", type=float, default=0.0, help="output tokens a second; 0: what earlier runs of 4.3 measured")
+parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="whose runs to reckon with")
+parser.add_argument("--instance", type=str, default="g4dn.xlarge", choices=[p.instance for p in listed], help="compared with")
+parser.add_argument("--price-per-hour", type=float, default=0.0, help="dollars an hour of that instance; 0: as in prices.json")
+parser.add_argument("--utilisation", type=float, default=40.0, help="percent of the hours in which there is work")
+args = parser.parse_args()
+if args.tok_per_s < 0 or args.price_per_hour < 0 or not 0 < args.utilisation <= 100:
+    parser.error("--tok-per-s and --price-per-hour not below 0, and --utilisation above 0 to 100, are needed")
+
+# --- what was measured ---------------------------------------------------------------------------------------------------
+measured: list[dict] = []
+for file in sorted(Path(__file__).resolve().parent.glob("earlier-4.3-*.json"), reverse=True):
+    run = json.loads(file.read_text(encoding="utf-8"))
+    gpu = gpus.find(str(run.get("device")))
+    if run.get("best_tok_per_s"):
+        measured.append({
+            "run": file.stem.removeprefix("earlier-4.3-"), "device": run["device"], "gpu": gpu.gpu if gpu else None,
+            "model": run["model"], "engine": run["engine"], "batch": run["best_batch"], "tok_per_s": run["best_tok_per_s"],
+            "total_tok_per_s": run["best_total_tok_per_s"], "power_w": run.get("best_power_w"), "written": run.get("written"),
+        })  # fmt: skip
+if not measured and not args.tok_per_s:
+    sys.exit("no throughput to reckon with: run 4.3 first (gpucourse run 4.3), or give one (--set tok_per_s=200)")
+for each in measured:
+    say(f"measured: {each['tok_per_s']:,.1f} tokens/s of {each['model']} on {each['device']} (run {each['run']})")
+
+model = measured[0]["model"] if measured and args.model == "newest" else args.model
+of_model = [each for each in measured if each["model"] == model]  # GPUs are compared with one model, or not at all
+if args.model != "newest" and not of_model and not args.tok_per_s:
+    sys.exit(f"{args.model} was not measured yet: gpucourse run 4.3 --set model={args.model}")
+
+reference = next(price for price in listed if price.instance == args.instance)
+base = args.price_per_hour or reference.usd_per_hour
+
+
+def throughput(gpu: str) -> dict | None:
+    """The newest measurement on that GPU; None where there is none: nobody else's is put in its place."""
+    return next((each for each in of_model if each["gpu"] == gpu), None)
+
+
+# --- a row an instance -----------------------------------------------------------------------------------------------------
+what_if = args.tok_per_s or (of_model[0]["tok_per_s"] if of_model and not throughput(reference.gpu) else None)
+rows = []
+for price in listed:
+    hour = base if price.instance == args.instance else price.usd_per_hour
+    run = throughput(price.gpu)
+    assumed = run is None or bool(args.tok_per_s)
+    speed = what_if if price.instance == args.instance and assumed else run["tok_per_s"] if run else None
+    total = run["total_tok_per_s"] if run and not args.tok_per_s else None
+    rows.append({
+        "instance": price.instance, "gpu": price.gpu, "usd_per_hour": hour,
+        "spot_usd_per_hour": price.spot and price.spot[0], "tok_per_s": speed,
+        "from": None if speed is None else "what if" if assumed else f"run {run['run']}",
+        "usd_per_million": speed and costs.usd_per_million(hour, speed),
+        "usd_per_million_total": total and costs.usd_per_million(hour, total),
+        "usd_per_million_utilised": speed and costs.usd_per_million(hour, speed, args.utilisation),
+        "spot_usd_per_million": speed and price.spot and costs.usd_per_million(price.spot[0], speed),
+        "break_even": costs.break_even(hour, base),
+        "kwh_per_million": costs.kwh_per_million(run["power_w"], run["tok_per_s"]) if run and run["power_w"] else None,
+    })  # fmt: skip
+known = [row for row in rows if row["usd_per_million"] is not None]
+really = [row for row in known if row["from"] != "what if"]
+cheapest = min(really, key=lambda row: row["usd_per_million"], default=None)
+
+# --- the record ------------------------------------------------------------------------------------------------------------
+of_reference = next(row for row in rows if row["instance"] == args.instance)
+l4 = next(price for price in listed if price.instance == "g6.xlarge")
+t4 = next(price for price in listed if price.instance == "g4dn.xlarge")
+metrics = {
+    **vars(args), "model": model, "rows": rows, "measured": measured, "measured_runs": len(measured), "prices": sources,
+    "prices_date": sources["on_demand"]["date"], "prices_source": sources["on_demand"]["source"],
+    "price_given": bool(args.price_per_hour), "reference_usd_per_hour": base, "reference_tok_per_s": of_reference["tok_per_s"],
+    "reference_usd_per_million": of_reference["usd_per_million"], "cheapest_measured": cheapest and cheapest["instance"],
+    "rows_with_cost": len(known), "measured_in_rows": len(really), "golden_usd": costs.usd_per_million(0.526, 200),
+    "break_even_l4_t4": costs.break_even(l4.usd_per_hour, t4.usd_per_hour),
+    "costs_of_what_was_not_measured": sum(row["usd_per_million"] is not None and row["instance"] != args.instance
+                                          and throughput(row["gpu"]) is None for row in rows),
+    "simulated": None if really else "no GPU was measured: the costs are what-if, with real prices",
+}  # fmt: skip
+titles = {"instance": "instance", "gpu": "GPU", "usd_per_hour": "$/h", "spot_usd_per_hour": "spot $/h", "tok_per_s": "tokens/s",
+          "usd_per_million": "$/1M", "spot_usd_per_million": "spot $/1M",
+          "usd_per_million_utilised": f"at {args.utilisation:g}%",
+          "break_even": "must be x as fast", "from": "from"}  # fmt: skip
+say("\n" + bench.table(rows, titles) + "\n")
+say(f"on demand: {sources['on_demand']['source']}, {sources['on_demand']['date']}"
+    + (f" ({args.instance}: as you gave it)" if args.price_per_hour else ""))  # fmt: skip
+say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source']}; it changes by the hour")
+if not really:
+    say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")
+device = torch.device("cpu")  # this only reckons
+path = bench.write_metrics("cost_analysis/1", device, world_size=1, seed=SEED, metrics=metrics)
+say(f"written: {path}")

@@ -1,0 +1,35 @@
+"""The measurements of earlier runs that an exercise builds on: they travel along with its script."""
+
+from __future__ import annotations
+
+from gpucourse.errors import GpucourseError
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.plan import Upload
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_json
+from gpucourse.workspace.paths import WorkspacePaths
+
+MOST = 8
+FAULTY = {"failed", "error"}
+
+
+def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
+    """For each exercise that this one builds on, its newest good run on each device and with each model, as
+    `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is no ground to build on.
+    """
+    found: list[Upload] = []
+    for wanted in exercise.builds_on:
+        taken: set[tuple[str, str]] = set()
+        for record in reversed(runs.every(paths, wanted)):
+            source = runs.files_of(paths, record).metrics
+            if record.state != "succeeded" or record.verdict in FAULTY or record.own_script or not source.is_file():
+                continue
+            try:
+                metrics = read_json(source)
+            except (GpucourseError, ValueError, OSError):
+                continue
+            kind = (str(metrics.get("device")), str(metrics.get("model"))) if isinstance(metrics, dict) else ("", "")
+            if kind[0] and kind not in taken and len(taken) < MOST:
+                taken.add(kind)
+                found.append(Upload(name=f"earlier-{wanted}-{record.id}.json", source=source))
+    return found
