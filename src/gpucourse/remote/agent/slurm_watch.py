@@ -195,11 +195,11 @@ def _tell(job: Job, old: Row, new: Row) -> None:
     """A line for each change of a job's state, or of the reason why it waits."""
     was, now = str(old["state"]), str(new["state"])
     reason, last = str(new.get("reason") or ""), str(old.get("reason") or "")
-    if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
-        return
     name = "job {}".format(new["job"])
     if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
         slurm.note(job, _requeued(job, name, old, new))
+        return
+    if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
         return
     words = say.why(reason)
     if say.phase(now) == say.WAITING:
