@@ -14,9 +14,7 @@ demo: $(VENV)/.local
 
 test: $(VENV)/.dev
 	sh tests/system-parts.sh
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS) || { \
-	  echo "what failed beside other tests, once more and alone:"; \
-	  $(BIN)/python -m pytest --last-failed --last-failed-no-failures none; }
+	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests benchmarks exercises terraform

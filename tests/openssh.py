@@ -17,6 +17,7 @@ import pytest
 
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
+from tests.parts import need
 
 _CONFIG = """\
 ListenAddress 127.0.0.1
@@ -47,9 +48,7 @@ class Server:
 @contextmanager
 def openssh_nodes(folder: Path, count: int, key: Path) -> Iterator[list[Server]]:
     """`count` nodes that the private key opens. Skips where there is no OpenSSH server, or where it does not start."""
-    sshd = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin:/opt/homebrew/sbin")
-    if sshd is None:
-        pytest.skip("no OpenSSH server (sshd) on this machine")
+    sshd = shutil.which("sshd", path="/opt/homebrew/sbin") or need("sshd")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "authorized_keys").write_text(ensure_client_key(key) + "\n")
     servers: list[Server] = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import shutil
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,9 +16,21 @@ def need(tool: str) -> str:
     """The path of a system tool. Skips the test where there is none; fails it where `make test` installed that tool itself."""
     path = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
-        promised = _INSTALLED.is_file() and tool in _INSTALLED.read_text(encoding="utf-8").split()
-        reason = f"{tool} is not installed on this machine"
-        if promised:
-            pytest.fail(f"{reason}, though the set-up installed it")
-        pytest.skip(reason)
-    return path
+        _lacking(tool)
+    return str(path)
+
+
+def need_module(name: str) -> ModuleType:
+    """A Python module that only tests need. Skips the test where it is missing; fails it where `make test` installed it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        _lacking(name)
+        raise
+
+
+def _lacking(part: str) -> None:
+    reason = f"{part} is not installed on this machine"
+    if _INSTALLED.is_file() and part in _INSTALLED.read_text(encoding="utf-8").split():
+        pytest.fail(f"{reason}, though the set-up installed it")
+    pytest.skip(reason)

@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gpucourse.local import health
+from tests.parts import need_module
 
 ROOT = Path(__file__).parent.parent.parent
 PROXY = Path(__file__).with_name("ssh_proxy.py")
@@ -190,8 +189,8 @@ class Account:
         return self.computers()[instance_id]
 
     def _new_client(self, service: str, region: str) -> Any:
-        config = pytest.importorskip("botocore.config").Config(retries={"total_max_attempts": 1, "mode": "standard"})
-        return pytest.importorskip("boto3").client(
+        config = need_module("botocore.config").Config(retries={"total_max_attempts": 1, "mode": "standard"})
+        return need_module("boto3").client(
             service,
             region_name=region,
             endpoint_url=self.endpoint,
@@ -227,7 +226,7 @@ def mock_account(
     `computers`: each instance has a simulated node behind it, that answers SSH through `proxy_command`. `quotas`: limits by
     code. Fails at the end if a call met a gap of the mock, unless the test allows `gaps`.
     """
-    pytest.importorskip("moto.server", reason="moto is not installed")
+    need_module("moto.server")
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("config", "credentials"):
         (folder / name).touch()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.parts import need_module
 from tests.unit.aws.cloud import TAGS, MotoAccount, listed
 
 IMAGE = "ami-0123456789abcdef0"  # moto takes any
@@ -28,7 +29,7 @@ class Lab:
 def moto(monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoAccount]:
     """An empty account."""
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
-    mock_aws = pytest.importorskip("moto", reason="moto is not installed").mock_aws
+    mock_aws = need_module("moto").mock_aws
     with mock_aws():
         yield MotoAccount()
 

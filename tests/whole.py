@@ -1,0 +1,138 @@
+"""All tests: `python -m tests.whole [what pytest takes]`, which is what `make test` does.
+
+Two halves run at the same time: tests that keep the processors busy, a worker for each of two processors, and tests that wait
+on the clock of Terraform's AWS provider (it looks at what it builds every few seconds), more at a time. What fails beside
+others is tried once more, alone, and that decides. The last line is the summary of everything.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+WAITING = ("tests/system/aws", "tests/system/test_terraform_aws.py", "tests/system/test_mock_aws_terraform.py")
+NOTHING_COLLECTED = 5
+COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)\b")
+
+
+@dataclass
+class Half:
+    """Some of the tests, as a pytest of their own."""
+
+    name: str
+    title: str
+    workers: int
+    chosen: Sequence[str]
+    counts: Counter[str] = field(default_factory=Counter)
+    code: int = 0
+
+    def command(self, *more: str) -> list[str]:
+        """What starts it; each half remembers its own failures."""
+        return [sys.executable, "-m", "pytest", *self.chosen, "-o", f"cache_dir=.pytest_cache/{self.name}", *more]
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """How its tests run side by side: a file stays in one worker, since its tests may share a lab."""
+        return ("-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder")
+
+    def ended(self, code: int, summary: str) -> None:
+        """Take down how it ended."""
+        self.code = code
+        self.counts = Counter({word.rstrip("s") if word != "passed" else word: int(n) for n, word in COUNTED.findall(summary)})
+
+
+BUSY = Half("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in WAITING])
+CLOCK = Half("clock", "tests that wait on the clock of Terraform's AWS provider", 5, WAITING)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run everything; pytest's exit code for all of it together."""
+    began = time.monotonic()
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+        process = subprocess.Popen(CLOCK.command(*CLOCK.beside, *arguments), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            _say(f"{BUSY.title} (beside them, told afterwards: {CLOCK.title})")
+            _run(BUSY, *BUSY.beside, *arguments)
+            code = process.wait()
+        finally:
+            if process.poll() is None:
+                process.terminate()  # pytest ends its workers, and they what they started
+                process.wait()
+        log.seek(0)
+        told = log.read()
+    _say(CLOCK.title)
+    sys.stdout.write(told)
+    CLOCK.ended(code, _last(told))
+    for half in (BUSY, CLOCK):
+        if half.code not in {0, NOTHING_COLLECTED}:
+            _again(half)
+    return _summary((BUSY, CLOCK), time.monotonic() - began)
+
+
+def _run(half: Half, *words: str) -> None:
+    """Run it before everybody's eyes."""
+    last = ""
+    with subprocess.Popen(
+        half.command(*words), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1
+    ) as process:
+        for line in process.stdout or ():
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            last = line if line.strip() else last
+    half.ended(process.returncode, last)
+
+
+def _again(half: Half) -> None:
+    """What failed beside other tests, once more and alone: that decides."""
+    _say("what failed beside other tests, once more and alone")
+    before = half.counts
+    _run(half, "--last-failed", "--last-failed-no-failures", "none")
+    wrong = before["failed"] + before["error"]
+    if half.code == NOTHING_COLLECTED:  # pytest could not even say what failed: then that stands
+        half.code, half.counts = 1, before
+        return
+    before.update({"passed": half.counts["passed"], "failed": half.counts["failed"] - before["failed"]})
+    before["error"] = half.counts["error"]
+    if wrong and half.code == 0:
+        _say(f"{wrong} of these tests failed beside others, and passed alone")
+    half.counts = before
+
+
+def _summary(halves: Sequence[Half], seconds: float) -> int:
+    for half in halves:
+        _say(f"{half.title}: {_counted(half.counts)}")
+    together = Counter[str]()
+    for half in halves:
+        together.update(half.counts)
+    _say(f"{_counted(together)} in {seconds:.2f}s", frame="=====", gap="")
+    codes = {half.code for half in halves}
+    if codes == {NOTHING_COLLECTED}:
+        return NOTHING_COLLECTED
+    return max(codes - {NOTHING_COLLECTED})
+
+
+def _counted(counts: Counter[str]) -> str:
+    words = ("failed", "error", "passed", "skipped", "deselected", "xfailed", "warning")
+    return ", ".join(f"{counts[word]} {word}" for word in words if counts[word]) or "no tests ran"
+
+
+def _last(told: str) -> str:
+    lines = [line for line in told.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _say(text: str, *, frame: str = "-----", gap: str = "\n") -> None:
+    sys.stdout.write(f"{gap}{frame} {text} {frame}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
