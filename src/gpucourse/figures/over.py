@@ -29,12 +29,11 @@ def over(
         for row in found if few else found[-1:]:
             number = labels.index(str(row.get(plot.x))) if few else 0
             for one in wanted:
-                key = f"{one.key}_{number}"
-                label = str(row.get(plot.x)) if few and len(wanted) == 1 else one.label
-                series.setdefault(
-                    key, Series(key=key, label=f"{row.get(plot.x)}, {label}" if few and len(wanted) > 1 else label)
-                )
-                point[key] = row.get(one.key)
+                key, name = f"{one.key}_{number}", str(row.get(plot.x))
+                label = one.label if not few else name if len(wanted) == 1 else f"{name}, {one.label}"
+                low, high = (f"{end}_{number}" if end else None for end in (one.low, one.high))
+                series.setdefault(key, Series(key=key, label=label, low=low, high=high))
+                point |= {f"{end}_{number}": row.get(end) for end in (one.key, one.low, one.high) if end}
         together.append(point)
     values = [value for value, _ in rows]
     numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]

@@ -1,0 +1,180 @@
+"""`run --sweep` and `run --all`: one record over several runs; the runs themselves are recorded ones here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gpucourse.actions import pipeline, sweep
+from gpucourse.actions.attend import Attended
+from gpucourse.actions.run import Ran
+from gpucourse.errors import Interrupted, MissingError, UnreachableError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.node import Inventory, Node
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments
+from tests.learning import METRICS, Learning
+
+PLOT = """    plots:
+      - file: flow
+        title: Flow
+        kind: line
+        rows: metrics.springs
+        x: busy_percent
+        series: [{key: litres, label: flow}]
+        x_title: busy (%)
+        y_title: flow (l)
+    checks:
+      - {id: wet, title: It is wet, value: metrics.wet, equals: true, hint: Was it a river?}
+      - {id: flows"""
+
+
+@pytest.fixture
+def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
+    """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
+
+    def run(_context: Any, order: Any, **_other: Any) -> Ran:
+        depth = int(order.settings.get("depth", 10))
+        if depth == 15:
+            raise UnreachableError("node0 does not answer")
+        if depth == 16:
+            raise Interrupted("let go", hint="gpucourse logs -f")
+        springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
+        state = "failed" if depth == 13 else "succeeded"
+        found = {**METRICS, "springs": springs, "wet": depth != 14}
+        record = learning.record(order.exercise, found, parameters={"depth": depth}, state=state)
+        return Ran(plan=None, record=record, attended=Attended(record=record, verdict=None))  # type: ignore[arg-type]
+
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    old = PLOT[PLOT.index("    checks:") :]
+    assert manifest.read_text().count(old) == 1
+    manifest.write_text(manifest.read_text().replace(old, PLOT))
+    monkeypatch.setattr(sweep, "run", run)
+    monkeypatch.setattr(pipeline, "run", run)
+    return learning
+
+
+def record_of(learning: Learning) -> Any:
+    (path,) = (learning.workspace / "runs/1.1").glob("*/sweep.json")
+    return json.loads(path.read_text())
+
+
+def test_every_value_into_one_record_with_one_table_and_one_plot(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,8,16".replace("16", "32"))
+    for words in ("1.1 by depth", "Springs", "16.0", "sweep-depth.png", "3 of 3: depth=32"):
+        assert words in said.out + said.err, words
+    record = record_of(running)
+    assert [(one["value"], one["state"], one["verdict"]) for one in record["points"]] == [
+        (4, "succeeded", "passed"), (8, "succeeded", "passed"), (32, "succeeded", "passed")
+    ]  # fmt: skip
+    assert (record["state"], record["mode"], record["columns"]) == ("done", "local", ["depth", "litres"])
+    assert record["rows"][-1] == ["32", "32.0"]
+    handed_in = running.workspace / "deliverables/1.1"
+    assert {path.name for path in handed_in.glob("sweep-depth.*")} == {
+        f"sweep-depth.{end}" for end in ("json", "md", "png", "svg")
+    }
+    assert "| 32 | 32.0 |" in (handed_in / "sweep-depth.md").read_text()
+    assert len(running.types("runs", "--json").document["runs"]) == 3
+
+
+def test_a_value_that_fails_does_not_end_the_sweep(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,13,15,8", code=4)
+    assert "2 of 4 values of depth failed: 13, 15" in said.err
+    record = record_of(running)
+    assert [one["state"] for one in record["points"]] == ["succeeded", "failed", "failed", "succeeded"]
+    assert record["points"][2]["error"] == "node0 does not answer"
+    assert ["13", "failed"] in record["rows"]
+
+
+def test_a_check_that_does_not_pass(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,14", code=5)
+    assert "checks did not pass for depth=14" in said.err
+
+
+def test_what_was_done_is_kept_when_the_person_lets_go(running: Learning) -> None:
+    said = running.types("run", "1.1", "--sweep", "depth=4,16,8", code=130)
+    assert "the sweep stopped after 1 of 3 values" in said.err
+    record = record_of(running)
+    assert (record["state"], len(record["points"]), record["values"]) == ("stopped", 1, [4, 16, 8])
+
+
+def test_nothing_is_kept_where_nothing_ran(running: Learning) -> None:
+    running.types("run", "1.1", "--sweep", "depth=15,4", code=7)
+    assert not list((running.workspace / "runs/1.1").glob("*"))
+
+
+def test_as_a_document(running: Learning) -> None:
+    document = running.types("run", "1.1", "--sweep", "depth=4,8", "--json").document
+    assert [one["value"] for one in document["sweep"]["points"]] == [4, 8]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sweep", "deepth=1,2"], "there is no parameter 'deepth'. Did you mean depth?"),
+        (["--sweep", "depth=1,5000"], "5000 is above 1000"),
+        (["--sweep", "depth=1,many"], "'many' is not a whole number"),
+        (["--sweep", "depth=1"], "at least two values are needed"),
+        (["--sweep", "depth=1,,2"], "at least two values are needed"),
+        (["--sweep", "depth"], "not of the form name=1,2,3"),
+        (["--sweep", "depth=1,2,1"], "1 stands twice"),
+        (["--sweep", "depth=1,2", "--set", "depth=3"], "depth is both swept and set"),
+        (["--sweep", "depth=" + ",".join(map(str, range(1, 40)))], "39 values are more than 32"),
+        (["--sweep", "depth=1,2", "--detach"], "exclude each other"),
+        (["--sweep", "depth=1,2", "--all"], "exclude each other"),
+    ],
+)
+def test_wrong_words(running: Learning, words: list[str], said: str) -> None:
+    assert said in running.types("run", "1.1", *words, code=2).err
+    assert not (running.workspace / "runs").exists()
+
+
+def test_a_sweep_without_a_lab(learning: Learning) -> None:
+    assert "the lab of module 1 is not deployed" in learning.types("run", "1.1", "--sweep", "depth=1,2", code=3).err
+    assert "the lab of module 1 is not deployed" in learning.types("run", "1", "--all", code=3).err
+
+
+@pytest.fixture
+def two_labs(running: Learning) -> Learning:
+    for name in ("01-local", "01-other"):
+        node = Node(
+            name="node0", role="head", address="127.0.0.1", port=22, private_address="127.0.0.1", user="u", gpus=0,
+            instance_type="simulated", python="python3", mode="local",
+        )  # fmt: skip
+        found = Deployment(
+            stack=name, uid="u", module="1", title="Rivers", target="local", template="simulated", phase="ready",
+            created=now_utc(), updated=now_utc(), nodes_wanted=1, inventory=Inventory(stack=name, nodes=(node,)),
+        )  # fmt: skip
+        deployments.save(running.context.paths, found)
+    return running
+
+
+def test_a_whole_module_on_every_lab(two_labs: Learning) -> None:
+    document = two_labs.types("run", "1", "--all", "--json").document
+    assert [(one["lab"], one["exercise"], one["verdict"]) for one in document["steps"]] == [
+        (lab, exercise, "passed") for lab in ("01-local", "01-other") for exercise in ("1.1", "1.2")
+    ]
+    said = two_labs.types("run", "1", "--all")
+    assert "01-other, 2 of 2: 1.2 Mouth" in said.err
+    assert "Side by side: gpucourse compare" in said.out
+
+
+def test_what_fails_does_not_end_the_whole(two_labs: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    before: Callable[..., Ran] = vars(pipeline)["run"]
+
+    def sometimes(context: Any, order: Any, **other: Any) -> Ran:
+        if order.exercise == "1.1":
+            raise MissingError("torch is not installed on node0")
+        return before(context, order, **other)
+
+    monkeypatch.setattr(pipeline, "run", sometimes)
+    said = two_labs.types("run", "1", "--all", code=4)
+    assert "2 of 4 did not pass: 1.1 on 01-local, 1.1 on 01-other" in said.err
+    assert "torch is not installed on node0" in said.out
+
+
+def test_all_is_for_modules(two_labs: Learning) -> None:
+    assert "there is no module '1.1'" in two_labs.types("run", "1.1", "--all", code=2).err
