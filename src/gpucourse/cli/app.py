@@ -26,6 +26,7 @@ HOMES = {
     "break": "drill",
     "ssh": "infra",
     "status": "infra",
+    "cost": "money",
     "stop": "life",
     "start": "life",
     "extend": "life",
@@ -38,6 +39,7 @@ HOMES = {
     "compare": "compare",
     "report": "report",
     "destroy": "destroy",
+    "leaks": "money",
 }
 
 

@@ -5,6 +5,7 @@ As far as the account is concerned it is a lab of the course whose Terraform sta
 
 from __future__ import annotations
 
+import getpass
 import secrets
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -42,7 +43,7 @@ def identity(learner: CloudLearner) -> str:
 
 def tags_of(learner: CloudLearner, stack: str, **more: str) -> dict[str, str]:
     """What marks a thing as ours."""
-    whose = {"Project": "gpucourse", "Course": identity(learner), "Stack": stack, "Module": "3", "Owner": "ada"}
+    whose = {"Project": "gpucourse", "Course": identity(learner), "Stack": stack, "Module": "3", "Owner": getpass.getuser()}
     return {**whose, "Expires": utc(4), **more}
 
 
@@ -113,7 +114,7 @@ def lab(
             instance_type="g4dn.2xlarge",
             gpu=gpu,
             market="spot" if spot else "on-demand",
-            owner="ada",
+            owner=getpass.getuser(),
             ssh_cidr=CIDR,
             ttl_hours=hours,
             expires=tags["Expires"],

@@ -216,3 +216,13 @@ def test_several_regions_go_together(moto: MotoAccount, lab: Lab) -> None:
 
 def test_nothing_found_is_nothing_to_do(moto: MotoAccount) -> None:
     assert removal.remove(moto, [], unwatched) == []
+
+
+def test_where_an_instance_stays_nobody_waits_for_what_it_holds(moto: MotoAccount, lab: Lab) -> None:
+    found = sweep.find(moto, stack=TAGS["Stack"])
+    moto.fail = [("terminate_instances", refused("ec2:TerminateInstances"))] + [
+        ("delete_volume", error("VolumeInUse", "in use")) for _ in range(3)
+    ]
+    left, clock, _events = remove(moto, found, 60.0)
+    assert clock() == 0
+    assert {"instance", "volume"} <= {one.kind for one in left}

@@ -40,7 +40,7 @@ def per_hour(context: Context, deployment: Deployment) -> Decimal | None:
     """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None where neither says."""
     found = ledger.read(context.paths.ledger)
     if any(span.charge.stack == deployment.uid for span in found.spans):
-        return found.per_hour(stack=deployment.uid)
+        return cents(found.per_hour(stack=deployment.uid))
     return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud and deployment.cloud.usd_per_hour else None
 
 
@@ -48,7 +48,12 @@ def spent(context: Context, uid: str) -> Decimal:
     """USD that a stack has cost so far, as the ledger has it."""
     at = now()
     mine = (span for span in ledger.read(context.paths.ledger).spans if span.charge.stack == uid)
-    return sum((span.cost(at) for span in mine), Decimal(0))
+    return cents(sum((span.cost(at) for span in mine), Decimal(0)))
+
+
+def cents(amount: Decimal) -> Decimal:
+    """The amount in steps of a ten-thousandth of a cent: what a person or a script can use of it."""
+    return amount.quantize(Decimal("0.000001"))
 
 
 def machines(context: Context, uid: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from gpucourse.actions.cloud import bill
@@ -39,7 +39,13 @@ def remove_strays(context: Context, found: list[Found], *, module: str | None = 
     """
     account = Account(found[0].region, context.environ)
     left = remove_all(context, account, found, lambda: strays(context, module=module))
-    return [_receipt(context, account, uid, found, left) for uid in sorted({one.tags.get("Stack", "") for one in found})]
+    return receipts(context, account, found, left, regions.used(context.paths))
+
+
+def receipts(context: Context, account: Account, found: list[Found], left: list[Found], where: Sequence[str]) -> list[Receipt]:
+    """A receipt for each stack that something was found of; what of it is still there stands in its leftovers."""
+    stacks = sorted({one.tags.get("Stack", "") for one in [*found, *left]})
+    return [_receipt(context, account, uid, found, left, where) for uid in stacks]
 
 
 def _stray(one: Found, known: Collection[str], module: str | None) -> bool:
@@ -48,7 +54,9 @@ def _stray(one: Found, known: Collection[str], module: str | None) -> bool:
     return one.tags.get("Stack", "") not in known and module in {None, one.tags.get("Module")}
 
 
-def _receipt(context: Context, account: Account, uid: str, found: list[Found], left: list[Found]) -> Receipt:
+def _receipt(
+    context: Context, account: Account, uid: str, found: list[Found], left: list[Found], where: Sequence[str]
+) -> Receipt:
     mine = [one for one in found if one.tags.get("Stack", "") == uid and one.seen]
     still = [one for one in left if one.tags.get("Stack", "") == uid]
     gone = {one.id for one in still}
@@ -68,6 +76,6 @@ def _receipt(context: Context, account: Account, uid: str, found: list[Found], l
         removed=[f"{one.kind} {one.id}" for one in mine if one.id not in gone],
         swept=[f"{one.kind} {one.id} in {one.region}" for one in mine],
         leftovers=[one.leftover for one in still],
-        regions=list(regions.used(context.paths)),
+        regions=list(where),
         cost_usd=cost,
     )

@@ -1,0 +1,126 @@
+"""`leaks`: what the account holds with the course's tag, in every region that the course knows, whoever made it.
+
+It needs no record and no workspace: after a lost disk it still finds everything.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+from gpucourse.actions.cloud import bill
+from gpucourse.actions.cloud.strays import receipts
+from gpucourse.actions.cloud.teardown import remove_all
+from gpucourse.actions.context import Context
+from gpucourse.actions.timing import stage
+from gpucourse.aws import charges, sweep
+from gpucourse.aws.offerings import REGIONS
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.session import Account
+from gpucourse.errors import GpucourseError
+from gpucourse.model.cloud import Found
+from gpucourse.model.deployment import Receipt
+from gpucourse.workspace import deployments, regions
+from gpucourse.workspace.files import write_record
+
+Standing = Literal["standing", "leak", "another's"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """One thing in the account.
+
+    `standing`: a lab on record explains it. `another's`: somebody else made it, and its time is not over: it will end by
+    itself. Everything else is a leak, also what may not be looked at.
+    """
+
+    found: Found
+    state: Standing
+    stack: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holdings:
+    """What the account holds of the course. `usd_per_hour` is what the leaks cost, None where that is not known; `course` is
+    the tag of this workspace."""
+
+    account: str
+    course: str
+    regions: tuple[str, ...]
+    things: list[Held]
+    usd_per_hour: Decimal | None
+
+    @property
+    def leaks(self) -> list[Found]:
+        """What nothing explains."""
+        return [one.found for one in self.things if one.state == "leak"]
+
+
+def holdings(context: Context, *, everyone: bool = False) -> Holdings:
+    """Look everywhere. With `everyone` the labs of others count as leaks too. Raises what a look raises."""
+    account = Account(context.settings.region, context.environ)
+    where = tuple(dict.fromkeys([context.settings.region, *REGIONS, *regions.used(context.paths)]))
+    with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
+        who = account.identity().account
+        things = _judged(context, sweep.find(account, regions=where), everyone=everyone)
+        cost = _cost(account, things)
+    return Holdings(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost)
+
+
+def clean(context: Context, held: Holdings, *, everyone: bool = False) -> tuple[list[Receipt], list[Found]]:
+    """Remove the leaks: receipts of what went, and what is still there. Raises what a look raises."""
+    account = Account(held.regions[0], context.environ)
+
+    def look() -> list[Found]:
+        return [
+            one.found
+            for one in _judged(context, sweep.find(account, regions=held.regions), everyone=everyone)
+            if one.state == "leak"
+        ]
+
+    left = remove_all(context, account, held.leaks, look)
+    made = receipts(context, account, held.leaks, left, held.regions)
+    for receipt in made:
+        write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack.replace("/", "_")), receipt)
+    return made, left
+
+
+def _judged(context: Context, found: list[Found], *, everyone: bool) -> list[Held]:
+    known = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
+    me = context.settings.owner or getpass.getuser()
+    return [_one(context, one, known, "" if everyone else me) for one in found]
+
+
+def _one(context: Context, one: Found, known: dict[str, str], me: str) -> Held:
+    uid = one.tags.get("Stack", "")
+    if one.seen and uid in known:
+        return Held(found=one, state="standing", stack=known[uid])
+    owner = one.tags.get("Owner", "")
+    own = one.tags.get("Course") == context.workspace.id or owner in {"", me} or not me
+    state: Standing = "leak" if own or not one.seen or _over(one.tags.get("Expires", "")) else "another's"
+    return Held(found=one, state=state, stack=uid)
+
+
+def _over(expires: str) -> bool:
+    """Whether the end has passed; also where it is no time that can be read."""
+    try:
+        return datetime.fromisoformat(expires.replace("Z", "+00:00")) <= bill.now()
+    except (ValueError, TypeError):
+        return True
+
+
+def _cost(account: Account, things: list[Held]) -> Decimal | None:
+    """USD an hour of the leaks; None where a look at them is refused."""
+    total = Decimal(0)
+    for region, uid in sorted({(one.found.region, one.stack) for one in things if one.state == "leak" and one.stack}):
+        place = account.in_region(region)
+        try:
+            found = charges.standing(place, PriceBook(region=region), stack=uid)
+        except GpucourseError:
+            return None
+        total += sum((charge.units * charge.rate.usd_per_hour for charge in found), Decimal(0))
+    return total

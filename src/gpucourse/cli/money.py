@@ -1,0 +1,89 @@
+"""Commands about what costs: leaks, cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode, Interrupted, LeftoverError
+
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.leaks import Holdings
+    from gpucourse.model.cloud import Found
+
+
+def leaks(
+    clean: Annotated[bool, typer.Option("--clean", help="Remove what no lab on record explains.")] = False,
+    everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: JsonFlag = False,
+) -> int:
+    """What your AWS account still holds with the course's tag."""
+    from gpucourse.actions.cloud import leaks as act
+    from gpucourse.ui.views import leaks as views
+
+    session = current()
+    context, face = session.context, session.face
+    with face.watch() as live:
+        context.watch = live
+        held = act.holdings(context, everyone=everyone)
+    if not clean or not held.leaks:
+        if json:
+            face.document(_document(held))
+        face.show(views.holdings(held))
+        return _verdict(held.leaks)
+    face.show(views.holdings(held, clean=True))
+    from gpucourse.cli.confirm import confirmed
+
+    if not confirmed(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
+        raise Interrupted("nothing was removed")
+    with face.watch() as live:
+        context.watch = live
+        receipts, left = act.clean(context, held, everyone=everyone)
+    if json:
+        face.document({"receipts": receipts, "left": left})
+    face.show(views.cleaned(len(held.leaks) - len(left), left))
+    return _verdict(left)
+
+
+def cost(
+    billed: Annotated[
+        bool, typer.Option("--billed", help="Also ask AWS what it has billed: each request costs $0.01.")
+    ] = False,
+    json: JsonFlag = False,
+) -> int:
+    """What the course has cost, what it will cost, and what is left of the budget."""
+    from gpucourse.actions.cloud.cost import cost as act
+    from gpucourse.ui.views.cost import cost as view
+
+    session = current()
+    if billed:
+        session.face.note("asking Cost Explorer, which costs $0.01 a request")
+    known = act(session.context, ask_aws=billed)
+    if json:
+        session.face.document(vars(known) | {"left_usd": known.left})
+    session.face.show(view(known))
+    return ExitCode.DONE
+
+
+def _document(held: Holdings) -> dict[str, object]:
+    things = [vars(one.found) | {"explained_by": one.state, "stack": one.stack} for one in held.things]
+    return {"account": held.account, "regions": held.regions, "usd_per_hour": held.usd_per_hour, "things": things}
+
+
+def _verdict(left: list[Found]) -> int:
+    """Raises LeftoverError where something may still be billed."""
+    if not left:
+        return ExitCode.DONE
+    unseen = sum(not one.seen for one in left)
+    looked = f"; {unseen} kinds of things could not be looked at" if unseen else ""
+    raise LeftoverError(
+        f"{len(left) - unseen} things of the course are in the account and no lab on record explains them{looked}",
+        hint="gpucourse leaks --clean removes them",
+    )
+
+
+COMMANDS = {"leaks": leaks, "cost": cost}

@@ -1,0 +1,96 @@
+"""Where the money went, where it goes, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.ui.tables import Cell, Column, Facts, Items, Paragraph, Part, Table, View, facts, table
+from gpucourse.ui.views.money import hourly, usd
+from gpucourse.ui.views.outlook import clock
+
+if TYPE_CHECKING:
+    from gpucourse.actions.cloud.cost import Cost, Running
+    from gpucourse.actions.cloud.cost import Part as Share
+    from gpucourse.aws.billing import Billed
+
+
+def cost(known: Cost) -> View:
+    """The sums, what costs now, modules and exercises, and where the prices are from."""
+    if not known.usd and not known.running and not known.billed:
+        parts: list[Part] = [Paragraph("Nothing has cost anything: simulated nodes are free.")]
+        return View(parts=(*parts, *_warnings(known)), footer=("A lab that costs: gpucourse deploy 3 --target aws",))
+    parts = [_sums(known)]
+    if known.running:
+        parts.append(_running(known.running))
+    for title, shares in (("By module", known.modules), ("By exercise", known.exercises), ("By kind", known.kinds)):
+        if shares:
+            parts.append(_shares(title, shares))
+    if known.billed:
+        parts.append(_billed(known.billed))
+    parts += _warnings(known)
+    if known.sources:
+        parts.append(Items(tuple(Cell(source, "dim") for source in known.sources), title="Prices"))
+    ask = "An estimate from list prices. What AWS billed ($0.01 a request): gpucourse cost --billed"
+    return View(parts=tuple(parts), footer=() if known.billed else (ask,))
+
+
+def _sums(known: Cost) -> Facts:
+    left = known.left
+    budget = None
+    if left is not None and known.budget_usd is not None:
+        short = left < 0 or known.usd_to_end > known.budget_usd
+        words = f"{usd(left)} left of {usd(known.budget_usd)}" if left >= 0 else f"{usd(-left)} above {usd(known.budget_usd)}"
+        budget = Cell(words + ("; to the end it will not do" if short and left >= 0 else ""), "warn" if short else "")
+    return facts(
+        [
+            ("so far", f"about {usd(known.usd)}"),
+            ("now", hourly(known.usd_per_hour) if known.running else "nothing costs"),
+            (
+                "to the end",
+                f"about {usd(known.usd_to_end)} in all, if every lab is left to its deadline" if known.running else "",
+            ),
+            ("budget", budget or "none set (budget_usd in gpucourse.yaml)"),
+        ]
+    )
+
+
+def _running(labs: Sequence[Running]) -> Table:
+    columns: list[Column | str] = [
+        "stack",
+        Column("an hour", align="right"),
+        Column("so far", align="right"),
+        Column("to its end", align="right"),
+        "ends at",
+    ]
+    rows = [
+        (
+            one.stack,
+            usd(one.usd_per_hour),
+            usd(one.usd),
+            "not known" if one.usd_to_end is None else usd(one.usd_to_end),
+            clock(one.expires) if one.expires else Cell("no record: gpucourse leaks", "bad"),
+        )
+        for one in labs
+    ]
+    return table(columns, rows, title="What costs now")
+
+
+def _shares(title: str, shares: Sequence[Share]) -> Table:
+    timed = any(one.hours is not None for one in shares)
+    columns: list[Column | str] = ["", Column("cost", align="right"), *([Column("used", align="right")] if timed else [])]
+    rows = [(one.name, usd(one.usd), *([f"{one.hours:.2f} h"] if one.hours is not None else [])) for one in shares]
+    return table(columns, rows, title=title)
+
+
+def _billed(bill: Billed) -> Table:
+    rows = [(name, usd(amount)) for name, amount in bill.services] or [
+        ("nothing yet: it comes a day late, and the tag Project must be a cost allocation tag", "")
+    ]
+    final = "" if bill.final else ", not final"
+    title = f"Billed by AWS from {bill.first} until {bill.until}{final}: {usd(bill.usd)}"
+    return table([Column("service", wrap=True), Column("USD", align="right")], rows, title=title)
+
+
+def _warnings(known: Cost) -> list[Part]:
+    return [Items(tuple(Cell(text, "warn") for text in known.warnings), title="Mind")] if known.warnings else []

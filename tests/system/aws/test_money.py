@@ -1,0 +1,163 @@
+"""What costs on AWS: leaks in every region, removed only where nothing explains them; the ledger through every loss."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from gpucourse.actions.cloud import leaks
+from gpucourse.actions.cloud.cost import Cost, cost
+from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.workspace.paths import WorkspacePaths
+from tests.mock_aws.account import REGION
+from tests.mock_aws.asking import launch
+from tests.system.aws import hand_made
+from tests.system.aws.learner import CloudLearner
+from tests.unit.ui.examples import record
+
+pytestmark = pytest.mark.system
+FAR = "us-west-2"
+
+
+@pytest.fixture
+def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
+    """The file's learner; after each test the account is quiet and empty, and the ledger closed."""
+    yield neighbour
+    neighbour.account.calm()
+    context = hand_made.context(neighbour)
+    for lab in deployments.every(context.paths):
+        deployments.drop(context.paths, lab.stack)
+    if (held := leaks.holdings(context, everyone=True)).leaks:
+        leaks.clean(context, held, everyone=True)
+    assert neighbour.standing() == []
+    WorkspacePaths(neighbour.workspace).ledger.unlink(missing_ok=True)
+
+
+def lose_everything(learner: CloudLearner) -> None:
+    """The disk with the workspace is gone."""
+    shutil.rmtree(learner.workspace / ".gpucourse")
+
+
+def known(learner: CloudLearner) -> Cost:
+    return cost(hand_made.context(learner))
+
+
+def test_after_a_lost_workspace_everything_is_found_and_removed_and_a_stranger_is_not(learner: CloudLearner) -> None:
+    stranger = launch(learner.account)
+    hand_made.lab(learner, nodes=2)
+    tags = hand_made.tags_of(learner, "far-away")
+    hand_made.network(learner, tags, FAR)
+    lose_everything(learner)
+    typed = learner.types("leaks", code=8)
+    assert "they cost $1.54 an hour" in typed.out
+    assert "aws ec2 terminate-instances --region us-east-2" in typed.out
+    assert FAR in typed.out
+    assert "gpucourse leaks --clean --yes" in learner.types("leaks", "--clean", code=2).err
+    typed = learner.types("leaks", "--clean", "--yes")
+    assert "nothing is left" in typed.out
+    assert hand_made.ids(learner) == [stranger]
+    assert {one.kind for one in learner.standing()} == {"instance", "volume", "network interface"}
+    assert "no leaks" in learner.types("leaks").out
+    learner.account.client("ec2").terminate_instances(InstanceIds=[stranger])
+
+
+def test_a_lab_on_record_stands_whatever_is_cleaned(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    stray = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
+    found = learner.types("leaks", "--json", code=8).document
+    assert {one["stack"]: one["explained_by"] for one in found["things"]} == {"03-aws-t4": "standing", "another": "leak"}
+    assert found["account"] == hand_made.ACCOUNT
+    learner.types("leaks", "--clean", "--yes")
+    assert stray not in hand_made.ids(learner)
+    assert [one.tags["Stack"] for one in learner.standing("instance")] == [lab.uid]
+
+
+def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner: CloudLearner) -> None:
+    theirs = {"Project": "gpucourse", "Course": "cafe", "Stack": "theirs", "Module": "3", "Owner": "grace"}
+    alive = hand_made.instance(learner, {**theirs, "Expires": hand_made.utc(1)})
+    over = hand_made.instance(learner, {**theirs, "Stack": "over", "Expires": hand_made.utc(-1)})
+    context = hand_made.context(learner)
+    held = leaks.holdings(context)
+    assert {one.stack: one.state for one in held.things} == {"theirs": "another's", "over": "leak"}
+    leaks.clean(context, held)
+    assert hand_made.ids(learner) == [alive]
+    assert over not in hand_made.ids(learner)
+    receipts, left = leaks.clean(context, leaks.holdings(context, everyone=True), everyone=True)
+    assert (left, [one.stack for one in receipts]) == ([], ["theirs"])
+    assert learner.standing() == []
+
+
+def test_what_may_not_be_looked_at_may_leak(learner: CloudLearner) -> None:
+    learner.account.deny("elasticfilesystem:DescribeFileSystems")
+    typed = learner.types("leaks", code=8)
+    assert "not allowed to look: elasticfilesystem:DescribeFileSystems" in typed.out
+    assert "3 kinds of things could not be looked at" in typed.err
+
+
+def test_what_cannot_be_removed_is_told_with_the_command(learner: CloudLearner) -> None:
+    hand_made.instance(learner, hand_made.tags_of(learner, "stuck"))
+    learner.account.deny("ec2:TerminateInstances")
+    typed = learner.types("leaks", "--clean", "--yes", code=8)
+    assert "ec2:TerminateInstances" in typed.out
+    assert f"aws ec2 terminate-instances --region {REGION} --instance-ids {hand_made.ids(learner)[0]}" in typed.out
+
+
+def test_the_ledger_outlives_its_nodes_its_record_and_its_lab(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner, nodes=2)
+    first, second = hand_made.ids(learner)
+    learner.account.shut_down(second)
+    now = known(learner)
+    spans = {span.charge.item: span for span in ledger.read(WorkspacePaths(learner.workspace).ledger).spans}
+    assert spans[second].ended is not None
+    assert spans[f"{second}:ipv4"].ended is not None
+    assert spans[first].ended is None
+    assert sum(span.ended is not None for span in spans.values() if span.charge.kind == "disk") == 1
+    assert now.usd_per_hour == pytest.approx(Decimal("0.77"), abs=Decimal("0.01"))
+    assert [one.stack for one in now.running] == ["03-aws-t4"]
+    assert now.running[0].usd_to_end == pytest.approx(Decimal("3.06"), abs=Decimal("0.05"))
+    deployments.drop(WorkspacePaths(learner.workspace), lab.stack)
+    learner.account.shut_down(first)
+    lost = known(learner)
+    assert lost.running == []
+    assert lost.usd_per_hour == 0
+    assert lost.usd > 0
+
+
+def test_a_share_for_each_exercise_the_budget_and_the_end(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    at = datetime.fromisoformat(hand_made.utc(0))
+    times = {"started": (at - timedelta(hours=2)).isoformat(), "ended": (at + timedelta(hours=1)).isoformat()}
+    kept = record(id="20261121-101500-cost", stack=lab.stack, mode="aws", nodes=["node0"], **times)
+    kept.created = lab.created = times["started"]
+    deployments.save(WorkspacePaths(learner.workspace), lab)
+    runs.save(WorkspacePaths(learner.workspace), kept)
+    learner.sets(budget_usd=2)
+    typed = learner.types("cost")
+    assert "to the end it will not do" in typed.out
+    assert "3.1" in typed.out
+    assert "karpenter-provider-aws, 2026-07-20" in typed.out
+    assert "gpucourse cost --billed" in typed.out
+    found = learner.documents("cost", "--billed")
+    assert found["exercises"][0]["name"] == "3.1"
+    assert found["billed"]["requests"] == 1
+    assert len(learner.account.calls("GetCostAndUsage")) == 1
+    learner.sets(budget_usd=None)
+
+
+def test_an_account_that_does_not_answer_leaves_the_ledger(learner: CloudLearner) -> None:
+    hand_made.lab(learner)
+    learner.account.expire_credentials()
+    now = known(learner)
+    assert now.usd > 0
+    assert "what was written down last" in now.warnings[0]
+
+
+def test_without_a_cloud_nothing_is_asked_and_nothing_costs(learner: CloudLearner) -> None:
+    before = len(learner.account.calls())
+    assert "simulated nodes are free" in learner.types("cost").out
+    assert learner.documents("cost")["usd"] == "0.000000"
+    assert len(learner.account.calls()) == before

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gpucourse.aws.billing import billed
+from gpucourse.errors import PermissionRefused
+from tests.unit.aws.cloud import ScriptedAccount, refused
+
+FIRST, LAST = date(2026, 11, 1), date(2026, 11, 21)
+
+
+def answer(*services: tuple[str, str], page: str = "", estimated: bool = False) -> dict[str, Any]:
+    groups = [{"Keys": [name], "Metrics": {"UnblendedCost": {"Amount": usd, "Unit": "USD"}}} for name, usd in services]
+    period = {"TimePeriod": {"Start": "2026-11-01", "End": "2026-11-22"}, "Groups": groups, "Estimated": estimated}
+    return {"ResultsByTime": [period]} | ({"NextPageToken": page} if page else {})
+
+
+def test_one_request_by_our_tag_and_by_service() -> None:
+    said = answer(("EC2 - Other", "0.25"), ("Amazon Elastic Compute Cloud - Compute", "3.125"), estimated=True)
+    account = ScriptedAccount({("ce", "get_cost_and_usage"): said})
+    found = billed(account, FIRST, LAST)
+    assert found.services == (("Amazon Elastic Compute Cloud - Compute", Decimal("3.125")), ("EC2 - Other", Decimal("0.25")))
+    assert (found.usd, found.requests, found.final) == (Decimal("3.375"), 1, False)
+    [asked] = account.named("get_cost_and_usage")
+    assert asked["TimePeriod"] == {"Start": "2026-11-01", "End": "2026-11-22"}  # AWS leaves the last day out
+    assert asked["Filter"] == {"Tags": {"Key": "Project", "Values": ["gpucourse"]}}
+
+
+def test_pages_are_counted_since_each_costs_a_cent() -> None:
+    def by_page(parameters: dict[str, Any]) -> dict[str, Any]:
+        return answer(("EC2 - Other", "1")) if "NextPageToken" in parameters else answer(("EC2 - Other", "2"), page="next")
+
+    found = billed(ScriptedAccount({("ce", "get_cost_and_usage"): by_page}), FIRST, LAST)
+    assert (found.usd, found.requests, found.final) == (Decimal(3), 2, True)
+
+
+def test_nothing_billed_and_nothing_allowed() -> None:
+    empty = ScriptedAccount({("ce", "get_cost_and_usage"): answer()})
+    assert billed(empty, FIRST, LAST).usd == 0
+    with pytest.raises(PermissionRefused):
+        billed(ScriptedAccount({("ce", "get_cost_and_usage"): refused("ce:GetCostAndUsage")}), FIRST, LAST)
