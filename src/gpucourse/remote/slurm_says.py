@@ -24,6 +24,12 @@ class _Known:
 
 _TABLE = (
     _Known(
+        r"[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
+        InfrastructureError,
+        "munged does not answer, so no command of Slurm can prove who asks",
+        "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",
+    ),
+    _Known(
         r"[Ee]xpired credential|[Rr]ewound credential|munge.*(clock|time)",
         InfrastructureError,
         "munge refuses a message because the clocks of two machines differ by more than five minutes",
@@ -32,14 +38,8 @@ _TABLE = (
     _Known(
         r"[Ii]nvalid credential|Munge decode failed|munge_decode|Protocol authentication error|Zero Bytes were transmitted",
         InfrastructureError,
-        "munge refuses a message: the machines do not have the same munge.key",
-        "compare `sha256sum /etc/munge/munge.key` on both; a lab of your own is made anew by gpucourse deploy 2",
-    ),
-    _Known(
-        r"[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
-        InfrastructureError,
-        "munged does not answer, so no command of Slurm can prove who asks",
-        "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",
+        "munge refuses a message: two machines do not have the same munge.key, or their clocks differ by minutes",
+        "compare `sha256sum /etc/munge/munge.key` and `date` on both; a lab of your own is mended by gpucourse deploy 2",
     ),
     _Known(
         r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
