@@ -1,0 +1,144 @@
+"""What gpucourse adds to Terraform on AWS: `deploy` against bare `terraform apply`, `destroy --all` against its slowest stack.
+
+Against a mock account on this machine. Terraform's provider looks at what it builds every few seconds, as it does on AWS.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from benchmarks.measure import Row, seconds
+from gpucourse.provision.providers import find_mirror
+from tests.system.aws.courses import write_course
+from tests.system.aws.learner import CloudLearner, cloud_learner
+from tests.system.provisioning import any_terraform
+
+ROUNDS = 3
+MODULES = ("1", "2", "4", "B")
+MORE, SLOWEST = 1.05, 1.3
+PATIENCE_S = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """How long one `deploy` took: to its last resource, and to the last rung of the ladder."""
+
+    built_s: float
+    ready_s: float
+
+
+def measure() -> list[Row]:
+    """Both comparisons."""
+    return [*_deploying(), _destroying()]
+
+
+def _deploying() -> list[Row]:
+    ours: list[Deployment] = []
+    bare: list[float] = []
+    for _ in range(ROUNDS):
+        with _learner() as learner:
+            ours.append(_deployed(learner))
+            folder = learner.workspace / ".gpucourse" / "stacks" / "03-aws-t4"
+            with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as place:
+                stack = _copied(folder, Path(place))
+                learner.types("destroy", "--all", "--yes", timeout=PATIENCE_S)
+                _terraform(learner, stack, "init", *_mirror(stack))
+                bare.append(seconds(partial(_terraform, learner, stack, "apply", "-auto-approve")))
+                _terraform(learner, stack, "destroy", "-auto-approve")
+    theirs = statistics.median(bare)
+    built, ready = (statistics.median(times) for times in zip(*((one.built_s, one.ready_s) for one in ours), strict=True))
+    return [
+        Row(
+            what="deploy 3 on AWS, to its last resource",
+            ours_s=built,
+            theirs="terraform apply",
+            theirs_s=theirs,
+            promise="5% more",
+            held=built <= MORE * theirs,
+        ),
+        Row(
+            what="... to the last rung of the ladder",
+            ours_s=ready,
+            theirs="terraform apply",
+            theirs_s=theirs,
+            promise="none: bare Terraform waits for no node",
+            held=True,
+        ),
+    ]
+
+
+def _destroying() -> Row:
+    with _learner() as learner:
+        learner.environ["GPUCOURSE_COURSE"] = str(write_course(learner.workspace.parent / "course"))
+        _all_deployed(learner)
+        alone = [seconds(partial(learner.types, "destroy", module, "--yes", timeout=PATIENCE_S)) for module in MODULES]
+        _all_deployed(learner)
+        together = seconds(partial(learner.types, "destroy", "--all", "--yes", timeout=PATIENCE_S))
+    return Row(
+        what="destroy --all, four stacks on AWS",
+        ours_s=together,
+        theirs="the slowest of them alone",
+        theirs_s=max(alone),
+        promise="1.3 times",
+        held=together <= SLOWEST * max(alone),
+    )
+
+
+@contextmanager
+def _learner() -> Iterator[CloudLearner]:
+    with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder, cloud_learner(Path(folder)) as one:
+        yield one
+
+
+def _deployed(learner: CloudLearner) -> Deployment:
+    """Deploy module 3, and note when the line came that says that everything is built."""
+    began = time.perf_counter()
+    built = 0.0
+    with learner.begins("deploy", "3", "--target", "aws", "--yes") as process:
+        for line in process.stderr or ():
+            if b"building 03-aws-t4" in line:
+                built = time.perf_counter() - began
+        said = process.stdout.read() if process.stdout else b""
+    if process.returncode or not built:
+        raise SystemExit(f"deploy answered {process.returncode}: {said.decode(errors='replace')}")
+    return Deployment(built_s=built, ready_s=time.perf_counter() - began)
+
+
+def _all_deployed(learner: CloudLearner) -> None:
+    """Deploy every module at the same time: how long that takes is not the question."""
+    started = [learner.begins("deploy", module, "--target", "aws", "--yes") for module in MODULES]
+    for process in started:
+        _out, err = process.communicate(timeout=PATIENCE_S)
+        if process.returncode:
+            raise SystemExit(f"deploy answered {process.returncode}: {err.decode(errors='replace')}")
+
+
+def _copied(folder: Path, place: Path) -> Path:
+    """Terraform's files of a stack, as gpucourse gave them to it, without state."""
+    found = next(file.parent for file in sorted(folder.rglob("main.tf")) if "modules" not in file.relative_to(folder).parts)
+    stack = place / "stack"
+    shutil.copytree(found, stack, ignore=shutil.ignore_patterns("*.tfstate*", "*.tfplan", "plan*", ".terraform*"))
+    return stack
+
+
+def _mirror(stack: Path) -> list[str]:
+    mirror = find_mirror(stack, os.environ, None)
+    return [f"-plugin-dir={mirror}"] if mirror else []
+
+
+def _terraform(learner: CloudLearner, stack: Path, command: str, *options: str) -> None:
+    environ = {**learner.environment, "TF_CLI_CONFIG_FILE": os.devnull, "CHECKPOINT_DISABLE": "1"}
+    words = [*any_terraform().argv, command, "-input=false", *options]
+    done = subprocess.run(words, cwd=stack, env=environ, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    if done.returncode:
+        raise SystemExit(f"terraform {command} answered {done.returncode}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
