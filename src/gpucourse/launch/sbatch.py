@@ -114,7 +114,7 @@ def _spread(job: Job) -> str:
         "# srun starts the command on every machine at once and tells each process who it is; torch knows it by these names.\n"
         "# --kill-on-bad-exit: one process that fails ends the others, which would wait for it until the time is up.\n"
         "# shellcheck disable=SC2016\n"
-        'srun --kill-on-bad-exit=1 --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
+        'srun --kill-on-bad-exit=1 --open-mode=append --output="$SLURM_SUBMIT_DIR/logs/%N-rank%t.log" bash -c \'\n'
         '  export RANK="$SLURM_PROCID" WORLD_SIZE="$SLURM_NTASKS" LOCAL_RANK="$SLURM_LOCALID"\n'
         f'  export LOCAL_WORLD_SIZE={job.tasks} GPUCOURSE_NODE="$SLURMD_NODENAME"\n'
         '  exec "$@"\n'

@@ -1,0 +1,169 @@
+"""The files for sbatch, word for word, and what is asked of Slurm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import UsageError
+from gpucourse.launch import slurm
+from gpucourse.launch.planning import Request
+from gpucourse.launch.sbatch import time_limit
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Mode, Node
+from gpucourse.model.plan import LaunchPlan
+
+GOLDEN = Path(__file__).parents[2] / "data" / "slurm" / "rendered"
+
+
+def head(mode: Mode = "local", python: str = "/opt/course/bin/python") -> Node:
+    return Node(
+        name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
+        instance_type="t3.medium", python=python, mode=mode,
+    )  # fmt: skip
+
+
+def request(launch: dict[str, object], arguments: tuple[str, ...] = (), **parameters: object) -> Request:
+    exercise = Exercise.model_validate(
+        {
+            "id": "2.9", "title": "A job", "goal": "run", "minutes": 10, "script": "work.py", "tasks": ["run it"],
+            "hints": ["look"], "launch": {"procs_per_node": 1, "timeout": "10m", **launch},
+        }
+    )  # fmt: skip
+    return Request(
+        exercise=exercise, launcher="slurm-pty" if launch["kind"] == "slurm-pty" else "slurm", script="work.py",
+        parameters=parameters, arguments=arguments, uploads=(), timeout_s=600,
+    )  # fmt: skip
+
+
+def planned(wanted: Request, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu") -> LaunchPlan:
+    place = slurm.Place(partition=partition, threads=1 if mode == "local" else None, gpus=gpus)
+    return slurm.plan(wanted, head(mode), nodes, place, run_id="20260131-142501-otter", module="2")
+
+
+ONE = planned(request({"kind": "slurm", "slurm": {"jobs": "jobs"}}, ("--size=512",), jobs=1))
+SPREAD = planned(
+    request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, ("--name=it's $HOME",), procs=2), nodes=2, mode="aws"
+)
+SWEEP = planned(
+    request(
+        {"kind": "slurm", "slurm": {"array": "values", "at_once": "at_once", "gather": "gather.py"}},
+        ("--values=1,2,3",),
+        values="1,2,3",
+        at_once=2,
+    ),
+    partition="",
+    gpus=0,
+)
+RENDERED = {"job": ONE, "spread": SPREAD, "array": SWEEP, "gather": SWEEP}
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_the_files_word_for_word(name: str) -> None:
+    batch = RENDERED[name].batch
+    assert batch is not None
+    text = batch.files[1 if name == "gather" else 0].text
+    if os.environ.get("REWRITE_GOLDEN"):
+        GOLDEN.mkdir(exist_ok=True)
+        (GOLDEN / f"{name}.sbatch").write_text(text, encoding="utf-8")
+    assert text == (GOLDEN / f"{name}.sbatch").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", RENDERED)
+def test_the_files_are_good_shell(name: str) -> None:
+    file = GOLDEN / f"{name}.sbatch"
+    assert subprocess.run(["bash", "-n", str(file)], check=False).returncode == 0
+    if linter := shutil.which("shellcheck"):
+        assert subprocess.run([linter, str(file)], check=False).returncode == 0
+
+
+def test_arguments_reach_the_script_as_they_are() -> None:
+    assert SPREAD.batch is not None
+    last = SPREAD.batch.files[0].text.rstrip("\n").rpartition("' bash ")[2]
+    said = subprocess.run(["bash", "-c", f"printf '%s\\n' {last}"], capture_output=True, text=True, check=True).stdout
+    assert said.splitlines()[-1] == "--name=it's $HOME"
+
+
+def test_what_is_submitted_and_how_often() -> None:
+    five = planned(request({"kind": "slurm", "slurm": {"jobs": "jobs", "show_queue": True, "cancel_last": True}}, jobs=5))
+    batch = five.batch
+    assert batch is not None
+    assert [(file.name, file.copies, file.tasks, file.after) for file in batch.files] == [("job", 5, 0, "")]
+    assert (batch.show_queue, batch.cancel_last, five.world_size) == (True, True, 5)
+    assert ONE.batch is not None
+    assert not ONE.batch.cancel_last
+    assert SWEEP.batch is not None
+    assert [(file.name, file.rows, file.after) for file in SWEEP.batch.files] == [("array", 3, ""), ("gather", 1, "array")]
+    assert SWEEP.world_size == 4
+    assert SPREAD.world_size == 4
+    assert SPREAD.commands[0].argv == ("sbatch", "--parsable", "job.sbatch")
+
+
+def test_a_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
+    plan = planned(request({"kind": "torchrun", "procs_per_node": "gpu"}), nodes=2, gpus=4, mode="aws")
+    assert plan.batch is not None
+    assert (plan.batch.tasks, plan.world_size) == (4, 8)
+    text = plan.batch.files[0].text
+    assert "#SBATCH --ntasks-per-node=4" in text
+    assert "#SBATCH --gres=gpu:4" in text
+    assert "export GPUCOURSE_BACKEND=nccl" in text
+
+
+def test_a_terminal_is_the_plain_command_and_its_name_goes_by_the_environment() -> None:
+    plan = planned(request({"kind": "slurm-pty", "timeout": "1h"}))
+    command = plan.commands[0]
+    assert " ".join(command.argv) == "srun --partition=gpu --gres=gpu:1 --pty bash"
+    assert command.env["SLURM_JOB_NAME"] == "2.9-otter"
+    assert command.env["SLURM_TIMELIMIT"] == "10"
+    assert plan.batch is not None
+    assert plan.batch.session
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit"),
+    [(1, "00:01:00"), (60, "00:01:00"), (61, "00:02:00"), (600, "00:10:00"), (5400, "01:30:00"), (93600, "1-02:00:00")],
+)
+def test_time_limits_are_whole_minutes_rounded_up(seconds: float, limit: str) -> None:
+    assert time_limit(seconds) == limit
+
+
+@pytest.mark.parametrize("values", ["", ",", "1,,2", " ", ",".join("1" * 65)])
+def test_values_that_are_no_list_are_refused(values: str) -> None:
+    with pytest.raises(UsageError, match="--set values="):
+        planned(request({"kind": "slurm", "slurm": {"array": "values"}}, values=values))
+
+
+@pytest.mark.parametrize(("at_once", "array"), [(0, "0-3"), (2, "0-3%2"), (4, "0-3"), (9, "0-3")])
+def test_a_throttle_only_where_it_throttles(at_once: int, array: str) -> None:
+    plan = planned(
+        request({"kind": "slurm", "slurm": {"array": "values", "at_once": "at_once"}}, values="1,2,3,4", at_once=at_once)
+    )
+    assert plan.batch is not None
+    assert f"#SBATCH --array={array}\n" in plan.batch.files[0].text
+
+
+def test_more_nodes_than_the_exercise_takes_are_refused_with_the_command_that_works() -> None:
+    wanted = request({"kind": "slurm", "nodes": 2, "min_nodes": 2, "max_nodes": 3})
+    assert slurm.nodes_of(wanted, None) == 2
+    with pytest.raises(UsageError, match="2 to 3 nodes, not on 4") as caught:
+        slurm.nodes_of(wanted, 4)
+    assert caught.value.hint == "gpucourse run 2.9 --nodes 3"
+
+
+def test_the_partition_is_the_one_that_was_named() -> None:
+    assert slurm.partition_of(request({"kind": "slurm"})) == ("gpu", False)
+    assert slurm.partition_of(request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="a100")) == ("a100", True)
+
+
+def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
+    wanted = request({"kind": "slurm", "slurm": {"array": "values", "gather": "gather.py"}})
+    own = Request(
+        exercise=wanted.exercise, launcher="slurm", script="mine.py", parameters={}, arguments=(), uploads=(), timeout_s=60
+    )
+    plan = planned(own)
+    assert plan.batch is not None
+    assert [file.name for file in plan.batch.files] == ["job"]
