@@ -77,7 +77,8 @@ for price in listed:
     speed = what_if if price.instance == args.instance and assumed else run["tok_per_s"] if run else None
     total = run["total_tok_per_s"] if run and not args.tok_per_s else None
     rows.append({
-        "instance": price.instance, "gpu": price.gpu, "usd_per_hour": hour,
+        "instance": price.instance, "gpu": price.gpu, "label": f"{price.gpu} {price.instance.split('.')[1]}",
+        "usd_per_hour": hour,
         "spot_usd_per_hour": price.spot and price.spot[0], "tok_per_s": speed,
         "from": None if speed is None else "what if" if assumed else f"run {run['run']}",
         "usd_per_million": speed and costs.usd_per_million(hour, speed),
@@ -96,7 +97,8 @@ of_reference = next(row for row in rows if row["instance"] == args.instance)
 l4 = next(price for price in listed if price.instance == "g6.xlarge")
 t4 = next(price for price in listed if price.instance == "g4dn.xlarge")
 metrics = {
-    **vars(args), "model": model, "rows": rows, "measured": measured, "measured_runs": len(measured), "prices": sources,
+    **vars(args), "model": model, "rows": rows, "known": known, "measured": measured,
+    "measured_runs": len(measured), "prices": sources,
     "prices_date": sources["on_demand"]["date"], "prices_source": sources["on_demand"]["source"],
     "price_given": bool(args.price_per_hour), "reference_usd_per_hour": base, "reference_tok_per_s": of_reference["tok_per_s"],
     "reference_usd_per_million": of_reference["usd_per_million"], "cheapest_measured": cheapest and cheapest["instance"],

@@ -24,6 +24,7 @@ import torch
 from bench import say
 
 SEED = 0
+COMMON = ("T4", "V100", "A10G", "L4", "L40S", "H100 SXM")  # drawn; the table has more
 NEAR = ("NVIDIA L40", "NVIDIA A10", "Tesla T40", "NVIDIA A100", "NVIDIA GeForce RTX 4090", "L4 ")  # alike, and not the same
 
 # --- knobs: none ---------------------------------------------------------------------------------------------------------
@@ -57,7 +58,9 @@ guessed = [name for name in NEAR if gpus.find(name) is not None]
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    "specs": found, "table": table, "known": sheet is not None if device.type == "cuda" else None,
+    "specs": found, "table": table,
+    "common": [row for row in table if row["gpu"] in COMMON],
+    "known": sheet is not None if device.type == "cuda" else None,
     "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
     "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in found),
     "ratio_l4_t4_fp16": next(row["fp16_tflops"] for row in table if row["gpu"] == "L4") / table[0]["fp16_tflops"],

@@ -140,7 +140,8 @@ half = next((row for row in summary if row["dtype"] == "float16"), {})
 single = next((row for row in summary if row["dtype"] == "float32"), summary[0] if summary else {})
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "peak": "data sheet, dense, at boost clock" if gpu else None,
-    "rows": rows, "sustained": sustained, "summary": summary, "skipped": skipped,
+    "rows": rows, "aligned": [row for row in rows if row["aligned"]], "sustained": sustained,
+    "summary": summary, "skipped": skipped,
     "refused": sum(row["refused"] for row in rows + sustained),
     "pairs_expected": len(sizes) * (len(dtypes) - len(skipped)), "pairs_measured": sum(row["aligned"] for row in rows),
     "best_float32_tflops": single.get("best_tflops"), "best_float32_size": single.get("best_size"),

@@ -22,6 +22,7 @@ from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from tests.system.cli import Learner
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 
@@ -143,6 +144,15 @@ def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], 
     process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
     output = wait(process)
     return finished(exercise, process.returncode, output, folder, 1)
+
+
+def by_command_line(learner: Learner, exercise_id: str, *, code: int = 0, **settings: str) -> tuple[Finished, Path]:
+    """A run typed by a learner whose lab stands: what came of it, and the folder that came home."""
+    typed = learner.types(
+        "run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))), code=code
+    )
+    folder = learner.run_folder()
+    return finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
 
 
 def failed(run: Finished) -> set[str]:

@@ -7,11 +7,24 @@ that is there for it.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import FOLDERS, Finished, failed, needs_torch, on_cpu, told, unanswered, with_faults, words
+from tests.system.cli import Learner
+from tests.system.exercising import (
+    FOLDERS,
+    Finished,
+    by_command_line,
+    failed,
+    needs_torch,
+    on_cpu,
+    told,
+    unanswered,
+    with_faults,
+    words,
+)
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -22,11 +35,17 @@ TINY = {"small": "64", "size": "256", "repeats": "3"}
 
 
 @pytest.fixture(scope="module")
-def hello(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return with_faults("1.1", tmp_path_factory.mktemp("hello") / "a node's work", **TINY)
+def basic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody with module 1 up, in a folder whose name has a space and quotes in it."""
+    one = Learner(tmp_path_factory.mktemp("basic") / 'it\'s my "work" space')
+    one.types("deploy", "1")
+    yield one
+    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
-def test_two_products_are_right_and_timed(hello: Finished, tmp_path: Path) -> None:
+def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> None:
+    hello, folder = by_command_line(basic, "1.1", **TINY)
+    assert (folder / "screen.svg").is_file(), "the captured screen"
     assert hello.code == 0, hello.output
     assert unanswered(hello) == {}
     assert on_cpu(hello) == {"copies-cost", "first-call", "grows"}
@@ -73,15 +92,10 @@ needs_transformers = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def inference(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
-    folder = tmp_path_factory.mktemp("inference") / "a node's work"
-    return with_faults("1.2", folder, max_tokens="20", prompt="def forward(self, x):"), folder
-
-
 @needs_transformers
-def test_an_engine_answers_and_its_times_are_the_clients(inference: tuple[Finished, Path], tmp_path: Path) -> None:
-    run, folder = inference
+def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_path: Path) -> None:
+    run, home = by_command_line(basic, "1.2", max_tokens="20", prompt="def forward(self, x):")
+    folder = home / "outputs" / "node0"
     assert run.code == 0, run.output
     assert unanswered(run) == {}
     assert run.verdict().verdict == "passed"
@@ -110,7 +124,7 @@ def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
 
 @needs_transformers
 def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: Path) -> None:
-    broken = ("serve.py", "manager.start()\n", "raise SystemExit('no room for the cache')\n")
+    broken = ("serve.py", "import language_models\n", "raise SystemExit('no room for the cache')\n")
     run = with_faults("1.2", tmp_path / "work", broken)
     assert run.code == 1
     assert "the engine ended with code 1" in run.output
@@ -131,15 +145,10 @@ BRIEFLY = {"with": "1.1", "seconds": "0.4", "hz": "20"}
 needs_psutil = pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="psutil is not installed")
 
 
-@pytest.fixture(scope="module")
-def monitored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
-    folder = tmp_path_factory.mktemp("monitored") / "a node's work"
-    return with_faults("1.3", folder, **BRIEFLY), folder
-
-
 @needs_psutil
-def test_loads_and_another_exercise_are_recorded(monitored: tuple[Finished, Path], tmp_path: Path) -> None:
-    run, folder = monitored
+def test_loads_and_another_exercise_are_recorded(basic: Learner, tmp_path: Path) -> None:
+    run, home = by_command_line(basic, "1.3", **BRIEFLY)
+    folder = home / "outputs" / "node0"
     assert run.code == 0, run.output
     assert unanswered(run) == {}
     assert on_cpu(run) == {"looks-busy"}
@@ -178,6 +187,7 @@ def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
 # --- 1.4 ---------------------------------------------------------------------------------------------------------------
 
 SMALL = {"size": "1000", "budget_mib": "64"}
+SETTINGS = [word for item in SMALL.items() for word in ("--set", "=".join(item))]
 SOLUTION = FOLDERS.exercises / "01-basic-gpu" / "solutions" / "my_fix.py"
 OPEN = {"fix-whole": "not_measured: it did not get to the end", "fix-right": "not_measured: it did not get to the end"}
 
@@ -188,21 +198,18 @@ def with_fix(folder: Path, fix: str, *changes: tuple[str, str, str]) -> Finished
     return with_faults("1.4", folder, ("my_fix.py", healthy, fix), *changes, **SMALL)
 
 
-@pytest.fixture(scope="module")
-def solved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
-    folder = tmp_path_factory.mktemp("solved") / "a node's work"
-    return with_fix(folder, SOLUTION.read_text(encoding="utf-8")), folder
-
-
 def test_as_delivered_the_fix_is_missing_and_everything_else_holds(tmp_path: Path) -> None:
     run = with_faults("1.4", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output
     assert words(run.verdict()) == {"fix-fits": "failed: true", **OPEN}
 
 
-def test_the_solution_passes(solved: tuple[Finished, Path], tmp_path: Path) -> None:
-    run, _ = solved
-    assert run.code == 0, run.output
+def test_a_learner_repairs_their_own_copy_and_passes(basic: Learner, tmp_path: Path) -> None:
+    basic.types("run", "1.4", *SETTINGS, code=None)
+    mine = basic.workspace / "exercises" / "01-basic-gpu" / "my_fix.py"
+    mine.write_text(SOLUTION.read_text(encoding="utf-8"), encoding="utf-8")
+    run, home = by_command_line(basic, "1.4", **SMALL)
+    assert (home / "outputs" / "node0" / "my_fix.py").read_bytes() == SOLUTION.read_bytes(), "what was judged came home"
     assert words(run.verdict()) == {}
     found = run.metrics
     assert found["fix_peak_bytes"] <= found["capacity_bytes"] < 4 * 1024 * found["fix_rows"]

@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.system.cli import Learner
 from tests.system.exercising import (
     Finished,
+    by_command_line,
     environment,
     failed,
     finished,
@@ -35,8 +38,17 @@ pytestmark = [pytest.mark.system, needs_torch]
 # --- 4.1 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_checks_itself_and_a_cpu_is_no_gpu(tmp_path: Path) -> None:
-    run = with_faults("4.1", tmp_path / "work")
+@pytest.fixture(scope="module")
+def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody with module 4 up, in a folder whose name has a space and quotes in it."""
+    one = Learner(tmp_path_factory.mktemp("benchmark") / 'it\'s my "work" space')
+    one.types("deploy", "4")
+    yield one
+    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
+
+
+def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_path: Path) -> None:
+    run, _ = by_command_line(benchmark, "4.1")
     assert run.code == 0, run.output
     assert unanswered(run) == {}
     assert on_cpu(run) == {"agrees"}
@@ -62,12 +74,8 @@ def test_a_sparse_figure_and_a_guess_are_found(tmp_path: Path) -> None:
 SMALL = {"sizes": "48,96", "dtypes": "float32,float64,float16", "sustained_s": "0.1"}
 
 
-@pytest.fixture(scope="module")
-def speeds(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return with_faults("4.2", tmp_path_factory.mktemp("speeds") / "a node's work", **SMALL)
-
-
-def test_formats_and_sizes_in_a_burst_and_for_a_while(speeds: Finished, tmp_path: Path) -> None:
+def test_formats_and_sizes_in_a_burst_and_for_a_while(benchmark: Learner, tmp_path: Path) -> None:
+    speeds, _ = by_command_line(benchmark, "4.2", **SMALL)
     assert speeds.code == 0, speeds.output
     assert unanswered(speeds) == {}
     assert on_cpu(speeds) == {"plausible"}
@@ -121,13 +129,9 @@ needs_transformers = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def throughput(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return with_faults("4.3", tmp_path_factory.mktemp("throughput") / "a node's work", **FEW)
-
-
 @needs_transformers
-def test_throughput_by_batch_size(throughput: Finished, tmp_path: Path) -> None:
+def test_throughput_by_batch_size_and_what_it_costs(benchmark: Learner, tmp_path: Path) -> None:
+    throughput, home = by_command_line(benchmark, "4.3", **FEW)
     assert throughput.code == 0, throughput.output
     assert unanswered(throughput) == {}
     assert on_cpu(throughput) == {"batching-pays"}
@@ -141,6 +145,13 @@ def test_throughput_by_batch_size(throughput: Finished, tmp_path: Path) -> None:
     assert found["prompts_sent"] == 3 + (1 + 3) * 3
     assert (found["simulated"] is None, found["gpu"]) == (False, None)
     told(throughput, tmp_path)
+    cost, _ = by_command_line(benchmark, "4.4")
+    assert unanswered(cost) == {}
+    assert on_cpu(cost) == {"measured"}
+    assert [each["run"] for each in cost.metrics["measured"]] == [home.name], "the run of 4.3 travelled along"
+    assert cost.metrics["reference_tok_per_s"] == found["best_tok_per_s"]
+    assert [row["from"] for row in cost.metrics["rows"] if row["tok_per_s"]] == ["what if"], "a CPU is no T4"
+    told(cost, tmp_path)
 
 
 @needs_transformers
