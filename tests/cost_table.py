@@ -1,0 +1,53 @@
+"""What the labs cost, worked out from the manifests and the shipped prices: the table of docs/cost-and-safety.md.
+
+`python -m tests.cost_table --write` puts it there anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+from gpucourse.actions.cloud.needs import needs
+from gpucourse.aws.pricing import PriceBook, estimate
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+
+PAGE = Path(__file__).parent.parent / "docs" / "cost-and-safety.md"
+BEGIN, END = "<!-- worked out: python -m tests.cost_table --write -->", "<!-- end -->"
+REGION = "us-east-2"
+
+
+def table() -> str:
+    """The table in Markdown, with the day of the prices below it."""
+    book = PriceBook(region=REGION)
+    lines = ["| module | machines | $/h on demand | $/h spot | hours | $ on demand | $ spot |", "|---|---|--:|--:|--:|--:|--:|"]
+    sums = [Decimal(0), Decimal(0)]
+    days: set[str] = set()
+    for need in needs(load(find_course({}))):
+        machines = " + ".join(f"{one.count} x {one.instance_type}" for one in need.machines)
+        found = [estimate(book, need, market="on-demand"), estimate(book, need, market="spot")]
+        rates = " | ".join(f"{one.per_hour:.2f}" for one in found)
+        whole = [one.over(need.hours) for one in found]
+        sums = [before + now for before, now in zip(sums, whole, strict=True)]
+        costs = " | ".join(f"{one:.2f}" for one in whole)
+        lines.append(f"| {need.module} {need.title} | {machines} | {rates} | {need.hours.normalize():f} | {costs} |")
+        days |= {line.rate.date for line in found[0].lines}
+    lines.append(f"| together | | | | | {sums[0]:.2f} | {sums[1]:.2f} |")
+    return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is of {min(days)}."])
+
+
+def page_with(table: str) -> str:
+    """The page, with this table in it."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{table}\n{END}{rest.partition(END)[2]}"
+
+
+if __name__ == "__main__":
+    made = page_with(table())
+    if "--write" in sys.argv:
+        PAGE.write_text(made, encoding="utf-8")
+    else:
+        sys.stdout.write(table() + "\n")

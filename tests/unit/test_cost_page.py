@@ -1,0 +1,21 @@
+"""What docs/cost-and-safety.md says about money is what the program would say."""
+
+from __future__ import annotations
+
+import re
+
+from gpucourse.cli.app import HOMES
+from tests import cost_table
+
+
+def test_the_table_is_worked_out_from_the_manifests_and_the_shipped_prices() -> None:
+    text = cost_table.PAGE.read_text(encoding="utf-8")
+    assert cost_table.page_with(cost_table.table()) == text, "write it anew: python -m tests.cost_table --write"
+
+
+def test_every_command_on_the_page_exists() -> None:
+    text = cost_table.PAGE.read_text(encoding="utf-8")
+    named = set(re.findall(r"gpucourse ([a-z-]+)", text)) - {"leaves"}
+    commands = {name for name in named if re.search(rf"`gpucourse {name}|^gpucourse {name}", text, re.MULTILINE)}
+    assert {"leaks", "cost", "destroy", "keep", "stop"} <= commands
+    assert commands <= set(HOMES)
