@@ -53,7 +53,7 @@ def test_a_wrong_wish_is_wrong_usage(typed: str, words: str) -> None:
         ("squeue: error: Unable to unpack: Expired credential", InfrastructureError, "clocks"),
         ("squeue did not answer within 30 s", InfrastructureError, "slurmctld"),
         ("sinfo: command not found", MissingError, "not there"),
-        ("sbatch: error: Batch job submission failed: Invalid account or account/partition combination", UsageError, "accounting"),
+        ("sbatch: error: Batch job submission failed: Invalid account or combination", UsageError, "accounting"),
         ("sbatch: error: the moon is in the wrong house", UsageError, "the moon is in the wrong house"),
     ],
 )

@@ -30,7 +30,8 @@ def test_a_queue_in_which_jobs_wait_and_run() -> None:
 def test_the_same_jobs_when_they_have_ended() -> None:
     found = say.queue(said("22.05.8/squeue-ended.txt"))
     assert {job: (row["state"], say.ending(str(row["state"]))) for job, row in found.items()} == {
-        "42": ("COMPLETED", "exited"), "43": ("FAILED", "exited"), "44": ("CANCELLED", "cancelled"), "45": ("COMPLETED", "exited"),
+        "42": ("COMPLETED", "exited"), "43": ("FAILED", "exited"),
+        "44": ("CANCELLED", "cancelled"), "45": ("COMPLETED", "exited"),
         **{f"46_{task}": ("COMPLETED", "exited") for task in range(4)}, "47": ("COMPLETED", "exited"),
     }  # fmt: skip
     assert found["43"]["reason"] == ""  # NonZeroExitCode is no reason to wait
@@ -58,7 +59,7 @@ def test_gpus_of_a_type_and_on_several_nodes_count() -> None:
 def test_words_of_newer_versions() -> None:
     found = say.queue(said("documented/squeue.txt"))
     assert {job: say.phase(str(row["state"])) for job, row in found.items()} == {
-        "101": "waiting", "102_7": "waiting", "103": "waiting", "104": "waiting", "105": "waiting", "106": "unknown", "107": "ended",
+        **dict.fromkeys(("101", "102_7", "103", "104", "105"), "waiting"), "106": "unknown", "107": "ended",
     }  # fmt: skip
     assert say.why(str(found["103"]["reason"])) == say.REASONS["ReqNodeNotAvail"]
     assert "drained" in say.why(str(found["104"]["reason"]))

@@ -1,0 +1,334 @@
+"""Looking after jobs: what is told, what is believed, and when a run has ended. Slurm's answers are given one after another."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.remote.agent import frames, slurm, slurm_follow, slurm_submit, slurm_watch
+from gpucourse.remote.agent import job as jobs
+from gpucourse.remote.agent.job import Job
+from gpucourse.remote.follow import _frames
+
+WHEN = "2026-11-21T05:49:34|2026-11-21T05:49:36|2026-11-21T05:49:46"
+Answer = str | Exception
+DOWN = slurm.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+FORGOTTEN = slurm.Controller("slurm_load_jobs error: Invalid job id specified")
+NO_ACCOUNTS = slurm.Controller("Slurm accounting storage is disabled")
+
+
+class Scripted:
+    """Slurm's commands with answers given beforehand; the last answer of a command stays."""
+
+    def __init__(self, **answers: list[Answer] | Answer) -> None:
+        self.answers = {name: list(said) if isinstance(said, list) else [said] for name, said in answers.items()}
+        self.asked: list[tuple[str, ...]] = []
+
+    def __call__(self, *words: str, folder: str | None = None) -> str:
+        self.asked.append(words)
+        said = self.answers.get(words[0], [NO_ACCOUNTS])
+        answer = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def count(self, name: str) -> int:
+        return sum(words[0] == name for words in self.asked)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
+    for module in (jobs, slurm_submit):
+        monkeypatch.setattr(module, "HOME", str(tmp_path))
+
+    def make(**answers: list[Answer] | Answer) -> Scripted:
+        made = Scripted(**answers)
+        monkeypatch.setattr(slurm, "ask", made)
+        return made
+
+    return make
+
+
+def spec(**changes: Any) -> dict[str, object]:
+    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "", "job_name": "2.1"}
+    asked = {"files": [file], "spread": False, "ranks": 1, "show_queue": False, "cancel_last": False, "module": "2"}
+    return {"run_id": "r1", "exercise": "2.1", "files": [], "slurm": {**asked, **changes}}
+
+
+def row(job: str, state: str, reason: str = "None", node: str = "", when: str = WHEN) -> str:
+    return f"{job}|{state}|{reason}|{node}|{when}\n"
+
+
+def log() -> str:
+    return Path(Job("r1").path("logs", "launcher.log")).read_text(encoding="utf-8")
+
+
+def ended(job: str, code: int) -> None:
+    Path(Job("r1").path(f"ended-{job}")).write_text(f"{code}\n", encoding="utf-8")
+
+
+def details(job: str, state: str, code: str = "0:0", restarts: int = 0) -> str:
+    return f"JobId={job} JobState={state} ExitCode={code} Restarts={restarts} SubmitTime=2026-11-21T05:49:34\n"
+
+
+def test_a_job_from_its_submission_to_its_end(scripted: Callable[..., Scripted]) -> None:
+    said = [
+        row("7", "PENDING"),
+        row("7", "PENDING", "Resources"),
+        row("7", "RUNNING", "None", "node1"),
+        row("7", "COMPLETED", node="node1"),
+    ]
+    cluster = scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    assert slurm_submit.submit(spec())["jobs"] == ["7"]
+    states = [slurm_watch.look(Job("r1"))[0]["state"] for _ in range(4)]
+    assert states == ["PENDING", "PENDING", "RUNNING", "COMPLETED"]
+    how = Job("r1").read("exit.json") or {}
+    assert (how["code"], how["reason"]) == (0, "exited")
+    assert how["ranks"] == [{"rank": 0, "code": 0, "node": "node1", "at": pytest.approx(0, abs=1e12)}]
+    first = how["jobs"][0]  # type: ignore[index]
+    assert (first["waited_s"], first["ran_s"], first["code"]) == (2.0, 10.0, 0)
+    lines = [line.partition(" ")[2] for line in log().splitlines()]
+    assert lines == [
+        "sbatch --parsable job.sbatch -> job 7",
+        "job 7 is PENDING (Resources): it is the next one, and not enough nodes or GPUs are free",
+        "job 7 is RUNNING on node1",
+        "job 7 is COMPLETED on node1",
+    ]
+    assert cluster.count("squeue") == 4  # one question a look
+    slurm_watch.look(Job("r1"))
+    assert cluster.count("squeue") == 4  # and none after the end
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "reason", "shell"),
+    [
+        ("FAILED", "3:0", "exited", 3), ("FAILED", "0:9", "exited", 137), ("TIMEOUT", "0:0", "timed_out", 124),
+        ("CANCELLED", "0:15", "cancelled", 143), ("NODE_FAIL", "1:0", "lost", 137), ("OUT_OF_MEMORY", "0:125", "exited", 253),
+        ("BOOT_FAIL", "0:0", "lost", 137), ("DEADLINE", "0:0", "timed_out", 124),
+    ],
+)  # fmt: skip
+def test_how_a_job_can_end(scripted: Callable[..., Scripted], state: str, code: str, reason: str, shell: int) -> None:
+    scripted(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))
+    slurm_submit.submit(spec())
+    slurm_watch.look(Job("r1"))
+    how = Job("r1").read("exit.json") or {}
+    assert (how["reason"], how["code"]) == (reason, shell)
+
+
+def test_a_word_that_nobody_knows_is_asked_about_again(scripted: Callable[..., Scripted]) -> None:
+    scripted(
+        sbatch="7\n",
+        squeue=[row("7", "DANCING", node="node1"), row("7", "DANCING", node="node1"), row("7", "COMPLETED")],
+        scontrol="",
+    )
+    slurm_submit.submit(spec())
+    job = Job("r1")
+    slurm_watch.look(job)
+    assert slurm_watch.state(job) == "running"
+    slurm_watch.look(job)
+    assert log().count("a word that this program does not know") == 1
+    slurm_watch.look(job)
+    assert slurm_watch.state(job) == "ended"
+
+
+def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[..., Scripted]) -> None:
+    said = [
+        row("7", "RUNNING", node="node3"),
+        row("7", "PENDING"),
+        row("7", "PENDING", "BeginTime"),
+        row("7", "COMPLETED", node="node1"),
+    ]
+    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1))
+    slurm_submit.submit(spec())
+    for _ in range(4):
+        rows = slurm_watch.look(Job("r1"))
+    assert "put back into the queue, because its node failed (node3)" in log()
+    assert "two minutes" in log()
+    assert "gpucourse ssh 2 -- scontrol update JobId=7 StartTime=now" in log()
+    assert rows[0]["restarts"] == 1
+
+
+def test_a_held_job_names_the_command_that_lets_it_go(scripted: Callable[..., Scripted]) -> None:
+    scripted(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
+    slurm_submit.submit(spec())
+    slurm_watch.look(Job("r1"))
+    assert "gpucourse ssh 2 -- scontrol release 7" in log()
+
+
+def test_a_controller_that_is_down_is_told_once_and_never_an_end(scripted: Callable[..., Scripted]) -> None:
+    scripted(
+        sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), DOWN, DOWN, row("7", "COMPLETED", node="node1")], scontrol=""
+    )
+    slurm_submit.submit(spec())
+    states = [slurm_watch.look(Job("r1"))[0]["state"] for _ in range(4)]
+    assert states == ["RUNNING", "RUNNING", "RUNNING", "COMPLETED"]
+    assert log().count("Slurm does not answer") == 1
+    assert log().count("Slurm answers again") == 1
+
+
+@pytest.mark.parametrize(
+    ("note", "accounts", "state", "code"),
+    [
+        (0, NO_ACCOUNTS, "COMPLETED", 0), (5, NO_ACCOUNTS, "FAILED", 5), (None, NO_ACCOUNTS, "FORGOTTEN", 137),
+        (None, "7|TIMEOUT|0:0|2026-11-21T05:49:34|2026-11-21T05:49:36|2026-11-21T05:50:36|node1\n", "TIMEOUT", 124),
+    ],
+)  # fmt: skip
+def test_a_job_that_slurm_has_forgotten(
+    scripted: Callable[..., Scripted], note: int | None, accounts: Answer, state: str, code: int
+) -> None:
+    scripted(sbatch="7\n", squeue=FORGOTTEN, sacct=accounts, scontrol=FORGOTTEN)
+    slurm_submit.submit(spec())
+    if note is not None:
+        ended("7", note)
+    assert slurm_watch.look(Job("r1"))[0]["state"] == state
+    assert (Job("r1").read("exit.json") or {})["code"] == code
+
+
+def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callable[..., Scripted]) -> None:
+    files = [
+        {"name": "array", "text": "#!/bin/bash\n", "copies": 1, "tasks": 3, "after": "", "job_name": "2.4"},
+        {"name": "gather", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "array", "job_name": "2.4-gather"},
+    ]
+    said = (
+        row("20_0", "COMPLETED", node="a")
+        + row("20_1", "FAILED", node="b")
+        + row("20_2", "COMPLETED", node="a")
+        + row("21", "CANCELLED")
+    )
+    cluster = scripted(
+        sbatch=["20\n", "21\n"],
+        squeue=said,
+        scontrol=[details("20", "FAILED", "4:0").replace("JobId=20", "JobId=22 ArrayJobId=20 ArrayTaskId=1"), ""],
+    )
+    slurm_submit.submit(spec(files=files))
+    rows = slurm_watch.look(Job("r1"))
+    assert [(one["job"], one["file"], one["state"]) for one in rows] == [
+        ("20_0", "array", "COMPLETED"), ("20_1", "array", "FAILED"), ("20_2", "array", "COMPLETED"),
+        ("21", "gather", "CANCELLED"),
+    ]  # fmt: skip
+    assert ("sbatch", "--parsable", "--dependency=afterok:20", "--kill-on-invalid-dep=yes", "gather.sbatch") in cluster.asked
+    how = Job("r1").read("exit.json") or {}
+    assert (how["reason"], how["code"]) == ("exited", 4)
+
+
+def test_five_jobs_a_picture_and_one_cancelled(scripted: Callable[..., Scripted]) -> None:
+    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
+    early = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
+    later = row("1", "RUNNING", node="a") + row("2", "PENDING", "Resources") + row("3", "PENDING", "Priority")
+    last = row("1", "COMPLETED", node="a") + row("2", "COMPLETED", node="a") + row("3", "CANCELLED")
+    cluster = scripted(
+        sbatch=["1\n", "2\n", "3\n"], squeue=[early, later, "JOBID ST\n2 PD (Resources)\n", last], scancel="", scontrol=""
+    )
+    slurm_submit.submit(spec(files=[file], show_queue=True, cancel_last=True))
+    assert Path(Job("r1").path("outputs", "squeue.txt")).read_text().endswith("2 PD (Resources)\n")
+    queue = json.loads(Path(Job("r1").path("outputs", "queue.json")).read_text())["queue"]
+    assert [one["reason"] for one in queue] == ["", "Resources", "Priority"]
+    assert ("scancel", "3") in cluster.asked
+    rows = slurm_watch.look(Job("r1"))
+    assert [one["asked"] for one in rows] == [False, False, True]
+    assert (Job("r1").read("exit.json") or {})["code"] == 0  # what the exercise itself cancelled is no failure
+
+
+def test_a_submission_that_is_asked_for_again_submits_nothing_twice(scripted: Callable[..., Scripted]) -> None:
+    cluster = scripted(sbatch="7\n", squeue="")
+    slurm_submit.submit(spec())
+    assert slurm_submit.submit(spec())["jobs"] == ["7"]
+    assert cluster.count("sbatch") == 1
+
+
+def test_a_submission_that_was_cut_short_takes_what_slurm_has(scripted: Callable[..., Scripted]) -> None:
+    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
+    scripted(sbatch=["1\n", RuntimeError("killed here")], squeue="")
+    with pytest.raises(RuntimeError):
+        slurm_submit.submit(spec(files=[file]))
+    there = f"1|2.1|{Job('r1').folder}\n2|2.1|{Job('r1').folder}\n9|2.1|/somewhere/else\n"
+    cluster = scripted(sbatch="3\n", squeue=there)
+    assert slurm_submit.submit(spec(files=[file]))["jobs"] == ["1", "2", "3"]
+    assert cluster.count("sbatch") == 1
+
+
+def test_jobs_of_a_submission_that_nobody_takes_up_again_are_found_and_cancelled(scripted: Callable[..., Scripted]) -> None:
+    scripted(sbatch=RuntimeError("killed here"), squeue="")
+    with pytest.raises(RuntimeError):
+        slurm_submit.submit(spec())
+    job = Job("r1")
+    there = f"5|2.1|{job.folder}\n"
+    cluster = scripted(squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol="")
+    slurm_submit.recover(job)
+    assert slurm_watch.cancel(job) == {"state": "ended", "killed": 1}
+    assert ("scancel", "5") in cluster.asked
+
+
+def test_cancel_answers_when_slurm_says_that_every_job_has_ended(scripted: Callable[..., Scripted]) -> None:
+    said = [
+        row("7", "RUNNING", node="a"),
+        row("7", "COMPLETING", node="a"),
+        row("7", "COMPLETING", node="a"),
+        row("7", "CANCELLED", node="a"),
+    ]
+    cluster = scripted(sbatch="7\n", squeue=said, scancel="", scontrol="")
+    slurm_submit.submit(spec())
+    assert slurm_watch.cancel(Job("r1")) == {"state": "ended", "killed": 1}
+    assert (Job("r1").read("exit.json") or {})["reason"] == "cancelled"
+    assert cluster.count("squeue") == 4
+
+
+def test_a_job_that_does_not_end_is_no_proof(scripted: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_watch, "_PROOF_S", 0.2)
+    scripted(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
+    slurm_submit.submit(spec())
+    with pytest.raises(slurm.Controller, match="7 is COMPLETING"):
+        slurm_watch.cancel(Job("r1"))
+
+
+def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
+    scripted: Callable[..., Scripted], tmp_path: Path
+) -> None:
+    said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
+    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    slurm_submit.submit(spec())
+    Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
+    ended("7", 0)
+    out = tmp_path / "stream"
+    with out.open("wb") as file:
+        slurm_follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
+    found = list(_frames(iter([out.read_bytes()])))
+    names = {stream: json.loads(payload) for kind, stream, _, payload in found if kind == frames.NAMED}
+    assert list(names.values()) == [{"node": "node2", "rank": 0}, {"node": "", "rank": None}]
+    of_rank = [(at, payload) for kind, stream, at, payload in found if kind == frames.LOG and names[stream]["rank"] == 0]
+    assert of_rank == [(4, b""), (4, b"two\n")]
+    assert found[-1][0] == frames.END
+    assert json.loads(found[-1][3])["code"] == 0
+
+
+def test_logs_go_on_while_slurm_does_not_answer(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
+    answered = threading.Event()
+
+    class Slow(Scripted):
+        def __call__(self, *words: str, folder: str | None = None) -> str:
+            if words[0] == "squeue":
+                assert answered.wait(20)
+            return super().__call__(*words, folder=folder)
+
+    scripted(sbatch="7\n")
+    slurm_submit.submit(spec())
+    slow = Slow(squeue=row("7", "COMPLETED", node="n"), scontrol="")
+    slurm.ask = slow  # type: ignore[assignment]  # `scripted` puts the real one back
+    Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
+    out = tmp_path / "stream"
+    with out.open("wb") as file:
+        thread = threading.Thread(target=slurm_follow.follow, args=(Job("r1"), {}, file.fileno()))
+        thread.start()
+        deadline = time.monotonic() + 20
+        while b"said while it waits" not in out.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        answered.set()
+        thread.join(20)
+    assert not thread.is_alive()
