@@ -96,12 +96,13 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=each.id, kind=each.kind, text=each.text, verdict="open") for each in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
-    wanted = tuple(each.title for each in exercise.deliverables)
+    wanted = tuple(each.title for each in exercise.deliverables if each.evidence == "logic")
     if record is None or verdict is None:
         run = record.id if record else None
         return ExerciseEvidence(exercise=exercise.id, run=run, answers=answers, wanted=wanted, trouble=trouble)
     files = runs.files_of(context.paths, record)
     gpu = on_gpu(material(context, record)["metrics"], record.mode)
+    wanted = tuple(each.title for each in exercise.deliverables if gpu or each.evidence == "logic")
     return ExerciseEvidence(
         exercise=exercise.id,
         run=record.id,

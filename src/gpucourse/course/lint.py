@@ -8,15 +8,21 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
+from gpucourse.course.quiz import read_quiz
+from gpucourse.course.rubric import read_rubric, strangers
 from gpucourse.course.rules import SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
+from gpucourse.course.written_metrics import unwritten, words_of
+from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module, Parameter
+from gpucourse.model.rubric import Rubric
 
 SOLUTIONS = "solutions"
 FEWEST_HINTS = 3
@@ -26,6 +32,7 @@ def lint(catalog: Catalog) -> list[str]:
     """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
     found = [line for error in catalog.broken for line in error.complaints]
     found += _stale_schemas(catalog.folders.modules)
+    found += _beside_modules(catalog)
     used: set[str] = set()
     for module in catalog.modules:
         for exercise in module.exercises:
@@ -33,7 +40,23 @@ def lint(catalog: Catalog) -> list[str]:
             found += _of_exercise(catalog, module, exercise)
     if not catalog.broken:
         found += _unused(catalog, used)
+        found += _solutions(catalog, used)
     return found
+
+
+def _beside_modules(catalog: Catalog) -> Iterator[str]:
+    """What is wrong with the rubric and the quiz, and with folders that are the same module."""
+    modules = catalog.folders.modules
+    for read in (read_rubric, read_quiz):
+        try:
+            found = read(modules)
+        except ManifestError as error:
+            yield from error.complaints
+            continue
+        if isinstance(found, Rubric) and not catalog.broken:
+            yield from (f"{modules.name}/{line}" for line in strangers(found, catalog.modules))
+    numbers = Counter(module.id for module in catalog.modules)
+    yield from (f"{modules.name}: {count} folders are module {number}" for number, count in numbers.items() if count > 1)
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
@@ -45,10 +68,18 @@ def _stale_schemas(modules: Path) -> Iterator[str]:
 
 
 def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+    manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
     if len(exercise.hints) < FEWEST_HINTS:
-        manifest = f"{catalog.folders.modules.name}/{catalog.folder_name(module)}/module.yaml"
         yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {FEWEST_HINTS}"
-    place = catalog.sources(module, exercise)[exercise.script]
+    yield from (
+        f"{manifest}: {exercise.id}.hints: the same hint stands twice: {hint[:60]}"
+        for hint, count in Counter(exercise.hints).items()
+        if count > 1
+    )
+    sources = catalog.sources(module, exercise)
+    words = words_of(catalog.folders.exercises / place for place in sources.values())
+    yield from (f"{manifest}: {line}" for line in unwritten(exercise, words))
+    place = sources[exercise.script]
     shown = f"{catalog.folders.exercises.name}/{place}"
     try:
         tree = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"), filename=place)
@@ -106,6 +137,20 @@ def _unused(catalog: Catalog, used: set[str]) -> Iterator[str]:
             continue
         reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"
         yield f"{catalog.folders.exercises.name}/{place.as_posix()}: {reason}"
+
+
+def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
+    """A solution stands for a file of the same name that an exercise uses, and is not the same as that."""
+    exercises = catalog.folders.exercises
+    for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
+        stub = path.parent.parent / path.name
+        shown = f"{exercises.name}/{path.relative_to(exercises).as_posix()}"
+        if path.name.startswith((".", "__")):
+            continue
+        if stub.relative_to(exercises).as_posix() not in used:
+            yield f"{shown}: is the solution of no file that an exercise uses"
+        elif stub.read_bytes() == path.read_bytes():
+            yield f"{shown}: is the same as {stub.relative_to(exercises).as_posix()}, so there is nothing to solve"
 
 
 def main() -> tuple[str, int]:

@@ -204,10 +204,12 @@ class Plot(Strict):
 
 
 class Deliverable(Strict):
-    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied."""
+    """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` where only
+    a run on a GPU leaves it."""
 
     title: Text
     source: RelativePath
+    evidence: Literal["logic", "gpu"] = "logic"
 
 
 class Exercise(Strict):

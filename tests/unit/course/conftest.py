@@ -59,6 +59,7 @@ import argparse
 parser = argparse.ArgumentParser()
 parser.add_argument("--depth", type=int, default=100)
 parser.add_argument("--clear-water", action=argparse.BooleanOptionalAction, default=False)
+metrics = {"wet": True, "springs": [{"day": 1, "litres": 2.5}]}
 '''
 
 FOLDER = "07-rivers"

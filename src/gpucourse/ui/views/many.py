@@ -12,6 +12,7 @@ from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
     from gpucourse.actions.pipeline import Step
+    from gpucourse.actions.rehearse import Rehearsed
     from gpucourse.actions.sweep import Swept
 
 
@@ -58,6 +59,21 @@ def everything(steps: Sequence[Step]) -> View:
     footer.append("Points: gpucourse grade. The report: gpucourse report")
     modes = {one.mode for one in steps}
     return View(parts=tuple(parts), footer=tuple(footer), mode="local" if "local" in modes else "")
+
+
+def rehearsed(done: Sequence[Rehearsed]) -> View:
+    """Every exercise as an author's check ran it."""
+    columns: list[Column | str] = [Column("", style="strong"), "checks", Column("took", align="right"), Column("", wrap=True)]
+    rows: list[tuple[Content, ...]] = [
+        (
+            one.exercise,
+            _word(one.verdict),
+            _took(one.seconds),
+            Cell(f"skipped: {one.skipped}", "warn") if one.skipped else "; ".join(one.complaints),
+        )
+        for one in done
+    ]
+    return View(parts=(table(columns, rows, title="Every exercise on simulated nodes"),), mode="local")
 
 
 def _word(verdict: str | None) -> Cell:

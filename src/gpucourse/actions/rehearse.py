@@ -1,0 +1,194 @@
+"""`dev check --run`: every exercise of a course on simulated nodes, as a learner would run it, and what an author is told.
+
+The commands themselves are typed, each in a process of its own, in a workspace that is gone afterwards: this is the course as
+it will be used. An exercise with a solution must not pass as it is, and must pass with the solution in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpucourse.course.catalog import Catalog
+from gpucourse.course.lint import SOLUTIONS
+from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.grading.values import Unreadable, is_number, read
+from gpucourse.model.event import Note, Watcher
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.workspace.files import copy_file, read_json
+from gpucourse.workspace.paths import RunPaths, WorkspacePaths
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rehearsed:
+    """One exercise as it ran: its checks' word, the seconds it took, what is to be told. `skipped` says why it did not run."""
+
+    exercise: str
+    verdict: str | None = None
+    seconds: float | None = None
+    complaints: tuple[str, ...] = ()
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A course, a workspace for it, and whoever watches."""
+
+    catalog: Catalog
+    root: Path
+    paths: WorkspacePaths
+    watch: Watcher
+
+
+def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsed]:
+    """Run every exercise of these modules (all, where none is named), one after the other; each as soon as it is done.
+
+    Raises UsageError for a module that is not there. Whatever happens, nothing keeps running.
+    """
+    modules = [catalog.module(each) for each in only] if only else list(catalog.modules)
+    folders = catalog.folders
+    if folders.modules.parent != folders.exercises.parent:
+        raise UsageError(f"{folders.modules} and {folders.exercises} are not side by side", hint="gpucourse dev check DIR")
+    with tempfile.TemporaryDirectory(prefix="gpucourse-dev-") as place:
+        root = Path(place) / "workspace"
+        stage = Stage(catalog, folders.modules.parent, WorkspacePaths(root), watch)
+        try:
+            for module in modules:
+                yield from _module(stage, module)
+        finally:
+            if stage.paths.deployments.is_dir():
+                _type(stage, "destroy", "--all", "--yes", "--discard")
+
+
+def _module(stage: Stage, module: Module) -> Iterator[Rehearsed]:
+    stage.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
+    code, document = _type(stage, "deploy", module.id, "--target", "local", "--yes")
+    if code:
+        why = _why(document)
+        told = f"{_shown(stage, module)}: lab.local: {why}"
+        # What is missing on this machine (Slurm, Terraform) is no fault of the course.
+        yield Rehearsed(exercise=module.id, skipped=why if code == 3 else "", complaints=() if code == 3 else (told,))
+        return
+    for exercise in module.exercises:
+        stage.watch(Note(text=f"{exercise.id}: running"))
+        try:
+            yield _exercise(stage, module, exercise)
+        except GpucourseError as error:
+            yield Rehearsed(exercise=exercise.id, complaints=(f"{_shown(stage, module)}: {exercise.id}: {error.what}",))
+    _type(stage, "destroy", module.id, "--yes", "--discard")
+
+
+def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
+    solutions = _solutions(stage, module, exercise)
+    code, document = _type(stage, "run", exercise.id)
+    if code == 3:
+        return Rehearsed(exercise=exercise.id, skipped=_why(document))
+    place = f"{_shown(stage, module)}: {exercise.id}"
+    run, verdict = document.get("run") or {}, document.get("verdict") or {}
+    found = list(_complaints(exercise, document, hole=bool(solutions)))
+    if solutions:
+        if run.get("state") == "succeeded" and not _open(verdict):
+            found.append("every check passes as the learner finds it, though there is a solution")
+        for name, source in solutions.items():
+            copy_file(source, stage.paths.exercises / name)
+        _, solved = _type(stage, "run", exercise.id)
+        found += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
+        found += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}))
+        document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
+        _type(stage, "reset", exercise.id)
+    if run.get("state") == "succeeded":
+        found += _evidence(exercise, RunPaths(Path(document["folder"])), run)
+    seconds = [each.get("seconds") or 0.0 for each in run.get("node_exits") or ()]
+    return Rehearsed(
+        exercise=exercise.id,
+        verdict=verdict.get("verdict"),
+        seconds=max(seconds, default=None),
+        complaints=tuple(f"{place}: {line}" for line in dict.fromkeys(found)),
+    )
+
+
+def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> Iterator[str]:
+    """What did not go as it must: the run, and every check that could not be made or, where there is no hole, did not pass."""
+    run = document.get("run") or {}
+    if run.get("state") != "succeeded":
+        if not hole:
+            yield f"does not run on simulated nodes: {_why(document) or run.get('state') or 'no run'}"
+        return
+    for check in (document.get("verdict") or {}).get("checks", ()):
+        if check["verdict"] == "error" or (check["verdict"] == "failed" and not hole):
+            yield f"checks.{check['id']}: {check['verdict']}: {check['observed']}, expected {check['expected']}"
+    if not exercise.checks:
+        yield "has no check"
+
+
+def _open(verdict: dict[str, Any]) -> list[str]:
+    """The checks that need no GPU and did not pass."""
+    bad = [each for each in verdict.get("checks", ()) if each["verdict"] != "passed" and each["evidence"] == "logic"]
+    return [f"checks.{each['id']}: {each['verdict'].replace('_', ' ')}: {each['observed']}" for each in bad]
+
+
+def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any]) -> Iterator[str]:
+    """Questions that this very run does not answer, and deliverables that it did not leave."""
+    plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
+    evidence = {"metrics": read_json(files.metrics) or {}, "plan": plan, "run": run}
+    for question in exercise.questions:
+        for path in question.reads if question.evidence == "logic" else ():
+            try:
+                value = read(path, evidence)
+            except Unreadable as error:
+                yield f"questions.{question.id}: {error}"
+                continue
+            exact = not (question.tolerance or question.tolerance_percent) and question.value is not None
+            if not is_number(value):
+                yield f"questions.{question.id}: {path} is not one number on simulated nodes; evidence: gpu, where it needs one"
+            elif exact and isinstance(value, float) and not value.is_integer():
+                yield f"questions.{question.id}: {path} is {value:g}, and no tolerance says how near an answer must be"
+    for wanted in exercise.deliverables:
+        if wanted.evidence == "logic" and not any(files.folder.glob(wanted.source)):
+            yield f"deliverables: the run left nothing like {wanted.source} ({wanted.title})"
+
+
+def _solutions(stage: Stage, module: Module, exercise: Exercise) -> dict[str, Path]:
+    """The solutions of an exercise's files, by the name of the copy that they take the place of."""
+    folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
+    names = stage.catalog.sources(module, exercise).values()
+    return {name: folder / Path(name).name for name in names if (folder / Path(name).name).is_file()}
+
+
+def _type(stage: Stage, *words: str) -> tuple[int, dict[str, Any]]:
+    """Type a command; its exit code and its JSON document."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
+    environment = {**kept, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
+    done = subprocess.run(
+        [sys.executable, "-m", "gpucourse", *words, "--json"],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        document = {"error": {"what": done.stderr.decode(errors="replace").strip()[-2000:]}}
+    return done.returncode, document if isinstance(document, dict) else {}
+
+
+def _why(document: dict[str, Any]) -> str:
+    """What an error document says happened; of a run that failed, which rank and how it ended."""
+    if error := document.get("error"):
+        return str(error.get("what") or "")
+    run = document.get("run") or {}
+    first = run.get("first_failure")
+    ended = f"rank {first['rank']} ended with code {first['code']}" if first else ""
+    return ", ".join(word for word in (run.get("state"), ended, run.get("error")) if word)
+
+
+def _shown(stage: Stage, module: Module) -> str:
+    return f"{stage.catalog.folders.modules.name}/{stage.catalog.folder_name(module)}/module.yaml"

@@ -1,0 +1,91 @@
+"""Which keys a script writes into its metrics, read from its source: every word that stands in it as a key may be one.
+
+This finds the manifest that asks for what no script writes, without running anything. It cannot prove the opposite: that a
+key is written in every case shows when the exercise runs (`dev check --run`).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.model.fields import EXPRESSION, is_evidence
+from gpucourse.model.manifest import Exercise
+
+BY_PROGRAM = {"slurm", "session", "mode"}  # what gpucourse itself adds: the scheduler's account of a run, a recorded session
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of some sources, and patterns for those that are put together when the script runs."""
+
+    exact: frozenset[str]
+    patterns: tuple[re.Pattern[str], ...]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.exact or any(pattern.fullmatch(key) for pattern in self.patterns)
+
+
+def words_of(sources: Iterable[Path]) -> Words:
+    """Every word in the sources that may be a key: texts, names of keyword arguments and of fields. Other files are skipped."""
+    exact: set[str] = set()
+    patterns: set[str] = set()
+    for path in sources:
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except (SyntaxError, UnicodeDecodeError, OSError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                exact.add(node.value)
+            elif isinstance(node, ast.keyword) and node.arg:
+                exact.add(node.arg)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                exact.add(node.target.id)
+            elif isinstance(node, ast.JoinedStr) and (pattern := _pattern(node)):
+                patterns.add(pattern)
+    return Words(frozenset(exact), tuple(map(re.compile, sorted(patterns))))
+
+
+def asked_of(exercise: Exercise) -> Iterator[tuple[str, str]]:
+    """Every path into the metrics that the manifest reads, and the place that reads it; the keys of rows as paths too."""
+    for check in exercise.checks:
+        yield f"checks.{check.id}", check.value
+        if isinstance(operand := check.comparison[1], str) and is_evidence(operand):
+            yield f"checks.{check.id}", operand
+    for question in exercise.questions:
+        yield from ((f"questions.{question.id}", path) for path in question.reads)
+    for table in exercise.tables:
+        yield from ((f"tables.{table.title}", f"{table.rows}.{column.key}") for column in table.columns)
+    for plot in exercise.plots:
+        keys = [plot.x, plot.by, plot.ideal_key, *(key for one in plot.series for key in (one.key, one.low, one.high))]
+        yield from ((f"plots.{plot.file}", f"{plot.rows}.{key}") for key in keys if key)
+
+
+def unwritten(exercise: Exercise, words: Words) -> Iterator[str]:
+    """What the manifest reads from the metrics and no script writes, one line a place."""
+    told: set[str] = set()
+    known = {parameter.name for parameter in exercise.parameters}  # scripts write them together, as they were given
+    for place, expression in asked_of(exercise):
+        found = EXPRESSION.match(expression)
+        steps = found["path"].split(".") if found else []
+        if not steps or steps[0] != "metrics" or steps[1] in BY_PROGRAM:
+            continue
+        for step in steps[1:]:
+            line = f"{exercise.id}.{place}: no script of {exercise.id} writes {step}, which {'.'.join(steps)} needs"
+            if not (step.isdigit() or step in known or step in words or line in told):
+                told.add(line)
+                yield line
+
+
+def _pattern(node: ast.JoinedStr) -> str:
+    """A regular expression for a text that is put together; empty where no letter of it is fixed."""
+    parts = [
+        re.escape(part.value) if isinstance(part, ast.Constant) and isinstance(part.value, str) else "[a-z0-9_]+"
+        for part in node.values
+    ]
+    fixed = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+    return "".join(parts) if re.search("[a-z]", fixed) and " " not in fixed else ""
