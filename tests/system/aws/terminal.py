@@ -1,0 +1,61 @@
+"""A command at a terminal: what it shows there, and what somebody types into it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import subprocess
+import time
+from contextlib import suppress
+
+from tests.system.aws.learner import CloudLearner
+from tests.system.cli import COMMAND
+
+DEADLINE_S = 120.0
+
+
+class Terminal:
+    """A command that has a terminal of 80 columns for its input and output."""
+
+    def __init__(self, learner: CloudLearner, *words: str) -> None:
+        ours, theirs = pty.openpty()
+        self._ours = ours
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            env=learner.environment | {"TERM": "dumb", "COLUMNS": "80"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.screen = ""
+
+    def shows(self, words: str) -> None:
+        """Wait until these words stand on the screen."""
+        deadline = time.monotonic() + DEADLINE_S
+        while words not in self.screen:
+            assert time.monotonic() < deadline, f"{words!r} is not on the screen:\n{self.screen}"
+            assert self._reads(), f"it ended before {words!r} was on the screen:\n{self.screen}"
+
+    def types(self, line: str) -> None:
+        """Type a line."""
+        os.write(self._ours, f"{line}\n".encode())
+
+    def ends(self) -> int:
+        """Wait for its end; the exit code."""
+        while self._reads():
+            pass
+        code = self.process.wait(DEADLINE_S)
+        os.close(self._ours)
+        return code
+
+    def _reads(self) -> bool:
+        with suppress(OSError):  # the other end has closed
+            if select.select([self._ours], [], [], 1.0)[0]:
+                data = os.read(self._ours, 1 << 16)
+                self.screen += data.decode(errors="replace").replace("\r\n", "\n")
+                return bool(data)
+            return True
+        return False

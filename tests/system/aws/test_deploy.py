@@ -1,0 +1,127 @@
+"""A lab on AWS from the quote to the last resource, on an account that is a mock: deploy, run, heal, take down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.mock_aws.account import eventually
+from tests.system.aws.learner import CloudLearner, cloud_learner
+from tests.system.aws.terminal import Terminal
+
+pytestmark = pytest.mark.system
+
+DEPLOY = ("deploy", "3", "--target", "aws")
+SMALL = ("--set", "epochs=1", "--set", "steps=10", "--set", "samples=512", "--set", "batch_size=64", "--set", "hidden=16")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
+    """Two nodes on AWS, up."""
+    with cloud_learner(tmp_path_factory.mktemp("lab")) as one:
+        typed = one.types(*DEPLOY, "--yes", "--json", timeout=240)
+        (one.workspace / "deployed.json").write_text(typed.out)
+        yield one
+        one.types("destroy", "--all", "--yes", "--discard", timeout=240)
+        assert one.standing() == []
+
+
+def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
+    with cloud_learner(tmp_path) as learner:
+        shown = learner.types(*DEPLOY, "--dry-run", "--json").document
+        [quote] = shown["quotes"]
+        assert len(quote["changes"]) == 17
+        assert {line["kind"] for line in quote["lines"]} == {"instance", "disk", "address", "storage"}
+        assert all(line["source"] and line["date"] for line in quote["lines"])
+        assert Decimal(quote["usd_per_hour"]) > Decimal("1.5")
+        assert abs(Decimal(quote["usd_to_the_end"]) - 4 * Decimal(quote["usd_per_hour"])) < Decimal("0.01")
+
+        terminal = Terminal(learner, *DEPLOY)
+        terminal.shows("[y/N]")
+        assert "17 to create" in terminal.screen
+        terminal.types("n")
+        assert terminal.ends() == 130
+        assert "nothing was built" in terminal.screen
+
+        learner.sets(budget_usd=3)
+        poor = learner.types(*DEPLOY, "--yes", code=2)
+        assert "this would cost $6.17 to its end; of the budget of $3.00 $3.00 is left" in poor.err
+        assert "--yes-over-budget" in poor.err
+
+        learner.account.quota("L-DB2E81BA", 8)
+        learner.account.plan("FREE")
+        stopped = learner.types(*DEPLOY, "--yes", code=3)
+        assert "needed 16 vCPU, limit 8" in stopped.err
+        assert "Free plan" in stopped.err
+        assert "--request-quota" in stopped.err
+
+        assert learner.standing() == []
+        assert [call for call in learner.account.calls("RunInstances") if not call.params.get("DryRun")] == []
+        assert learner.deployment() == {}
+        assert not any((learner.workspace / ".gpucourse" / "stacks").iterdir())
+
+
+def test_what_stands_afterwards(lab: CloudLearner) -> None:
+    document = json.loads((lab.workspace / "deployed.json").read_text())
+    [built] = document["labs"]
+    cloud = built["deployment"]["cloud"]
+    assert built["deployment"]["phase"] == "ready"
+    assert (cloud["zone"], cloud["instance_type"], cloud["backstop"]) == ("us-east-2a", "g4dn.2xlarge", "")
+    kinds = [resource.kind for resource in lab.standing()]
+    assert kinds.count("instance") == kinds.count("volume") == kinds.count("schedule") == 2
+    for resource in lab.standing("instance", "volume", "vpc", "file system", "key pair", "placement group"):
+        assert resource.tags["Stack"] == built["deployment"]["uid"]
+        assert resource.tags["Expires"] == cloud["expires"]
+        assert {"Project", "Course", "Module", "Owner"} <= set(resource.tags)
+    for node in lab.inventory():
+        assert node["host_key"].startswith("ssh-ed25519 ")
+        assert (node["gpus"], node["proxy"] != "") == (0, True)
+    ledger = [json.loads(line) for line in (lab.workspace / ".gpucourse/ledger.jsonl").read_text().splitlines()]
+    assert sorted(entry["kind"] for entry in ledger if entry["event"] == "start") == sorted(
+        ["instance", "disk", "address"] * 2 + ["storage"]
+    )
+    assert json.loads((lab.workspace / ".gpucourse/regions.json").read_text())["regions"] == ["us-east-2"]
+
+
+def test_the_exercise_runs_over_both_nodes_and_comes_home(lab: CloudLearner) -> None:
+    typed = lab.types("run", "3.2", "--nodes", "2", *SMALL, timeout=240)
+    assert "passed" in typed.out
+    assert "simulated nodes" not in typed.err
+    record = lab.newest_run()
+    assert (record["mode"], record["state"], record["world_size"], record["stack"]) == ("aws", "succeeded", 2, "03-aws-t4")
+    plan = json.loads((lab.run_folder() / "plan.json").read_text())
+    for command in plan["commands"]:
+        assert command["env"]["GLOO_SOCKET_IFNAME"] == "lo"
+    said = lab.types("ssh", "3", "--node", "1", "--", "echo", "here")
+    assert said.out == "here\n"
+
+
+def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
+    before = lab.deployment()
+    document = lab.types(*DEPLOY, "--json", timeout=240).document
+    [again] = document["labs"]
+    assert (again["changes"], again["healed"]) == ([], [])
+    after = lab.deployment()
+    assert [after[name] for name in ("uid", "created")] == [before[name] for name in ("uid", "created")]
+    assert [after["cloud"][name] for name in ("zone", "expires")] == [before["cloud"][name] for name in ("zone", "expires")]
+
+
+def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
+    before = {node["name"]: node for node in lab.inventory()}
+    ids = {one.tags["Node"]: one.id for one in lab.standing("instance")}
+    lab.account.client("ec2").terminate_instances(InstanceIds=[ids["node1"]])
+    [healed] = lab.types(*DEPLOY, "--yes", "--json", timeout=240).document["labs"]
+    assert [address for address in healed["healed"] if "node1" in address]
+    after = {node["name"]: node for node in lab.inventory()}
+    assert after["node0"] == before["node0"]
+    assert after["node1"]["address"] != before["node1"]["address"]
+    now = {one.tags["Node"]: one.id for one in lab.standing("instance")}
+    assert now["node0"] == ids["node0"]
+    eventually("a schedule each", lambda: len(lab.standing("schedule")) >= 2)
+    assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
+    for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
+        assert "stands already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
