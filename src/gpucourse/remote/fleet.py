@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gpucourse.errors import ExerciseFailed, GpucourseError, MissingError, StorageError, UnreachableError, UsageError
+from gpucourse.errors import (
+    ExerciseFailed,
+    GpucourseError,
+    InfrastructureError,
+    MissingError,
+    StorageError,
+    UnreachableError,
+    UsageError,
+)
 from gpucourse.model.node import Node
 from gpucourse.ports import Link, Transport
 
@@ -138,4 +146,11 @@ def combined(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
     return gravest(f"{len(errors)} of {of} nodes failed: {said}{more}", hint=first.hint, log=first.log)
 
 
-_GRAVITY: tuple[type[GpucourseError], ...] = (UnreachableError, StorageError, MissingError, ExerciseFailed, UsageError)
+_GRAVITY: tuple[type[GpucourseError], ...] = (
+    UnreachableError,
+    InfrastructureError,
+    StorageError,
+    MissingError,
+    ExerciseFailed,
+    UsageError,
+)

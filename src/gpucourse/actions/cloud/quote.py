@@ -104,7 +104,7 @@ class Purse:
     def check(self, quotes: list[Quote], *, over_budget: bool) -> None:
         """Raises UsageError where these labs, left alone until their end, cost more than is left."""
         wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
-        if self.left is None or wanted <= self.left or over_budget:
+        if self.left is None or not wanted or wanted <= self.left or over_budget:
             return
         module = quotes[0].module
         raise UsageError(
