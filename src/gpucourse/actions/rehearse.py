@@ -100,7 +100,7 @@ def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
             copy_file(source, stage.paths.exercises / name)
         _, solved = _type(stage, "run", exercise.id)
         found += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
-        found += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}))
+        found += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}, only="not_measured"))
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
@@ -115,22 +115,26 @@ def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
 
 
 def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> Iterator[str]:
-    """What did not go as it must: the run, and every check that could not be made or, where there is no hole, did not pass."""
+    """What did not go as it must, where there is no hole in the exercise: the run, and every check that did not pass."""
     run = document.get("run") or {}
     if run.get("state") != "succeeded":
         if not hole:
             yield f"does not run on simulated nodes: {_why(document) or run.get('state') or 'no run'}"
         return
     for check in (document.get("verdict") or {}).get("checks", ()):
-        if check["verdict"] == "error" or (check["verdict"] == "failed" and not hole):
+        if check["verdict"] in {"failed", "error"} and not hole:
             yield f"checks.{check['id']}: {check['verdict']}: {check['observed']}, expected {check['expected']}"
     if not exercise.checks:
         yield "has no check"
 
 
-def _open(verdict: dict[str, Any]) -> list[str]:
-    """The checks that need no GPU and did not pass."""
-    bad = [each for each in verdict.get("checks", ()) if each["verdict"] != "passed" and each["evidence"] == "logic"]
+def _open(verdict: dict[str, Any], only: str = "") -> list[str]:
+    """The checks that need no GPU and did not pass; only those with this word, where one is given."""
+    bad = [
+        each
+        for each in verdict.get("checks", ())
+        if each["evidence"] == "logic" and each["verdict"] != "passed" and only in {"", each["verdict"]}
+    ]
     return [f"checks.{each['id']}: {each['verdict'].replace('_', ' ')}: {each['observed']}" for each in bad]
 
 

@@ -150,7 +150,7 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
         if stub.relative_to(exercises).as_posix() not in used:
             yield f"{shown}: is the solution of no file that an exercise uses"
         elif stub.read_bytes() == path.read_bytes():
-            yield f"{shown}: is the same as {stub.relative_to(exercises).as_posix()}, so there is nothing to solve"
+            yield f"{shown}: is the same as {stub.relative_to(exercises.parent).as_posix()}, so there is nothing to solve"
 
 
 def main() -> tuple[str, int]:

@@ -1,0 +1,130 @@
+"""The learner's loop on a real lab: deploy, sweep, answer, check, grade, watch, reset; and the author's check of a course."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.course.schema import write_schema
+from tests.learning import FOLDER, MANIFEST, RUBRIC, SCRIPT
+from tests.system.cli import Learner, until
+
+pytestmark = pytest.mark.system
+
+
+def write_course(root: Path) -> Path:
+    for name, text in (
+        (f"exercises/{FOLDER}/source.py", SCRIPT),
+        ("exercises/shared/helper.py", '"""Help."""\n\nLITRES = 1.5\n'),
+        (f"modules/{FOLDER}/module.yaml", MANIFEST),
+        (f"modules/{FOLDER}/lesson.md", "# Rivers\n"),
+        ("modules/rubric.yaml", RUBRIC),
+    ):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    write_schema(root / "modules")
+    return root
+
+
+@pytest.fixture(scope="module")
+def student(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """A learner with a lab of the small course."""
+    root = tmp_path_factory.mktemp("learning")
+    course = write_course(root / "course")
+    learner = Learner(root / "workspace", {"GPUCOURSE_COURSE": str(course)})
+    try:
+        learner.types("deploy", "1")
+        yield learner
+    finally:
+        learner.types("destroy", "--all", "--yes", code=None)
+        assert learner.processes() == []
+
+
+def test_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
+    student.types("init", str(student.workspace))
+    swept = student.documents("run", "1.1", "--sweep", "depth=2,4")["sweep"]
+    assert [(point["state"], point["verdict"]) for point in swept["points"]] == [("succeeded", "passed")] * 2
+    assert (student.workspace / "deliverables/1.1/sweep-depth.md").is_file()
+    wrong = student.types("answer", "1.1", "--set", "busy=45%", "--set", "speedup=1.9", "--set", "where=b", code=5)
+    assert "you said 45 %; your recording shows 78 to 96 %" in wrong.out
+    student.types("answer", "1.1", "--set", "busy=80%", "--set", "why=It falls.")
+    student.types("check", "1.1")
+    everything = student.documents("run", "1", "--all")["steps"]
+    assert [(step["exercise"], step["verdict"]) for step in everything] == [("1.1", "passed"), ("1.2", "passed")]
+    student.types("check", "--all")
+    graded = student.documents("grade")
+    assert {row["id"]: row["earned"] for row in graded["parts"][0]["rows"]} == {
+        "completed": 10, "deliverables": 5, "understanding": 7.5
+    }  # fmt: skip
+    assert graded["changed"] == {}
+    bundle = tmp_path / "work.zip"
+    student.types("grade", "--bundle", str(bundle))
+    other = Learner(tmp_path / "other", student.environ)
+    assert other.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]["earned"] == 22.5
+
+
+def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
+    student.types("init", str(student.workspace))
+    mine = student.workspace / f"exercises/{FOLDER}/source.py"
+    before = mine.read_text()
+    runs = len(list(student.workspace.glob("runs/1.1/*/run.json")))
+    said: list[bytes] = []
+    process = student.begins("watch", "1.1", "--set", "depth=3")
+    try:
+        assert process.stderr is not None
+        os.set_blocking(process.stderr.fileno(), False)
+
+        def heard(words: bytes) -> bool:
+            said.append(process.stderr.read() or b"" if process.stderr else b"")
+            return words in b"".join(said)
+
+        until(lambda: heard(b"watching 3 files of 1.1"), 30, "the beginning")
+        mine.write_text(before + "\n# saved\n")
+        until(lambda: heard(b"watching; Ctrl-C ends"), 60, "the run after a save")
+        assert len(list(student.workspace.glob("runs/1.1/*/run.json"))) == runs + 1
+        mine.write_text("if\n")
+        until(lambda: heard(b"source.py:1: invalid syntax; it was not run"), 30, "the complaint about the syntax")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    restored = student.documents("reset", "1.1")["files"]
+    assert Path(restored[f"{FOLDER}/source.py"]).read_text() == "if\n"
+    assert mine.read_text() == before
+
+
+def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -> None:
+    """1.1 has a hole, and a solution that fills it, and a question without a tolerance; 1.2 has no hole, and a solution that
+    is wrong."""
+    course = write_course(tmp_path / "course")
+    folder = course / "exercises" / FOLDER
+    holed = SCRIPT.replace("import helper", "import helper\nimport hole").replace('"wet": True', '"wet": hole.FILLED')
+    for name, text in (
+        ("source.py", holed),
+        ("hole.py", '"""Fill it."""\n\nFILLED = None\n'),
+        ("mouth.py", SCRIPT),
+        ("solutions/hole.py", '"""Filled."""\n\nFILLED = True\n'),
+        ("solutions/mouth.py", SCRIPT.replace('"wet": True', '"wet": False')),
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    manifest = course / f"modules/{FOLDER}/module.yaml"
+    first, second = manifest.read_text().split('  - id: "1.2"')
+    first = first.replace("files: [helper.py]", "files: [helper.py, hole.py]").replace("tolerance: 0.05", "tolerance: 0")
+    manifest.write_text(f'{first}  - id: "1.2"{second.replace("source.py", "mouth.py")}')
+    author = Learner(tmp_path / "workspace", {"GPUCOURSE_COURSE": str(course)})
+    found = author.types("dev", "check", "--run", "--json", code=2, timeout=300).document
+    place = f"modules/{FOLDER}/module.yaml"
+    assert found["complaints"] == [
+        f"{place}: 1.1: questions.speedup: metrics.speedup is 1.9, and no tolerance says how near an answer must be",
+        f"{place}: 1.2: every check passes as the learner finds it, though there is a solution",
+        f"{place}: 1.2: with its solution: checks.wet: failed: false, expected true",
+    ]
+    assert [one["verdict"] for one in found["exercises"]] == ["passed", "failed"]
+    assert author.processes() == []

@@ -1,0 +1,32 @@
+"""`dev check`: what an author is told, and how."""
+
+from __future__ import annotations
+
+from tests.learning import Learning
+
+
+def test_a_course_with_nothing_to_complain_about(learning: Learning) -> None:
+    assert "1 module, nothing to complain about" in learning.types("dev", "check").err
+    document = learning.types("dev", "check", str(learning.course), "--json").document
+    assert (document["complaints"], document["modules"]) == ([], ["1"])
+
+
+def test_every_complaint_with_its_place(learning: Learning) -> None:
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(manifest.read_text().replace("metrics.power_w, unit: W, tol", "metrics.power_kw, unit: W, tol"))
+    learning.put("exercises/01-rivers/old.py", "")
+    said = learning.types("dev", "check", code=2)
+    assert "questions.power: no script of 1.1 writes power_kw" in said.err
+    assert "exercises/01-rivers/old.py: no exercise uses it" in said.err
+    assert "docs/authoring.md" in said.err
+    assert len(learning.types("dev", "check", "--json", code=2).document["complaints"]) == 2
+
+
+def test_wrong_words(learning: Learning) -> None:
+    for words, code, said in (
+        (["dev", "check", "/nowhere"], 3, "there is no folder modules/"),
+        (["dev", "check", "--module", "1"], 2, "--module goes with --run"),
+        (["dev", "cheque"], 2, "'cheque'"),
+        (["dev", "check", "--run", "--module", "9"], 2, "there is no module '9'"),
+    ):
+        assert said in learning.types(*words, code=code).err
