@@ -140,6 +140,7 @@ if rank == 0:
         row["samples_per_s"] = row["ranks"] * row["batch_per_rank"] / (row["median_ms"] / 1e3)
         row["speedup"] = row["samples_per_s"] / rows[0]["samples_per_s"]
         row["efficiency_percent"] = 100 * row["speedup"] / row["ranks"]
+    two_gpus = device.type == "cuda" and size == 2
     exposed = 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50)) if size > 1 else None
     metrics = {
         **vars(args), "backend": dist.get_backend(), "parameters": weights.numel(), "gradient_bytes": 4 * weights.numel(),
@@ -152,6 +153,14 @@ if rank == 0:
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
         "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
+        "rule_of_thumb": [  # of two T4, one worker each; only two GPUs can be set beside it
+            {"what": what, "expected": expected, "ideal": ideal, "measured": measured if two_gpus else None}
+            for what, expected, ideal, measured in (
+                ("speed-up of 2 GPUs, weak", 1.8, 2.0, rows[min(1, size - 1)]["speedup"]),
+                ("scaling efficiency (%)", 90.0, 100.0, rows[min(1, size - 1)]["efficiency_percent"]),
+                ("exposed communication (%)", 10.0, 0.0, exposed),
+            )
+        ],
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
     titles = {"case": "case", "batch_per_rank": "batch a rank", "median_ms": "step ms", "p20_ms": "p20", "p80_ms": "p80"}
