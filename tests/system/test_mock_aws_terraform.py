@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from gpucourse.aws.failures import from_text
+from gpucourse.model.cloud import FailureKind
 from gpucourse.provision.providers import find_mirror
 from tests.mock_aws.account import Account, mock_account
 from tests.system.provisioning import STACKS, any_terraform
@@ -23,28 +25,28 @@ pytestmark = pytest.mark.system
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8wK4sDWFaDwFfTDN0qbhtHNfS0mFoJ1W5YnUuVJ6xk learner"
 PATIENCE_S = 240
-CODES = (
-    "InsufficientInstanceCapacity",
-    "InsufficientHostCapacity",
-    "UnfulfillableCapacity",
-    "VcpuLimitExceeded",
-    "MaxSpotInstanceCountExceeded",
-    "InstanceLimitExceeded",
-    "Unsupported",
-    "SpotMaxPriceTooLow",
-    "InsufficientFreeAddressesInSubnet",
-    "InvalidAMIID.NotFound",
-    "OptInRequired",
-    "PendingVerification",
-    "Blocked",
-    "UnauthorizedOperation",
-    "AuthFailure",
-    "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
-    "InvalidParameterCombination",
-    "InvalidBlockDeviceMapping",
-    "RequestLimitExceeded",
-    "RequestExpired",
-)
+CODES: dict[str, FailureKind] = {  # each with what it means
+    "InsufficientInstanceCapacity": "capacity",
+    "InsufficientHostCapacity": "capacity",
+    "UnfulfillableCapacity": "capacity",
+    "VcpuLimitExceeded": "quota",
+    "MaxSpotInstanceCountExceeded": "quota",
+    "InstanceLimitExceeded": "quota",
+    "Unsupported": "zone",
+    "SpotMaxPriceTooLow": "price",
+    "InsufficientFreeAddressesInSubnet": "zone",
+    "InvalidAMIID.NotFound": "image",
+    "OptInRequired": "account",
+    "PendingVerification": "account",
+    "Blocked": "account",
+    "UnauthorizedOperation": "permission",
+    "AuthFailure": "credentials",
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": "permission",
+    "InvalidParameterCombination": "parameter",
+    "InvalidBlockDeviceMapping": "parameter",
+    "RequestLimitExceeded": "throttle",
+    "RequestExpired": "credentials",
+}
 
 
 @dataclass
@@ -145,8 +147,12 @@ def every_error(folder: Path) -> None:
         applied = stack.apply()
         assert applied.code == 1
         assert applied.seconds < 30, applied.text
-        for code in CODES:
-            assert f"api error {code}: " in applied.errors[f'aws_instance.node["{code}"]']
+        for code, kind in CODES.items():
+            said = applied.errors[f'aws_instance.node["{code}"]']
+            assert f"api error {code}: " in said
+            failure = from_text(said)
+            assert failure is not None
+            assert (failure.code, failure.kind) == (code, kind)
         assert "api error VpcLimitExceeded: " in applied.errors["aws_vpc.one_too_many"]
         assert "api error InvalidKeyPair.Duplicate: " in applied.errors["aws_key_pair.taken"]
         assert "AccessDeniedException: " in applied.errors["aws_efs_file_system.forbidden"]
