@@ -1,0 +1,85 @@
+"""A real Slurm for tests: module 2's lab, and what its own commands say, asked past gpucourse."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.system.cli import COMMAND, Learner
+
+PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
+
+
+def stand_up(learner: Learner) -> None:
+    """Deploy module 2's lab; skips where Slurm is not installed."""
+    searched = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    if missing := [part for part in PARTS if shutil.which(part, path=searched) is None]:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    learner.types("deploy", "2", timeout=180)
+
+
+def on_head(learner: Learner, command: str, *, code: int | None = 0) -> str:
+    """What a command on the head says."""
+    return learner.types("ssh", "2", "--", command, code=code).out
+
+
+def queue(learner: Learner) -> list[str]:
+    """The jobs that wait or run."""
+    return on_head(learner, "squeue -h -o '%i %T'").splitlines()
+
+
+def script(folder: Path, text: str) -> str:
+    """A script of the learner's own, and where it is."""
+    path = folder / "own.py"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def eventually(learner: Learner, words: str, command: str, seconds: float = 60) -> str:
+    """Wait until the command on the head says these words."""
+    deadline = time.monotonic() + seconds
+    while True:
+        said = on_head(learner, command, code=None)
+        if re.search(words, said):
+            return said
+        assert time.monotonic() < deadline, f"{command}: never {words!r}, but:\n{said}"
+        time.sleep(0.3)
+
+
+def in_terminal(
+    learner: Learner, words: Sequence[str], steps: Sequence[tuple[str, str]], seconds: float = 90
+) -> tuple[int, str]:
+    """Type a command in a terminal of its own, then each answer once its words are on the screen; the exit code and what was
+    shown."""
+    child, master = pty.fork()
+    if child == 0:
+        os.execve(COMMAND[0], [*COMMAND, *words], {**learner.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"})
+    shown, read = b"", 0
+    waiting = list(steps)
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            if waiting and (found := re.search(waiting[0][0].encode(), shown[read:])):
+                read += found.end()
+                os.write(master, waiting.pop(0)[1].encode())
+            assert time.monotonic() < deadline, f"waiting for {waiting[:1]}:\n{shown.decode(errors='replace')}"
+            if select.select([master], [], [], 0.2)[0]:
+                try:
+                    data = os.read(master, 1 << 16)
+                except OSError:  # the last program has left the terminal
+                    break
+                if not data:
+                    break
+                shown += data
+    finally:
+        os.close(master)
+        _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), shown.decode(errors="replace")

@@ -1,0 +1,135 @@
+"""What goes wrong with a run under Slurm: each is named, nothing is lost, and nothing stays in the queue."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.system import slurm
+from tests.system.cli import Learner
+
+pytestmark = pytest.mark.system
+
+SLEEPS = "import sys, time\nprint('begun', flush=True)\ntime.sleep(float(sys.argv[1]))\nprint('done', flush=True)\n"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody with module 2's lab up."""
+    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
+    slurm.stand_up(one)
+    yield one
+    one.types("destroy", "2", "--yes", "--discard", "--quiet")
+    assert one.processes() == []
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> str:
+    """A script that says that it has begun, and sleeps."""
+    return slurm.script(tmp_path, SLEEPS)
+
+
+def state(cluster: Learner) -> str:
+    return str(cluster.newest_run()["state"])
+
+
+def test_more_nodes_than_there_are(cluster: Learner) -> None:
+    said = cluster.types("run", "2.3", "--nodes", "9", code=2).err
+    assert "9 nodes were asked for, and the partition gpu has 3 nodes" in said
+    assert "gpucourse deploy 2 --nodes 9" in said
+
+
+def test_no_such_partition(cluster: Learner) -> None:
+    said = cluster.types("run", "2.1", "--set", "partition=cpu", code=2).err
+    assert "no partition 'cpu'; it has: gpu" in said
+    assert "--set partition=gpu" in said
+
+
+def test_a_drained_node_is_named_with_its_reason(cluster: Learner, sleeper: str) -> None:
+    as_root = "scontrol update nodename=node3 state={}"
+    if slurm.on_head(
+        cluster, f"sudo -n {as_root.format('drain')} reason=fan 2>&1 || {as_root.format('drain')} reason=fan", code=None
+    ):
+        pytest.skip("this user may not drain a node")
+    try:
+        said = cluster.types("run", "2.3", "--nodes", "3", code=3).err
+        assert "node3 is drain" in said
+        assert "(fan)" in said
+        assert "(fan); the others are enough" in cluster.types("run", "2.3", "--script", sleeper, "--nodes", "2", "--", "0").err
+    finally:
+        slurm.on_head(cluster, f"{as_root.format('resume')} || sudo -n {as_root.format('resume')}", code=None)
+
+
+def test_a_process_that_fails_is_named(cluster: Learner, tmp_path: Path) -> None:
+    own = slurm.script(tmp_path, "import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(7)\ntime.sleep(60)\n")
+    begun = time.monotonic()
+    said = cluster.types("run", "2.3", "--nodes", "2", "--script", own, code=4)
+    assert "rank 1 on node2 was the first to fail, with code 7" in said.err
+    assert time.monotonic() - begun < 40  # the other one did not sleep to its end
+    assert slurm.queue(cluster) == []
+
+
+def test_one_task_of_an_array_that_fails_keeps_the_dependent_job_from_starting(cluster: Learner) -> None:
+    said = cluster.types("run", "2.4", "--set", "values=0.001,none", code=4)
+    record = cluster.newest_run()
+    states = {job["job"].rpartition("_")[2]: job["state"] for job in record["slurm"]["jobs"]}
+    assert states["0"] == "COMPLETED"
+    assert states["1"] == "FAILED"
+    assert record["slurm"]["jobs"][-1]["state"] == "CANCELLED"
+    assert "there is no number for task 1" in said.err
+    assert slurm.queue(cluster) == []
+
+
+def test_scancel_from_another_terminal(cluster: Learner, sleeper: str) -> None:
+    running = cluster.begins("run", "2.1", "--script", sleeper, "--", "120")
+    job = slurm.eventually(cluster, "RUNNING", "squeue -h -o '%i %T'").split()[0]
+    slurm.on_head(cluster, f"scancel {job}")
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == 4
+    assert state(cluster) == "cancelled"
+    assert f"job {job} CANCELLED".encode() in err
+    assert b"CANCELLED" in out
+
+
+def test_cancel_ends_every_job_and_proves_it(cluster: Learner, sleeper: str) -> None:
+    cluster.types("run", "2.1", "--set", "jobs=4", "--script", sleeper, "--detach", "--", "120")
+    assert len(slurm.queue(cluster)) == 1  # a script of one's own is not told how many: it is one job
+    cluster.types("cancel")
+    assert slurm.queue(cluster) == []
+    assert state(cluster) == "cancelled"
+    assert "has ended already" in cluster.types("cancel", code=2).err
+
+
+def test_a_terminal_that_vanishes_loses_nothing(cluster: Learner, sleeper: str) -> None:
+    running = cluster.begins("run", "2.1", "--script", sleeper, "--", "6")
+    slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
+    running.kill()
+    running.communicate()
+    assert cluster.newest_run()["state"] in {"running", "starting"}
+    slurm.eventually(cluster, "^$", "squeue -h")
+    cluster.types("runs")
+    assert state(cluster) == "succeeded"
+    assert "done" in cluster.types("logs").out
+
+
+def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Learner, sleeper: str) -> None:
+    running = cluster.begins("run", "2.1", "--script", sleeper, "--", "10")
+    slurm.eventually(cluster, "RUNNING", "squeue -h -o '%T'")
+    cut = "kill $(ps -eo pid=,args= | awk '/sshd: .*@notty/ && !/awk/ {print $1}')"  # this very connection as well
+    slurm.on_head(cluster, cut, code=None)
+    out, err = running.communicate(timeout=90)
+    assert running.returncode == 0, err.decode()
+    assert b"succeeded" in out
+    assert sum(line.endswith(b"] done") for line in err.splitlines()) == 1
+
+
+def test_a_job_over_its_time_limit(cluster: Learner, sleeper: str) -> None:
+    ran = cluster.types("run", "2.1", "--script", sleeper, "--timeout", "10s", "--", "300", code=4, timeout=240)
+    assert "#SBATCH --time=00:01:00" in (cluster.run_folder() / "job.sbatch").read_text()
+    assert "is TIMEOUT: it reached its time limit, and Slurm ended it" in ran.err
+    assert state(cluster) == "timed_out"
+    assert json.loads((cluster.run_folder() / "run.json").read_text())["slurm"]["jobs"][0]["state"] == "TIMEOUT"

@@ -1,0 +1,129 @@
+"""Module 2 through the real commands, on a real Slurm: every exercise as a learner runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.system import slurm
+from tests.system.cli import Learner
+from tests.system.exercising import needs_torch
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody with module 2's lab up."""
+    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
+    slurm.stand_up(one)
+    yield one
+    one.types("destroy", "2", "--yes", "--discard", "--quiet")
+    assert one.processes() == []
+
+
+def metrics(cluster: Learner) -> dict[str, Any]:
+    return dict(json.loads((cluster.run_folder() / "metrics.json").read_text()))
+
+
+def verdicts(cluster: Learner) -> dict[str, str]:
+    return {each["id"]: each["verdict"] for each in json.loads((cluster.run_folder() / "verdict.json").read_text())["checks"]}
+
+
+def test_one_job(cluster: Learner) -> None:
+    ran = cluster.types("run", "2.1", "--set", "seconds=0.5")
+    assert "is RUNNING on node" in ran.err
+    assert "is COMPLETED on node" in ran.err
+    assert "(CUDA_VISIBLE_DEVICES)" in ran.err
+    assert verdicts(cluster) == {
+        "all-submitted": "passed", "own-gpu": "passed", "queue-picture": "not_measured", "one-cancelled": "not_measured",
+    }  # fmt: skip
+    assert (cluster.run_folder() / "job.sbatch").read_text().startswith("#!/bin/bash\n")
+    assert next(log.name for log in sorted((cluster.run_folder() / "logs").glob("*.log"))).startswith("node0-launcher")
+
+
+def test_five_jobs_the_queue_and_one_cancelled(cluster: Learner) -> None:
+    ran = cluster.types("run", "2.1", "--set", "jobs=5", "--set", "seconds=1")
+    assert set(verdicts(cluster).values()) == {"passed"}
+    picture = next(cluster.run_folder().glob("outputs/*/squeue.txt")).read_text()
+    assert picture.startswith("$ squeue -u ")
+    assert "(Resources)" in picture
+    assert "(Priority)" in picture
+    assert picture.splitlines()[1] in ran.out  # the picture is on the screen as it was
+    assert "scancel" in ran.err
+    found = metrics(cluster)["slurm"]
+    assert [job["state"] for job in found["jobs"]] == ["COMPLETED"] * 4 + ["CANCELLED"]
+    assert len({job["node"] for job in found["jobs"][:3]}) == 3
+    assert (cluster.workspace / "deliverables/2.1").is_dir()
+    assert list((cluster.workspace / "deliverables/2.1").rglob("squeue.txt"))
+
+
+def test_a_terminal_on_a_node(cluster: Learner) -> None:
+    code, shown = slurm.in_terminal(
+        cluster,
+        ["run", "2.2"],
+        [
+            (r"@\S*node[0-9]", "echo GPUS=[$CUDA_VISIBLE_DEVICES]; stty size; hostname\n"),
+            (r"GPUS=\[0\]", "python session.py\n"),
+            (r"written: ", "squeue -h -o '%T %b'; false; exit\n"),
+        ],
+    )
+    assert code == 0, shown
+    assert "$ srun --partition=gpu --gres=gpu:1 --pty bash" in shown
+    session = metrics(cluster)["session"][0]
+    assert (session["gpus_held"], session["gpus_after"]) == (1, 0)
+    assert set(verdicts(cluster).values()) == {"passed"}
+    transcript = (cluster.run_folder() / "transcript.txt").read_text()
+    assert "python session.py" in transcript
+    assert "256" in transcript
+    assert "\x1b" not in transcript
+    assert slurm.queue(cluster) == []
+    assert (cluster.workspace / "deliverables/2.2/transcript.txt").is_file()
+
+
+def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
+    assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
+    assert "cannot run without it" in cluster.types("run", "2.2", "--detach", code=2).err
+    assert "srun --partition=gpu --gres=gpu:1 --pty bash" in cluster.types("run", "2.2", "--dry-run").out
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_several_machines(cluster: Learner, nodes: int) -> None:
+    ran = cluster.types("run", "2.3", "--nodes", str(nodes))
+    found = metrics(cluster)
+    assert set(verdicts(cluster).values()) == {"passed"}
+    assert [row["procid"] for row in found["ranks"]] == list(range(nodes))
+    assert len({row["machine"] for row in found["ranks"]}) == nodes
+    assert found["expected_sum"] == nodes * (nodes + 1) / 2
+    logs = {log.name for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}
+    assert len(logs) == nodes  # the output of each process, under the name of its node
+    assert len({name.partition("-rank")[0] for name in logs}) == nodes
+    assert f"1 job on {nodes} nodes" in ran.out
+
+
+def test_an_array_over_learning_rates_then_batch_sizes(cluster: Learner) -> None:
+    ran = cluster.types("run", "2.4", "--set", "epochs=1")
+    assert "--dependency=afterok:" in ran.err
+    assert set(verdicts(cluster).values()) == {"passed"}
+    found = metrics(cluster)
+    assert [row["value"] for row in found["rows"]] == [0.001, 0.002, 0.003, 0.004]
+    assert found["best_value"] == min(found["rows"], key=lambda row: row["final_loss"])["value"]
+    assert len(found["slurm"]["jobs"]) == 5
+    for name in ("sweep.png", "metrics.json", "array.sbatch"):
+        assert (cluster.workspace / "deliverables/2.4" / name).is_file(), name
+    values = "64,128"
+    cluster.types(
+        "run", "2.4", "--set", "epochs=1", "--set", "sweep=batch_size", "--set", f"values={values}", "--set", "at_once=1"
+    )
+    assert [row["steps"] for row in metrics(cluster)["rows"]] == [64, 32]
+    assert "#SBATCH --array=0-1%1" in (cluster.run_folder() / "array.sbatch").read_text()
+
+
+def test_a_training_of_module_3_under_slurm(cluster: Learner) -> None:
+    ran = cluster.types("run", "3.2", "--launcher", "slurm", "--nodes", "2", "--set", "epochs=1")
+    assert set(verdicts(cluster).values()) <= {"passed", "not_measured"}
+    assert "by slurm in the partition gpu" in ran.out
+    assert len({log.name.partition("-rank")[0] for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}) == 2
