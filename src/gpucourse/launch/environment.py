@@ -22,11 +22,18 @@ def common(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str
     }
 
 
-def network(interface: str, *, gpus: int) -> dict[str, str]:
-    """The interface that collectives use. Left to itself gloo binds whatever the host's name resolves to."""
+def network(interface: str, *, gpus: int, mode: Mode = "local") -> dict[str, str]:
+    """The interface that collectives use. Left to itself gloo binds whatever the host's name resolves to.
+
+    On AWS NCCL is told as well to use plain sockets: the machine image brings a plug-in for EFA, and no instance of the
+    course has that; NCCL would look for it, then for InfiniBand, and complain each time.
+    """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}
-    return {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface}
+    found = {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface}
+    if mode == "aws":
+        found |= {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
+    return found
 
 
 def threads(cores: int, *, sharing: int) -> dict[str, str]:

@@ -69,7 +69,7 @@ def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFact
             **environment.common(
                 mode=mode, backend=environment.backend(nodes), collective_timeout_s=exercise.launch.collective_timeout
             ),
-            **environment.network(facts[node.name].interface, gpus=node.gpus),
+            **environment.network(facts[node.name].interface, gpus=node.gpus, mode=mode),
             **environment.threads(facts[node.name].cores, sharing=world if mode == "local" else processes),
             **request.environment,
         }

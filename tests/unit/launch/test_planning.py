@@ -93,6 +93,14 @@ def test_simulated_nodes_share_one_machine_real_ones_do_not() -> None:
     assert {command.env["NCCL_SOCKET_IFNAME"] for command in real.commands} == {"lo"}
 
 
+def test_on_aws_nccl_is_told_to_use_sockets_and_nowhere_else() -> None:
+    told = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
+    for command in planned(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws")).commands:
+        assert told.items() <= command.env.items()
+    for elsewhere in (planned(node(0, gpus=1, mode="hosts")), planned(node(0, mode="aws"))):
+        assert not told.keys() & elsewhere.commands[0].env.keys()
+
+
 def test_one_process_a_gpu_and_ranks_counted_through() -> None:
     plan = planned(node(0, gpus=4), node(1, gpus=2))
     assert [command.ranks for command in plan.commands] == [(0, 1, 2, 3), (4, 5)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -19,7 +19,7 @@ from gpucourse.actions.timing import stage
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.pricing import estimate
-from gpucourse.errors import GpucourseError, TerraformFailed
+from gpucourse.errors import GpucourseError, Interrupted, TerraformFailed
 from gpucourse.model.cloud import Attempt, Failure
 from gpucourse.model.deployment import Deployment, Tried
 from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher
@@ -58,12 +58,21 @@ def build(context: Context, proposal: Proposal) -> Built:
         except GpucourseError as error:
             done.errors.append(error)
 
+    asked = False
     with ThreadPoolExecutor(AT_ONCE) as pool:
+        work = [pool.submit(one, offer) for offer in offers]
         try:
-            list(pool.map(one, offers))
+            wait(work)
         except KeyboardInterrupt:
             context.stop.set()
-            raise
+            asked = True
+    for lab in work:
+        lab.result()  # a fault of ours is raised as one
+    if asked:
+        raise Interrupted(
+            "\n".join(error.what for error in done.errors) or "interrupted",
+            hint=f"gpucourse deploy goes on; gpucourse destroy {offers[0].choice.module.id} takes all of it down",
+        )
     done.labs.sort(key=lambda lab: lab.deployment.stack)
     return done
 

@@ -86,7 +86,7 @@ def hold(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[s
     ranks = {node.name: rank for rank, node in enumerate(nodes)}
 
     def sum_up(link: Link) -> Completed:
-        env = environment.network(ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0)
+        env = environment.network(ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, mode="aws")
         words = (
             str(ranks[link.node.name]),
             str(len(nodes)),
