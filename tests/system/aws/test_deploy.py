@@ -11,6 +11,7 @@ import pytest
 
 from tests.mock_aws.account import eventually
 from tests.system.aws.learner import CloudLearner, cloud_learner
+from tests.system.aws.policy import unforeseen
 from tests.system.aws.terminal import Terminal
 
 pytestmark = pytest.mark.system
@@ -28,6 +29,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         yield one
         one.types("destroy", "--all", "--yes", "--discard", timeout=240)
         assert one.standing() == []
+        assert unforeseen(one.account) == []
 
 
 def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner, cloud_learner
+from tests.system.aws.policy import unforeseen
 
 pytestmark = pytest.mark.system
 
@@ -37,6 +38,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CloudLearne
         yield learner, {name: done.result().document for name, done in typed.items()}
         learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
         assert learner.standing() == []
+        assert unforeseen(learner.account) == []
 
 
 @pytest.mark.parametrize("template", LABS)

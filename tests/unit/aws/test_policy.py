@@ -14,17 +14,12 @@ import pytest
 import gpucourse.aws
 from gpucourse.aws.policy import policy_size, policy_text
 from gpucourse.aws.session import IAM_NAMES
+from tests.system.aws.policy import ADMINISTRATOR
 from tests.unit.aws.cloud import operation_model
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(gpucourse.aws.__file__).parent
 STATEMENTS: list[dict[str, Any]] = json.loads(policy_text())["Statement"]
-ADMINISTRATOR = {  # an administrator makes the backstop's role once; without, deploy goes on without the backstop
-    "iam:CreateRole",
-    "iam:PutRolePolicy",
-    "iam:DeleteRolePolicy",
-    "iam:DeleteRole",
-}
 
 
 def actions(statement: dict[str, Any]) -> list[str]:
