@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.evidence import material
-from gpucourse.course.report_plan import read_report_plan
+from gpucourse.course.report_plan import FILE, read_report_plan
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
@@ -51,6 +51,9 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
     Raises MissingError where no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
     """
     plan = read_report_plan(context.folders.modules)
+    if plan is None:
+        place = context.folders.modules / FILE
+        raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what stands in it")
     found = gather(context, plan, author)
     if not any(chapter.sources for chapter in found.chapters):
         wanted = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))

@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from gpucourse.course import report_plan
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.locate import find_course
 from gpucourse.course.quiz import read_quiz
+from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import read_rubric, strangers
 from gpucourse.course.rules import SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.written_metrics import unwritten, words_of
 from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module, Parameter
+from gpucourse.model.report_plan import ReportPlan
 from gpucourse.model.rubric import Rubric
 
 SOLUTIONS = "solutions"
@@ -45,9 +48,9 @@ def lint(catalog: Catalog) -> list[str]:
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:
-    """What is wrong with the rubric and the quiz, and with folders that are the same module."""
+    """What is wrong with the rubric, the quiz and the report's plan, and with folders that are the same module."""
     modules = catalog.folders.modules
-    for read in (read_rubric, read_quiz):
+    for read in (read_rubric, read_quiz, read_report_plan):
         try:
             found = read(modules)
         except ManifestError as error:
@@ -55,6 +58,8 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
             continue
         if isinstance(found, Rubric) and not catalog.broken:
             yield from (f"{modules.name}/{line}" for line in strangers(found, catalog.modules))
+        if isinstance(found, ReportPlan) and not catalog.broken:
+            yield from (f"{modules.name}/{line}" for line in report_plan.strangers(found, catalog.modules))
     numbers = Counter(module.id for module in catalog.modules)
     yield from (f"{modules.name}: {count} folders are module {number}" for number, count in numbers.items() if count > 1)
 

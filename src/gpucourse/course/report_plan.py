@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpucourse.course.written import read
-from gpucourse.errors import ManifestError, MissingError
+from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.report_plan import ReportChapter, ReportPlan
 
@@ -14,13 +14,13 @@ FILE = "report.yaml"
 HINT = "what stands in it is explained in docs/authoring.md"
 
 
-def read_report_plan(modules: Path) -> ReportPlan:
-    """The plan that lies beside the modules. Raises MissingError where there is none, ManifestError with every complaint."""
+def read_report_plan(modules: Path) -> ReportPlan | None:
+    """The plan that lies beside the modules; None where there is none. Raises ManifestError with every complaint."""
     shown = f"{modules.name}/{FILE}"
     try:
         raw = (modules / FILE).read_bytes()
-    except FileNotFoundError as error:
-        raise MissingError(f"this course has no report: there is no {shown}", hint=HINT) from error
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HINT) from error
     return read(raw, ReportPlan, shown, hint=HINT)[0]

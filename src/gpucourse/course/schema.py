@@ -18,6 +18,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.model.manifest import COMPARISONS, Check, Module
 from gpucourse.model.questions import KINDS, Question
 from gpucourse.model.quiz import Quiz, QuizQuestion
+from gpucourse.model.report_plan import ReportPlan
 from gpucourse.model.rubric import Rubric
 
 FILE = "module.schema.json"
@@ -25,6 +26,7 @@ SCHEMAS: dict[str, tuple[type[BaseModel], str]] = {
     FILE: (Module, "module.yaml: one module of the course"),
     "rubric.schema.json": (Rubric, "rubric.yaml: the points of the course"),
     "quiz.schema.json": (Quiz, "quiz.yaml: the quiz of the course"),
+    "report.schema.json": (ReportPlan, "report.yaml: what the final report is made of"),
 }
 
 
