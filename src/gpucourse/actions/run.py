@@ -14,6 +14,7 @@ from gpucourse.actions.reach import reach
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, MissingError
 from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
@@ -89,6 +90,9 @@ def run(
             raise objection
         if dry_run:
             return Ran(plan=plan)
+        if (stamp := runs.from_the_future(context.paths)) is not None:
+            told = f"this computer's clock went back: the newest run is of {stamp}. The new one is put behind it"
+            context.watch(Note(text=told, level="warning"))
         run_id = runs.new_run(context.paths, exercise.id)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with locked(attend.lock_of(context, run_id), f"run {exercise.id}"):

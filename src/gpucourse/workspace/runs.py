@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from gpucourse.errors import UnknownName, UsageError
@@ -19,12 +20,19 @@ pebble pine plover prairie quartz quill raven reef ridge river robin saffron sag
 swift tarn teal thistle tundra umber valley velvet violet walnut willow wren zephyr
 """.split()
 
+_FORM = "%Y%m%d-%H%M%S"
+_STAMP = "20260131-142501"
+
 
 def new_run(paths: WorkspacePaths, exercise: str) -> str:
-    """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once."""
+    """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once.
+
+    Ids never go back, even where the clock does: a new run stands behind every other one.
+    """
     import secrets
 
-    stamp = time.strftime("%Y%m%d-%H%M%S")
+    ahead = from_the_future(paths)
+    stamp = _now() if ahead is None else _second_after(ahead)
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(WORDS)}"
         folder = paths.run(exercise, run_id).folder
@@ -36,6 +44,13 @@ def new_run(paths: WorkspacePaths, exercise: str) -> str:
                 continue
             return run_id
     raise UsageError(f"too many runs of {exercise} were started in this very second", hint="wait a second and type it again")
+
+
+def from_the_future(paths: WorkspacePaths) -> str | None:
+    """The stamp of the newest run, where this computer's clock says that it is still to come: the clock went back since."""
+    stamps = (path.name[: len(_STAMP)] for path in paths.runs.glob("*/*") if _dated(path.name))
+    newest = max(stamps, default="")
+    return newest if newest > _now() else None
 
 
 def save(paths: WorkspacePaths, record: RunRecord) -> None:
@@ -55,7 +70,7 @@ def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
     """The records of all runs (of one exercise), oldest first."""
-    return sorted(_records(paths, exercise), key=lambda record: (record.created, record.id))
+    return sorted(_records(paths, exercise), key=lambda record: (record.id[: len(_STAMP)], record.created, record.id))
 
 
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
@@ -79,6 +94,24 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     if hits:
         return hits[0]
     raise UnknownName("run", wanted, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
+
+
+def _now() -> str:
+    """The time in ids: the learner's own, to the second."""
+    return time.strftime(_FORM)
+
+
+def _dated(name: str) -> bool:
+    try:
+        datetime.strptime(name[: len(_STAMP)], _FORM)  # noqa: DTZ007 (only whether it is one)
+    except ValueError:
+        return False
+    return name[len(_STAMP) :].startswith("-")
+
+
+def _second_after(stamp: str) -> str:
+    moment = datetime.strptime(stamp, _FORM) + timedelta(seconds=1)  # noqa: DTZ007 (local time, as in every id)
+    return moment.strftime(_FORM)
 
 
 def _records(paths: WorkspacePaths, exercise: str | None) -> Iterator[RunRecord]:
