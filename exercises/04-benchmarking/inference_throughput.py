@@ -23,6 +23,7 @@ import bench
 import ceilings
 import engines
 import telemetry
+import vllm_bench
 from bench import say
 from completions import Answer, RefusedByEngine, together
 from language_models import MODELS
@@ -40,6 +41,7 @@ parser.add_argument("--repeats", type=int, default=3, help="rounds of each batch
 parser.add_argument(
     "--eager", action=argparse.BooleanOptionalAction, default=True, help="vLLM without CUDA graphs: starts sooner"
 )
+parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="then vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]
 try:
@@ -123,6 +125,17 @@ for each in rows:
     each["gain"] = each["output_tok_per_s"] / alone["output_tok_per_s"] if alone and each["output_tok_per_s"] else None
     each["ideal_tok_per_s"] = alone["output_tok_per_s"] * each["batch"] if alone else None
 
+# --- beside vLLM's own program, where it is asked for ---------------------------------------------------------------------
+beside, why_not = None, "only with vLLM" if kind != "vllm" else "not asked for: --cross-check" if not args.cross_check else None
+if best and not why_not:
+    written = out / "vllm-bench.json"
+    words = vllm_bench.command(
+        engine.model, input_len=args.input_len, output_len=args.output_len, at_a_time=best["batch"], prompts=4 * best["batch"],
+        out=written, more=engines.vllm_words(eager=args.eager),
+    )  # fmt: skip
+    beside, why_not = vllm_bench.beside(words, written, args.input_len, args.output_len)
+say(f"beside vllm bench throughput: {why_not or beside}")
+
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "engine": kind, "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
@@ -133,6 +146,7 @@ metrics = {
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
     "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
+    "beside_vllm_bench": beside, "vllm_bench_not_run": why_not,
     "parameters": model.parameters, "weight_bytes": model.weight_bytes(limits.number),
     "simulated": None if device.type == "cuda" else "transformers on the CPU: the shapes hold on a GPU, the numbers do not",
 }  # fmt: skip

@@ -68,9 +68,13 @@ def command(kind: str, model: str, port: int, *, max_num_seqs: int, max_model_le
     common = [f"--port={port}", f"--max-num-seqs={max_num_seqs}", f"--max-model-len={max_model_len}"]
     if kind == "transformers":
         return [sys.executable, str(Path(__file__).resolve().with_name("serve.py")), f"--model={model}", *common]
+    return ["vllm", "serve", model, "--host=127.0.0.1", *common, "--no-enable-prefix-caching", *vllm_words(eager=eager)]
+
+
+def vllm_words(*, eager: bool) -> list[str]:
+    """What vLLM is told here in any case: room for others, float16 where there is no bfloat16 in hardware, no CUDA graphs."""
     half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)
-    words = ["vllm", "serve", model, "--host=127.0.0.1", *common, "--no-enable-prefix-caching", "--gpu-memory-utilization=0.85"]
-    return words + (["--dtype=half"] if half else []) + (["--enforce-eager"] if eager else [])
+    return ["--gpu-memory-utilization=0.85", *(["--dtype=half"] if half else []), *(["--enforce-eager"] if eager else [])]
 
 
 @contextlib.contextmanager

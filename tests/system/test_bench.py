@@ -98,3 +98,63 @@ def test_the_record(bench: ModuleType, tmp_path: Path, monkeypatch: pytest.Monke
     assert (found["schema"], found["mode"], found["world_size"], found["seed"]) == ("test/1", "local", 2, 7)
     assert found["command"] == "script.py '--words=it'\"'\"'s'"
     assert [found.name for found in (tmp_path / "out").iterdir()] == ["metrics.json"]
+
+
+def test_measured_on_a_cpu_by_torchs_own_timer(bench: ModuleType) -> None:
+    calls: list[int] = []
+    seconds = bench.measure(lambda: calls.append(1), bench.torch.device("cpu"), budget_s=0.01, at_least=7)
+    assert len(seconds) >= 7
+    assert len(calls) > len(seconds), "calls that are too short for the clock are taken together"
+    assert 0 < bench.percentile(seconds, 50) < 1e-3
+
+
+def test_threads_are_as_asked_for_and_as_before_afterwards(bench: ModuleType) -> None:
+    before, seen = bench.torch.get_num_threads(), set()
+    bench.measure(lambda: seen.add(bench.torch.get_num_threads()), bench.torch.device("cpu"), budget_s=0.001, threads=1)
+    assert seen == {1}
+    assert bench.torch.get_num_threads() == before
+
+
+class FakeEvent:
+    """A CUDA event without CUDA: it remembers when it was recorded, on a clock that `work` moves."""
+
+    now = 0.0
+
+    def __init__(self, *, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        self.at = FakeEvent.now
+
+    def elapsed_time(self, end: FakeEvent) -> float:
+        return end.at - self.at
+
+
+def test_on_a_gpu_events_span_the_call_and_not_the_flush(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The flush takes 100 ms and the call 2: the events must say 2."""
+    order: list[str] = []
+
+    def moves(name: str, milliseconds: float) -> None:
+        order.append(name)
+        FakeEvent.now += milliseconds
+
+    monkeypatch.setattr(bench.torch.cuda, "Event", FakeEvent)
+    monkeypatch.setattr(bench.torch.cuda, "synchronize", lambda _: order.append("waited"))
+    cuda = bench.torch.device("cuda", 0)
+    seconds = bench.measure(lambda: moves("call", 2.0), cuda, budget_s=0.05, at_least=30, flush=lambda: moves("flush", 100.0))
+    assert seconds == pytest.approx([0.002] * len(seconds))
+    assert len(seconds) >= 30
+    assert order[:2] == ["flush", "call"]
+    assert order.count("waited") < order.count("call") / 2, "one wait at the end of many calls, not one in each"
+
+
+def test_only_a_gpu_has_a_cache_to_flush(bench: ModuleType) -> None:
+    assert bench.cache_flush(bench.torch.device("cpu")) is None
+
+
+def test_where_a_script_computes(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
+    monkeypatch.setattr(bench.torch.cuda, "is_available", lambda: True)
+    assert bench.here().type == "cuda"
+    monkeypatch.setenv("GPUCOURSE_BACKEND", "gloo")
+    assert bench.here().type == "cpu"

@@ -1,0 +1,49 @@
+"""vLLM's own benchmark beside ours: the same model, lengths and requests at a time, without HTTP in between."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+KEYS = ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second")
+
+
+def command(
+    model: str, *, input_len: int, output_len: int, at_a_time: int, prompts: int, out: Path, more: list[str]
+) -> list[str]:
+    """The command that measures throughput with random prompts and writes what it found to `out`."""
+    return [
+        "vllm", "bench", "throughput", f"--model={model}", "--dataset-name=random", f"--input-len={input_len}",
+        f"--output-len={output_len}", f"--num-prompts={prompts}", f"--max-num-seqs={at_a_time}", "--no-enable-prefix-caching",
+        f"--output-json={out}", *more,
+    ]  # fmt: skip
+
+
+def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
+    """Its figures in our words. It counts tokens in and out together; of those `output_len` of each request were made.
+
+    Raises ValueError where the document is not that of `vllm bench throughput`.
+    """
+    found = json.loads(text)
+    missing = [key for key in KEYS if not isinstance(found.get(key), (int, float))] if isinstance(found, dict) else list(KEYS)
+    if missing:
+        raise ValueError(f"this is not what vllm bench throughput writes: {', '.join(missing)} missing")
+    share = output_len / (input_len + output_len)
+    return {
+        "seconds": found["elapsed_time"], "requests": found["num_requests"], "requests_per_s": found["requests_per_second"],
+        "total_tok_per_s": found["tokens_per_second"], "output_tok_per_s": found["tokens_per_second"] * share,
+    }  # fmt: skip
+
+
+def beside(words: list[str], out: Path, input_len: int, output_len: int) -> tuple[dict[str, float] | None, str | None]:
+    """What it found, and why there is nothing where there is nothing."""
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        sys.stdout.write("\n".join(done.stdout.splitlines()[-10:]) + "\n")
+        return None, f"vllm bench ended with code {done.returncode}"
+    try:
+        return read(out.read_text(encoding="utf-8"), input_len, output_len), None
+    except (OSError, ValueError) as error:
+        return None, str(error)

@@ -1,0 +1,218 @@
+"""What surrounds an inference engine: ceilings on GPUs that are not here, vLLM's words, a client that counts rightly."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucourse.course.locate import find_course
+from tests.unit.exercises.scripts import beside_the_script
+
+completions = beside_the_script("shared", "completions")
+vllm_bench = beside_the_script("04-benchmarking", "vllm_bench")
+language_models = beside_the_script("shared", "language_models")
+BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The shared files as a script imports them."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
+    for name in BESIDE:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import torch
+
+    yield SimpleNamespace(torch=torch, **{name: importlib.import_module(name) for name in BESIDE})
+    for name in BESIDE:
+        sys.modules.pop(name, None)
+
+
+# --- ceilings --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "batch", "ceiling"),
+    [
+        ("Tesla T4", "opt-1.3b", 1, 121.6),  # 320 GB/s over 2.63 GB, a little less for the cache of 256 tokens
+        ("NVIDIA L4", "opt-1.3b", 1, 114.0),
+        ("Tesla T4", "gpt2", 1, 1286),
+        ("NVIDIA L4", "gpt2", 1, 1205),
+    ],
+)
+def test_one_at_a_time_the_memory_is_the_limit(
+    shared: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, batch: int, ceiling: float
+) -> None:
+    limits = on(shared, monkeypatch, name, model, tokens=256)
+    found = limits.of(batch)
+    assert found.tok_per_s == pytest.approx(ceiling, rel=0.04)
+    assert "reads all weights" in found.reason
+
+
+def test_a_large_batch_ends_at_the_arithmetic(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = on(shared, monkeypatch, "Tesla T4", "opt-1.3b", tokens=2)
+    assert limits.of(512).tok_per_s == pytest.approx(65e12 / (2 * 1_315_758_080))
+    assert limits.of(512).tok_per_s > limits.of(64).tok_per_s > limits.of(1).tok_per_s
+
+
+def test_an_unknown_gpu_has_no_ceiling_and_refuses_nothing(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = on(shared, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", tokens=256).of(1)
+    assert unknown.tok_per_s is None
+    assert shared.ceilings.shown(1e9, unknown) == 1e9
+
+
+def test_above_the_ceiling_there_is_no_figure(shared: Any) -> None:
+    ceiling = shared.ceilings.Ceiling(122.0, "a reason")
+    assert shared.ceilings.shown(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"
+    assert shared.ceilings.shown(90.0, ceiling) == 90.0
+
+
+def test_a_processor_is_limited_by_its_own_fastest_product(shared: Any) -> None:
+    limits = shared.ceilings.Ceilings(shared.language_models.MODELS["tiny"], shared.torch.device("cpu"), 64)
+    assert limits.of(1).tok_per_s == limits.of(8).tok_per_s > 100
+    assert "measured here" in limits.of(1).reason
+
+
+def on(shared: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, tokens: int) -> Any:
+    monkeypatch.setattr(shared.torch.cuda, "get_device_name", lambda _: name)
+    return shared.ceilings.Ceilings(shared.language_models.MODELS[model], shared.torch.device("cuda", 0), tokens)
+
+
+def test_sizes_of_models() -> None:
+    gpt2, opt = language_models.MODELS["gpt2"], language_models.MODELS["opt-1.3b"]
+    assert gpt2.weight_bytes(2) == pytest.approx(0.25e9, rel=0.01)
+    assert opt.weight_bytes(2) == pytest.approx(2.63e9, rel=0.001)
+    assert (gpt2.kv_bytes(1, 2), opt.kv_bytes(1, 2)) == (36_864, 196_608)
+
+
+# --- engines ---------------------------------------------------------------------------------------------------------------
+
+
+def test_vllm_on_a_t4_gets_float16_and_no_prefix_cache(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, bool] = {}
+
+    def native(*, including_emulation: bool = True) -> bool:
+        asked["including_emulation"] = including_emulation
+        return including_emulation  # Turing imitates it
+
+    monkeypatch.setattr(shared.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(shared.torch.cuda, "is_bf16_supported", native)
+    words = shared.engines.command("vllm", "openai-community/gpt2", 8000, max_num_seqs=64, max_model_len=256, eager=True)
+    assert words[:3] == ["vllm", "serve", "openai-community/gpt2"]
+    assert {"--no-enable-prefix-caching", "--dtype=half", "--enforce-eager", "--max-num-seqs=64"} <= set(words)
+    assert asked == {"including_emulation": False}
+    assert "--enforce-eager" not in shared.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
+
+
+def test_the_engine_follows_the_hardware(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared.engines.shutil, "which", lambda _: "/usr/bin/vllm")
+    monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
+    monkeypatch.setattr(shared.torch.cuda, "is_available", lambda: True)
+    assert shared.engines.choose("auto") == "vllm"
+    monkeypatch.setenv("GPUCOURSE_BACKEND", "gloo")
+    assert shared.engines.choose("auto") == "transformers", "asked to leave the GPU alone"
+    monkeypatch.setattr(shared.torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit, match="vLLM needs a GPU"):
+        shared.engines.choose("vllm")
+
+
+# --- the client --------------------------------------------------------------------------------------------------------------
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """An engine that says what it is told to: `events` of the stream, or an error."""
+
+    events: tuple[dict[str, Any], ...] = ()
+    heard: list[dict[str, Any]]
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.heard.append(request)
+        if request["max_tokens"] > 100:
+            self.send_response(400)
+            self.end_headers()
+            self.wfile.write(b'{"error": {"message": "too long"}}')
+            return
+        self.send_response(200)
+        self.end_headers()
+        for event in self.events:
+            self.wfile.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+        self.wfile.write(b"data: [DONE]\n\n")
+
+
+@pytest.fixture
+def engine() -> Iterator[tuple[str, type[Scripted]]]:
+    handler = type("Engine", (Scripted,), {"heard": []})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", handler
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "text": words}]}
+
+
+def test_tokens_are_counted_by_the_engine_and_not_by_events(engine: tuple[str, type[Scripted]]) -> None:
+    url, handler = engine
+    used = {"prompt_tokens": 3, "completion_tokens": 5}
+    handler.events = (text("a b"), text(" c d e"), {"choices": [], "usage": used})
+    answer = completions.complete(url, "m", [1, 2, 3], 5)
+    assert (answer.text, answer.tokens, answer.events, answer.prompt_tokens) == ("a b c d e", 5, 2, 3)
+    assert 0 < answer.ttft_s <= answer.e2e_s
+    assert handler.heard[0]["ignore_eos"] is True
+    assert handler.heard[0]["stream_options"] == {"include_usage": True}
+
+
+def test_what_an_engine_refuses_is_said_in_its_words(engine: tuple[str, type[Scripted]]) -> None:
+    with pytest.raises(completions.RefusedByEngine, match=r"400.*too long"):
+        completions.together(engine[0], "m", ["a", "b"], 101)
+
+
+def test_an_answer_without_its_count_is_no_answer(engine: tuple[str, type[Scripted]]) -> None:
+    engine[1].events = (text("a"),)
+    with pytest.raises(completions.RefusedByEngine, match="without its count"):
+        completions.complete(engine[0], "m", "a", 5)
+
+
+# --- vLLM's own benchmark -------------------------------------------------------------------------------------------------
+
+WRITTEN = {
+    "elapsed_time": 12.5,
+    "num_requests": 64,
+    "total_num_tokens": 16384,
+    "requests_per_second": 5.12,
+    "tokens_per_second": 1310.72,
+}
+
+
+def test_vllm_bench_counts_in_and_out_together() -> None:
+    found = vllm_bench.read(json.dumps(WRITTEN), 128, 128)
+    assert (found["total_tok_per_s"], found["output_tok_per_s"]) == (1310.72, 655.36)
+    assert found["total_tok_per_s"] == pytest.approx(WRITTEN["total_num_tokens"] / WRITTEN["elapsed_time"])
+
+
+@pytest.mark.parametrize("document", ["{}", "[]", '{"elapsed_time": "soon"}', "{torn"])
+def test_another_document_is_not_taken_for_it(document: str) -> None:
+    with pytest.raises(ValueError):
+        vllm_bench.read(document, 128, 128)
+
+
+def test_a_benchmark_that_fails_says_so(tmp_path: Any) -> None:
+    found, why = vllm_bench.beside([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none.json", 1, 1)
+    assert (found, why) == (None, "vllm bench ended with code 3")
