@@ -55,6 +55,7 @@ def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     assert b"lost from sight" in said
     assert b"gpucourse deploy 3" in said
     assert "step 3 of rank 0" in (two.run_folder() / "logs/node0-rank0.log").read_text()
+    assert two.newest_run()["diagnoses"][0]["symptom"] == "node-lost"
     two.types("deploy", "3")
     two.types("runs")
     assert two.newest_run()["state"] == "lost"
