@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Iterator
@@ -211,6 +212,15 @@ def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path)
 )
 def test_what_makes_no_sense_is_refused_at_once(learner: Learner, words: tuple[str, ...], says: str) -> None:
     assert says in learner.types("deploy", "3", *words, code=2).err
+
+
+def test_slurm_is_reached_by_its_login_node_alone(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    typed = learner.types("deploy", "2", "--hosts", said(servers), code=2)
+    assert "name the login node alone" in typed.err
+    if shutil.which("sbatch") is None:
+        assert "has no Slurm" in learner.types("deploy", "2", "--hosts", said(servers[:1]), code=3).err
+    assert left(servers) == []
 
 
 def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learner, servers: list[Server]) -> None:

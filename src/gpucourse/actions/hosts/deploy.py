@@ -17,7 +17,7 @@ from gpucourse.actions.hosts.lab import HostsLab, open_hosts
 from gpucourse.actions.hosts.sight import seen_by_others
 from gpucourse.actions.ready import write_ssh_files
 from gpucourse.actions.timing import stage
-from gpucourse.errors import GpucourseError, InfrastructureError, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Module
@@ -56,6 +56,8 @@ def deploy(
         former = before.inventory.nodes if before and before.inventory else ()
         with stage(context.watch, "look", f"looking at {', '.join(names)}"):
             entered = enter(context, names, key=key, trust=trust, former=former)
+        if module.lab.scheduler == "slurm":
+            _has_slurm(context, module, entered)
         _warn(context, entered)
         with stage(context.watch, "sight", "finding how they reach each other"):
             nodes = seen_by_others(context, entered)
@@ -111,6 +113,23 @@ def _new(context: Context, module: Module, stack: str, count: int) -> Deployment
         updated=now,
         nodes_wanted=count,
     )
+
+
+def _has_slurm(context: Context, module: Module, entered: Sequence[Entered]) -> None:
+    """Raises UsageError for more than a login node, MissingError where that has no Slurm."""
+    first = entered[0]
+    if len(entered) > 1:
+        raise UsageError(
+            f"module {module.id} hands its work to Slurm, which finds the other machines by itself",
+            hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.said}",
+        )
+    with Fleet(SshTransport(context.paths.client_key), [first.node]) as fleet:
+        found = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=20.0)
+    if not found.ok:
+        raise MissingError(
+            f"{first.said} has no Slurm (sbatch, squeue, sinfo, scancel)",
+            hint=f"name the login node of a cluster, or: gpucourse deploy {module.id} --target local",
+        )
 
 
 def _warn(context: Context, entered: Sequence[Entered]) -> None:
