@@ -19,7 +19,6 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a che
 import bench
 import costs
 import gpus
-import torch
 from bench import say
 from language_models import MODELS
 
@@ -118,6 +117,5 @@ say(f"on demand: {sources['on_demand']['source']}, {sources['on_demand']['date']
 say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source']}; it changes by the hour")
 if not really:
     say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")
-device = torch.device("cpu")  # this only reckons
-path = bench.write_metrics("cost_analysis/1", device, world_size=1, seed=SEED, metrics=metrics)
+path = bench.write_metrics("cost_analysis/1", bench.here(), world_size=1, seed=SEED, metrics=metrics)
 say(f"written: {path}")
