@@ -68,7 +68,8 @@ def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner
     (root(learner, first) / "idle.json").write_text(json.dumps({"now": time.time(), "busy": ["SSH sessions: 1"], "boot": "b"}))
     (root(learner, second) / "idle.json").write_text(json.dumps({"now": time.time(), "ends_at": time.time() + 700}))
     typed = learner.types("status")
-    assert "✓ healthy  running, i-" in typed.out
+    assert "✓ healthy  running\n" in typed.out
+    assert f"instances   node0 {first}, node1 {second}" in typed.out
     assert "$1.54 an hour" in typed.out
     assert "deadline    in 3 h 59 min" in typed.out
     assert "idle agent  node0: in use (SSH sessions: 1)\n              node1: idle; ends it in 11 min" in typed.out

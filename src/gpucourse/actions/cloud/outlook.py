@@ -32,12 +32,13 @@ Look = Callable[[], object]
 class Outlook:
     """One lab on AWS. Amounts are USD; times ISO 8601 in UTC.
 
-    `unknown`: why the account could not be asked; then no node counts as healthy. `ended`: nodes that ended by themselves, and
-    why. `idle`: what the idle agents saw last, of the nodes that answered at once. `backstop`: when AWS itself ends it, or why
-    it will not.
+    `instances`: the id of each node's instance. `unknown`: why the account could not be asked; then no node counts as
+    healthy. `ended`: nodes that ended by themselves, and why. `idle`: what the idle agents saw last, of the nodes that
+    answered at once. `backstop`: when AWS itself ends it, or why it will not.
     """
 
     nodes: list[NodeHealth]
+    instances: dict[str, str]
     expires: str
     seconds_left: float
     cost_usd: Decimal
@@ -91,6 +92,7 @@ def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], obje
     left = (datetime.fromisoformat(cloud.expires) - bill.now()).total_seconds()
     return Outlook(
         nodes=_unknown(lab, trouble) if trouble else _health(lab, mine),
+        instances={one.node: one.id for one in mine if one.alive},
         expires=cloud.expires,
         seconds_left=left,
         cost_usd=bill.spent(context, lab.uid),
@@ -122,7 +124,7 @@ def _node_health(lab: Deployment, name: str, instance: CloudInstance | None) -> 
     if instance.state == "running" and node and instance.address != node.address:
         detail = f"runs under another address now, {instance.address}: gpucourse start {lab.module}"
         return NodeHealth(node=name, healthy=False, detail=detail)
-    detail = f"{instance.state}, {instance.id}" + (f", {instance.market}" if instance.market == "spot" else "")
+    detail = f"{instance.state} (spot)" if instance.market == "spot" else instance.state
     return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)
 
 

@@ -16,6 +16,7 @@ from gpucourse.actions.cloud.ours import check_account
 from gpucourse.actions.context import Context
 from gpucourse.actions.timing import stage
 from gpucourse.aws import failures, instances, removal, schedule, sweep
+from gpucourse.aws.kinds import ROLE, SCHEDULES
 from gpucourse.aws.session import Account
 from gpucourse.errors import (
     CloudError,
@@ -34,6 +35,7 @@ from gpucourse.model.event import Note
 from gpucourse.workspace import deployments, regions
 
 PATIENCE_S = removal.PATIENCE_S
+BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they go last, when there is nothing left for them to end
 
 
 def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
@@ -62,7 +64,7 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> Non
         _blind(context, deployment, before, error)
     gone = {one.id for one in left}
     receipt.removed = [_line(one) for one in before if one.seen and one.id not in gone]
-    receipt.swept = [f"{one.kind} {one.id} in {one.region}" for one in found if one.seen]
+    receipt.swept = [f"{one.kind} {one.id} in {one.region}" for one in found if one.seen and one.kind not in BACKSTOP]
     receipt.leftovers = [one.leftover for one in left]
     if not left:
         _disarm(context, account, deployment)
@@ -88,7 +90,8 @@ def clear(context: Context, account: Account, uid: str, where: list[str]) -> tup
 
 def remove_all(context: Context, account: Account, found: list[Found], look: Callable[[], list[Found]]) -> list[Found]:
     """Remove these things; what a new look still finds, each with the reason where there is one. Raises what a look raises."""
-    with stage(context.watch, f"remove {id(found)}", "removing what is left"):
+    text = "taking the backstop away" if all(one.kind in BACKSTOP for one in found) else "removing what is left"
+    with stage(context.watch, f"remove {id(found)}", text):
         refused = removal.remove(account, found, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
     with stage(context.watch, f"look again {id(found)}", "looking once more"):
         left = look()

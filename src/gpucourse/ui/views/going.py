@@ -36,7 +36,8 @@ def going(labs: Sequence[Going], *, others: int = 0, discard: bool = False) -> V
         for lab in labs
     ]
     parts: list[Part] = [table(columns, rows)]
-    notes = [f"run {run} on {lab.deployment.stack} is still under way: it will be ended" for lab in labs for run in lab.runs]
+    fate = "is ended" if discard else "is ended, and its outputs come home"
+    notes = [f"run {run} on {lab.deployment.stack}, which nobody saw end, {fate}" for lab in labs for run in lab.runs]
     if discard:
         notes.append("outputs that are not home yet will be lost (--discard)")
     if others:

@@ -9,6 +9,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Items, Paragraph, Part, Table, View, facts, table
 from gpucourse.ui.text import counted
 from gpucourse.ui.views.money import hourly
+from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
     from gpucourse.actions.cloud.leaks import Held, Holdings
@@ -83,6 +84,14 @@ def _labs(things: Sequence[Held]) -> tuple[str, ...]:
         tags = mine[0].found.tags
         machines = sum(one.found.kind == "instance" for one in mine)
         owner = f", of {tags['Owner']}" if "Owner" in tags else ""
-        until = f", until {tags['Expires']}" if "Expires" in tags else ""
+        until = f", until {_when(tags['Expires'])}" if "Expires" in tags else ""
         lines.append(f"{stack}: {counted(machines, 'instance')}, {counted(len(mine), 'thing')} in all{owner}{until}")
     return tuple(lines)
+
+
+def _when(stamp: str) -> str:
+    """The tag's time for a person, or what stands there where it is none."""
+    try:
+        return clock(stamp.replace("Z", "+00:00"))
+    except ValueError:
+        return stamp

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
 
 def usd(amount: Decimal) -> str:
     """USD for a person: `$3.07`; below a cent `less than $0.01`, never a zero that is none."""
     if 0 < amount < Decimal("0.01"):
         return "less than $0.01"
-    return f"${amount.quantize(Decimal('0.01'), ROUND_CEILING):,}"
+    return f"${amount.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"
 
 
 def hourly(amount: Decimal | None) -> str:

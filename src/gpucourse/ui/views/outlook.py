@@ -24,6 +24,7 @@ def outlook(deployment: Deployment, seen: Outlook) -> Facts:
     return facts(
         [
             ("account", Cell(f"unknown: {seen.unknown}", "warn") if seen.unknown else ""),
+            ("instances", ", ".join(f"{node} {one}" for node, one in sorted(seen.instances.items()))),
             ("cost", f"{usd(seen.cost_usd)} so far, {hourly(seen.usd_per_hour)}"),
             ("deadline", _deadline(deployment, seen)),
             ("idle agent", "\n".join(_idle(seen))),
