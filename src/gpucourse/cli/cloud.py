@@ -64,8 +64,8 @@ def _show(session: Session, proposal: Proposal, built: Built, *, json: bool) -> 
     from gpucourse.ui.views.cloud import built as view
 
     context, face = session.context, session.face
-    if json and not built.errors:
-        face.document({"labs": built.labs, **_document(proposal)})
+    if json:
+        face.document({"labs": built.labs, **_document(proposal), **_told(built)})
     for lab in built.labs:
         first = context.catalog.module(lab.deployment.module).exercises[0].id
         face.show(view(lab, context.paths.stack(lab.deployment.stack).ssh_config, first))
@@ -75,6 +75,17 @@ def _show(session: Session, proposal: Proposal, built: Built, *, json: bool) -> 
     for error in others:
         face.error(error)
     raise worst  # it decides the exit code
+
+
+def _told(built: Built) -> dict[str, object]:
+    """The gravest error, where some labs were built and others were not."""
+    if not built.errors:
+        return {}
+    worst = max(built.errors, key=lambda error: error.exit_code)
+    what = "\n".join(error.what for error in built.errors)
+    return {
+        "error": {"code": worst.code, "what": what, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
+    }
 
 
 def _document(proposal: Proposal) -> dict[str, object]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpucourse.actions.cloud import bill
 from gpucourse.actions.context import Context
+from gpucourse.actions.destroy import Destroyed, Which, destroy, survey
 from gpucourse.aws.session import Account
 from gpucourse.course.locate import find_course
 from gpucourse.model.deployment import Cloud, Deployment
@@ -29,6 +30,12 @@ def context(learner: CloudLearner) -> Context:
     """What the verbs work with, as the learner's commands have it."""
     environ = learner.environment
     return Context(workspace=open_workspace(learner.workspace), folders=find_course(environ), environ=environ)
+
+
+def destroyed(learner: CloudLearner, which: Which, *, discard: bool = False) -> Destroyed:
+    """What `destroy` does after the question."""
+    one = context(learner)
+    return destroy(one, survey(one, which), discard=discard)
 
 
 def utc(hours: float) -> str:

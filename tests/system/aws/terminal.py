@@ -12,7 +12,7 @@ from contextlib import suppress
 from tests.system.aws.learner import CloudLearner
 from tests.system.cli import COMMAND
 
-DEADLINE_S = 120.0
+DEADLINE_S = 300.0
 
 
 class Terminal:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpucourse.actions.cloud import teardown
-from gpucourse.actions.destroy import Which, destroy
+from gpucourse.actions.destroy import Which
 from gpucourse.errors import GpucourseError
 from gpucourse.model.deployment import Receipt
 from gpucourse.workspace import ledger, regions, runs
@@ -27,14 +27,14 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
     """The file's learner; after each test the account is quiet and empty, by their own means."""
     yield neighbour
     neighbour.account.calm()
-    destroy(hand_made.context(neighbour), Which(), discard=True)
+    hand_made.destroyed(neighbour, Which(), discard=True)
     assert neighbour.standing() == []
     (neighbour.workspace / ".gpucourse" / "regions.json").unlink()
 
 
 def done(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:
     """`destroy` that ends well: its one receipt."""
-    result = destroy(hand_made.context(learner), Which(module=module), discard=discard)
+    result = hand_made.destroyed(learner, Which(module=module), discard=discard)
     assert result.errors == []
     [receipt] = result.receipts
     return receipt
@@ -42,7 +42,7 @@ def done(learner: CloudLearner, *, module: str | None = "3", discard: bool = Fal
 
 def refused(learner: CloudLearner, *, receipts: int = 0) -> GpucourseError:
     """`destroy 3` that does not: its one error."""
-    result = destroy(hand_made.context(learner), Which(module="3"), discard=False)
+    result = hand_made.destroyed(learner, Which(module="3"))
     [error] = result.errors
     assert len(result.receipts) == receipts
     return error
@@ -83,6 +83,9 @@ def test_without_a_yes_and_without_a_terminal_nothing_is_touched(learner: CloudL
 def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) -> None:
     lab = hand_made.lab(learner)
     forget(learner)
+    typed = learner.types("destroy", module or "--all", code=2)
+    assert "on no record of it" in typed.out
+    assert hand_made.ids(learner)[0] in typed.out
     receipt = done(learner, module=module)
     assert learner.standing() == []
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
@@ -216,7 +219,7 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
 def test_labs_side_by_side_go_together(learner: CloudLearner) -> None:
     for gpu in ("t4", "l4"):
         hand_made.lab(learner, module="4", gpu=gpu)
-    result = destroy(hand_made.context(learner), Which(), discard=False)
+    result = hand_made.destroyed(learner, Which())
     assert [one.stack for one in result.receipts] == ["04-aws-l4", "04-aws-t4"]
     assert result.errors == []
     assert learner.standing() == []

@@ -12,7 +12,7 @@ import pytest
 
 from gpucourse.actions.cloud import access, extend, pause
 from gpucourse.actions.cloud.outlook import Outlook
-from gpucourse.actions.destroy import Which, destroy
+from gpucourse.actions.destroy import Which
 from gpucourse.actions.status import Status, status
 from gpucourse.aws import ingress, schedule
 from gpucourse.aws.session import Account
@@ -34,7 +34,7 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
     """The file's learner; after each test the account is quiet and empty."""
     yield neighbour
     neighbour.account.calm()
-    destroy(hand_made.context(neighbour), Which(), discard=True)
+    hand_made.destroyed(neighbour, Which(), discard=True)
     assert neighbour.standing() == []
 
 

@@ -18,7 +18,7 @@ WORKER = node("node1", address="10.77.1.6")
 
 def answer(one: Node, command: str) -> Completed:
     """What `ip -o route get` says on a machine of AWS."""
-    peer = command.split()[-1]
+    peer = command.rsplit(maxsplit=1)[-1]
     if peer == one.private_address:
         return said(f"local {peer} dev lo src {peer} uid 1000 \\    cache <local>\n")
     return said(f"{peer} dev ens5 src {one.private_address} uid 1000 \\    cache\n")

@@ -176,7 +176,7 @@ def _guarded(context: Context, lab: CloudLab) -> None:
     deployment, cloud = lab.deployment, lab.cloud
     bill.settle(context, lab.account, deployment.uid, expires=cloud.expires)
     ids = [one.id for one in instances.find(lab.account, stack=deployment.uid) if one.alive]
-    with stage(context.watch, f"backstop {deployment.stack}", "a schedule that ends the nodes from outside"):
+    with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
     cloud.backstop = "" if finding.state == "ok" else finding.detail
     if cloud.backstop:

@@ -190,7 +190,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
         with stage(context.watch, "driver", "the driver sees the GPUs"):
             _on(fleet, ask, real)
     if skipped := [node.name for node in nodes if node.name in simulated]:
-        text = f"{', '.join(skipped)}: simulated computers without a GPU, as they say themselves; no driver was looked for"
+        text = f"{', '.join(skipped)}: simulated, as the computer itself says: no GPU, no driver looked for"
         context.watch(Note(text=text, level="warning"))
 
 
