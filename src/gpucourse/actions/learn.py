@@ -7,7 +7,7 @@ from gpucourse.actions.evidence import gather
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.workspace.files import read_json, read_record, write_record
+from gpucourse.workspace.files import read_mapping, read_record, write_mapping
 
 
 def progress(context: Context) -> dict[str, ExerciseVerdict]:
@@ -20,10 +20,10 @@ def progress(context: Context) -> dict[str, ExerciseVerdict]:
 def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
     """The exercise and the number (from 1) of the next hint; remembered, and the last one stays the last."""
     _, exercise = context.catalog.exercise(exercise_id)
-    found = read_json(context.paths.hints)
-    given = found if isinstance(found, dict) else {}
-    number = min(int(given.get(exercise.id, 0)) + 1, len(exercise.hints))
-    write_record(context.paths.hints, given | {exercise.id: number})
+    given = read_mapping(context.paths.hints)
+    before = given.get(exercise.id, 0)
+    number = min((before if isinstance(before, int) else 0) + 1, len(exercise.hints))
+    write_mapping(context.paths.hints, given | {exercise.id: number})
     return exercise, number
 
 

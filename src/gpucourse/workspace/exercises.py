@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.files import copy_file, read_json, write_record
+from gpucourse.workspace.files import copy_file, read_mapping, write_mapping
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -34,7 +34,7 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
         if originals.get(name) != original:
             originals[name], changed = original, True
     if changed:
-        write_record(paths.originals, originals)
+        write_mapping(paths.originals, originals)
     return behind
 
 
@@ -57,7 +57,7 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
         copy_file(source, copy)
         originals[name] = original
     if restored:
-        write_record(paths.originals, originals)
+        write_mapping(paths.originals, originals)
     return restored
 
 
@@ -68,8 +68,7 @@ def all_names(course: Path) -> list[str]:
 
 
 def _originals(paths: WorkspacePaths) -> dict[str, str]:
-    found = read_json(paths.originals)
-    return {str(name): str(digest) for name, digest in found.items()} if isinstance(found, dict) else {}
+    return {name: str(digest) for name, digest in read_mapping(paths.originals).items()}
 
 
 def _sha256(path: Path) -> str:

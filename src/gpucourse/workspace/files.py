@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -19,6 +19,7 @@ from gpucourse.errors import MissingError, NewerFormat, StorageError
 
 T = TypeVar("T")
 
+_MAPPING = 1
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
@@ -142,6 +143,26 @@ def read_json(path: Path) -> Any:
         return None
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from error
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The names and values stored at `path` by `write_mapping`; empty where there is no such file.
+
+    Raises NewerFormat and MissingError as `read_record` does; the file then stays as it is.
+    """
+    found = read_record(path, dict[str, Any]) or {}
+    version = found.pop("version", None)
+    if isinstance(version, int) and version > _MAPPING:
+        raise NewerFormat(
+            f"{path} has format {version}; this gpucourse reads up to {_MAPPING}. The file was left as it is.",
+            hint="upgrade: pip install --upgrade gpucourse",
+        )
+    return found
+
+
+def write_mapping(path: Path, values: Mapping[str, object]) -> None:
+    """Store names and values, with the version of this form."""
+    write_record(path, {"version": _MAPPING, **values})
 
 
 def _plain(value: object) -> object:

@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, NewerFormat, StorageError
-from gpucourse.workspace.files import copy_file, read_json, read_record, to_json, write_bytes, write_record, writing
+from gpucourse.workspace.files import (
+    copy_file,
+    read_json,
+    read_mapping,
+    read_record,
+    to_json,
+    write_bytes,
+    write_mapping,
+    write_record,
+    writing,
+)
 
 
 @dataclass(kw_only=True)
@@ -119,3 +129,17 @@ def test_a_copy_stands_alone(tmp_path: Path) -> None:
 
 def test_paths_are_stored_as_text() -> None:
     assert b'"path": "a/b"' in to_json(Inner(name="x", path=Path("a/b")))
+
+
+def test_names_and_values_are_versioned(tmp_path: Path) -> None:
+    path = tmp_path / "hints.json"
+    assert read_mapping(path) == {}
+    write_mapping(path, {"3.1": 2})
+    assert read_mapping(path) == {"3.1": 2}
+    path.write_text('{"3.1": 2}')
+    assert read_mapping(path) == {"3.1": 2}, "of before there were versions"
+    for text, said in (('{"version": 2, "3.1": 2}', "has format 2"), ('{"3.1"', "is damaged"), ("[1]", "is damaged")):
+        path.write_text(text)
+        with pytest.raises(MissingError, match=said):
+            read_mapping(path)
+        assert path.read_text() == text
