@@ -234,6 +234,7 @@ def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learne
         silent.bind(("127.0.0.1", 0))
         typed = learner.types("deploy", "3", "--hosts", f"{host},me@127.0.0.1:{silent.getsockname()[1]}", code=7)
     assert "does not answer SSH" in typed.err
+    assert f"ssh -p {servers[0].node.port} " in typed.err
     assert left(servers) == []
 
 

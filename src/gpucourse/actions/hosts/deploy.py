@@ -17,7 +17,7 @@ from gpucourse.actions.hosts.lab import HostsLab, open_hosts
 from gpucourse.actions.hosts.sight import seen_by_others
 from gpucourse.actions.ready import write_ssh_files
 from gpucourse.actions.timing import stage
-from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UnreachableError, UsageError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Module
@@ -54,8 +54,8 @@ def deploy(
         before = deployments.load(context.paths, stack)
         names = _chosen(context, module, hosts or _on_record(before), wish.nodes)
         former = before.inventory.nodes if before and before.inventory else ()
-        with stage(context.watch, "look", f"looking at {', '.join(names)}"):
-            entered = enter(context, names, key=key, trust=trust, former=former)
+        with stage(context.watch, "look", "looking at the machines"):
+            entered = _entered(context, names, key, trust, former)
         if module.lab.scheduler == "slurm":
             _has_slurm(context, module, entered)
         _warn(context, entered)
@@ -74,7 +74,9 @@ def deploy(
             deployments.save(context.paths, deployment)
             lab.up(context.watch)
             write_ssh_files(context, lab.paths, deployment.inventory)
-            _meet(context, entered, nodes)
+            if len(nodes) > 1 and all(one.premises.torch for one in entered):
+                with stage(context.watch, "meet", "summing up a tensor over all of them"):
+                    _meet(context, nodes)
         return Deployed(deployment=deployment, changes=changes, dry_run=False, seconds=time.monotonic() - began, healed=[])
 
 
@@ -113,6 +115,23 @@ def _new(context: Context, module: Module, stack: str, count: int) -> Deployment
         updated=now,
         nodes_wanted=count,
     )
+
+
+def _entered(
+    context: Context, names: Sequence[str], key: Path | None, trust: Sequence[str], former: Sequence[Node]
+) -> list[Entered]:
+    try:
+        return enter(context, names, key=key, trust=trust, former=former)
+    except UnreachableError as error:
+        if "does not answer" in error.what:
+            error.hint = f"see whether plain ssh gets there: {' or '.join(f'ssh {_words(name)}' for name in names[:4])}"
+        raise
+
+
+def _words(name: str) -> str:
+    """A machine as plain ssh takes it."""
+    host, colon, port = name.rpartition(":")
+    return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
 
 
 def _has_slurm(context: Context, module: Module, entered: Sequence[Entered]) -> None:
@@ -169,10 +188,8 @@ def _let_go(context: Context, before: Deployment, nodes: Sequence[Node]) -> None
             context.watch(Note(text=text, level="warning"))
 
 
-def _meet(context: Context, entered: Sequence[Entered], nodes: Sequence[Node]) -> None:
-    """Prove that the machines can work together, where they have what that takes."""
-    if len(nodes) < 2 or not all(one.premises.torch for one in entered):
-        return
+def _meet(context: Context, nodes: Sequence[Node]) -> None:
+    """Prove that the machines can work together. Raises InfrastructureError."""
     with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
         try:
             meeting.hold(context, fleet, nodes, set())
