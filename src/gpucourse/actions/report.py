@@ -24,6 +24,7 @@ from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 
 Format = Literal["html", "pdf", "md"]
+SUBJECTS = "metrics.subjects"
 GOOD = frozenset({"passed", "not_measured"})
 
 
@@ -98,7 +99,8 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
         name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
         found.pop(name, None)  # the newest one stands last
         found[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
-    return found
+    newest = max(found, key=lambda name: found[name].record.created, default=None)
+    return {newest: found[newest]} if chapter.newest and newest else found
 
 
 def _chapter(
@@ -117,13 +119,15 @@ def _chapter(
     numbers = {name: {figure.id: _value(figure, subject) for figure in chapter.figures} for name, subject in subjects.items()}
     tables = [table for table in exercise.tables if table.title in chapter.tables]
     compared = [grids.comparison(f"{exercise.title}, compared", chapter.figures, numbers)] if chapter.figures else []
-    combined = _combined(chapter, metrics, numbers)
+    compared_numbers = [{"subject": name, **found} for name, found in numbers.items()]
     return Chapter(
         id=chapter.id,
         title=chapter.title,
         text=chapter.text,
         grids=(*compared, *(grid for table in tables if (grid := grids.together(table, metrics)))),
-        pictures=tuple(_pictures(context, chapter.charts, combined, exercise, folder)),
+        pictures=tuple(
+            _pictures(context, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), folder / chapter.id)
+        ),
         sayings=sayings,
         missing=tuple(missing),
         sources=tuple(subject.record.id for subject in subjects.values()),
@@ -138,34 +142,35 @@ def _value(figure: Figure, subject: Subject) -> object:
         return None
 
 
-def _combined(
-    chapter: ReportChapter, metrics: Mapping[str, Mapping[str, Any]], numbers: Mapping[str, Mapping[str, object]]
-) -> dict[str, Any]:
-    """What the charts of a chapter are drawn from: a row a subject, and each list that they name, over all subjects."""
-    combined: dict[str, Any] = {"subjects": [{"subject": name, **found} for name, found in numbers.items()]}
-    for chart in chapter.charts:
-        key = chart.rows.removeprefix("metrics.")
-        if key not in combined:
-            combined[key] = [
-                {**row, "subject": name} for name, found in metrics.items() for row in grids.rows_of(chart.rows, found)
-            ]
-    return combined
-
-
 def _pictures(
-    context: Context, charts: tuple[Plot, ...], metrics: Mapping[str, Any], exercise: Exercise, folder: Path
+    context: Context,
+    charts: tuple[Plot, ...],
+    metrics: Mapping[str, Mapping[str, Any]],
+    numbers: list[dict[str, object]],
+    subtitle: str,
+    folder: Path,
 ) -> Iterator[Picture]:
     from gpucourse.figures.plots import draw
+    from gpucourse.figures.side_by_side import side_by_side
 
     for chart in charts:
-        place = folder / exercise.id / chart.file
+        place = folder / chart.file
+        own = chart.rows == SUBJECTS
+        plot, rows = (chart, {"subjects": numbers}) if own else side_by_side(chart, metrics)
         try:
-            draw(chart, metrics, subtitle=f"{exercise.id} · {exercise.title}", folder=place)
+            draw(plot, rows, subtitle=subtitle, folder=place)
         except MissingError as error:
             context.watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
             continue
         png, svg = ((place / f"{chart.file}.{ending}").read_bytes() for ending in ("png", "svg"))
         yield Picture(title=chart.title, png=png, svg=svg)
+
+
+def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
+    """What a chart was measured on, as every picture of this course says it."""
+    devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
+    local = ", simulated nodes (mode: local)" if any(one.record.mode == "local" for one in subjects.values()) else ""
+    return f"{exercise.id} · {devices}{local}"
 
 
 def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:

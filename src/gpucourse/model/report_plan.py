@@ -31,7 +31,8 @@ class ReportChapter(Strict):
     """One chapter: a comparison of the newest good run of each subject, the tables of those runs, charts, words.
 
     A subject is a GPU, and with `by` a GPU with the value of that parameter (a model). Charts read `metrics.subjects`, whose
-    rows hold `subject` and each figure by its id; or rows of the runs' own metrics, each with `subject` added.
+    rows hold `subject` and each figure by its id; or rows of the runs' own metrics: then every subject has its own line, or its
+    own bar at each place. `newest`: only the newest run speaks, since it compares by itself.
     """
 
     id: Slug
@@ -39,6 +40,7 @@ class ReportChapter(Strict):
     text: Text
     exercise: ExerciseId
     by: Name | None = None
+    newest: bool = False
     figures: tuple[Figure, ...] = ()
     tables: tuple[Text, ...] = Field(default=(), description="titles of the exercise's tables that are taken over")
     charts: tuple[Plot, ...] = ()

@@ -90,8 +90,8 @@ def _picture(picture: Picture) -> str:
 
 
 def _saying(saying: Saying) -> Iterator[str]:
-    yield f"<h3>{escape(saying.title)}</h3>"
-    if saying.text:
+    if saying.text:  # else it is named among what is missing
+        yield f"<h3>{escape(saying.title)}</h3>"
         yield f"<blockquote>{escape(saying.text)}</blockquote>"
 
 

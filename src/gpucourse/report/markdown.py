@@ -36,8 +36,8 @@ def _parts(report: Report) -> Iterator[str]:
         for name, picture in _named(chapter).items():
             yield f"![{_plain(picture.title)}]({name})"
         for saying in chapter.sayings:
-            yield f"### {_plain(saying.title)}"
-            if saying.text:
+            if saying.text:  # else it is named among what is missing
+                yield f"### {_plain(saying.title)}"
                 yield saying.text.strip()
         if chapter.sources:
             yield f"*From the runs {', '.join(chapter.sources)}.*"

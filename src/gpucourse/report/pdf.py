@@ -18,6 +18,8 @@ INK, SOFT, MARK, WARN = (28, 36, 48), (91, 102, 117), (37, 99, 168), (138, 75, 8
 SIZE, SMALL, LINE = 9.5, 8.0, 4.6
 """Points, points, millimetres."""
 MARGIN, FOOT = 15.0, 16.0
+GAP = 4.5
+"""Between two columns of a table, in millimetres."""
 PICTURE_MM = 118.0
 """The width of a picture: two of them and their chapter's text share a page."""
 
@@ -110,7 +112,7 @@ def _grid(pdf: FPDF, grid: Grid) -> None:
         borders_layout="HORIZONTAL_LINES",
         headings_style=FontFace(emphasis="BOLD", color=INK, fill_color=(244, 247, 250)),
         line_height=4.2,
-        padding=0.6,
+        padding=(0.6, 1.4),
         align="LEFT",
         repeat_headings=1,
     ) as rows:
@@ -123,21 +125,27 @@ def _grid(pdf: FPDF, grid: Grid) -> None:
 
 
 def _widths(pdf: FPDF, grid: Grid) -> list[float]:
-    """Each column as wide as its widest text, in mm; all of them made narrower where the page is."""
+    """The width of each column in mm: its widest text, where the page has room for that; never less than its longest word."""
     pdf.set_font(FAMILY, "B", SMALL)
-    columns = zip(grid.columns, *grid.rows, strict=True)
-    natural = [max(pdf.get_string_width(cell) for cell in cells) + 5.0 for cells in columns]
-    return [width * min(1.0, pdf.epw / sum(natural)) for width in natural]
+    columns = list(zip(grid.columns, *grid.rows, strict=True))
+    wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]
+    narrow = [max(pdf.get_string_width(word) for cell in cells for word in (cell.split() or [""])) + GAP for cells in columns]
+    spare = pdf.epw - sum(narrow)
+    if spare <= 0:  # more than a page: as much of it as there is
+        return [width * pdf.epw / sum(narrow) for width in narrow]
+    share = min(1.0, spare / max(1e-9, sum(wide) - sum(narrow)))
+    return [least + (most - least) * share for least, most in zip(narrow, wide, strict=True)]
 
 
 def _saying(pdf: FPDF, saying: Saying) -> None:
+    if not saying.text:  # named among what is missing
+        return
     pdf.ln(2)
     _write(pdf, saying.title, style="B")
-    if saying.text:
-        left = pdf.l_margin
-        pdf.set_left_margin(left + 4)
-        _write(pdf, saying.text, style="I")
-        pdf.set_left_margin(left)
+    left = pdf.l_margin
+    pdf.set_left_margin(left + 4)
+    _write(pdf, saying.text, style="I")
+    pdf.set_left_margin(left)
 
 
 def _missing(pdf: FPDF, missing: tuple[str, ...]) -> None:
