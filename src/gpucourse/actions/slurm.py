@@ -112,6 +112,8 @@ def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPat
         return _session(record.slurm, _written(folder / "inference.json"))
     jobs = [{**_written(folder / f"job-{row.job}.json"), **_shown(row)} for row in record.slurm.jobs]
     queue = _written(folder / "queue.json").get("queue") or []
+    if record.own_script and metrics is None and not list(folder.glob("job-*.json")):
+        return None  # a script that measures nothing is not judged
     waiting = [row for row in queue if row.get("state") == "PENDING"]
     several = len(record.slurm.jobs) > 1
     told = {
@@ -128,11 +130,6 @@ def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPat
 def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
     held = asdict(run.held) if run.held else {}
     return {"accuracy_percent": None, **inference, "session": [{**_shown(row), **held} for row in run.jobs]}
-
-
-def evidence(record: RunRecord) -> dict[str, Any]:
-    """What checks may read of the jobs under `run`."""
-    return {} if record.slurm is None else {"jobs": [asdict(row) for row in record.slurm.jobs]}
 
 
 def _partition(wanted: planning.Request, found: Cluster) -> Partition:
