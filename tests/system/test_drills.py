@@ -101,3 +101,4 @@ def test_what_cannot_be_broken_is_refused(lab: Learner) -> None:
     lab.types("check", "3.2", "--rank", "1", code=2)
     lab.types("check", "3.2", "--diagnosis", "kill-rank", "--rank", "7", code=2)
     lab.types("break", "3.2", "--how", "unplug", code=2)
+    assert "starts no ranks that meet" in lab.types("break", "0.1", code=2).err

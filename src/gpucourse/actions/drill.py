@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from dataclasses import replace
 
 from gpucourse.actions import coaching
 from gpucourse.actions.context import Context
-from gpucourse.actions.prepare import Order
+from gpucourse.actions.prepare import Order, deployed
 from gpucourse.actions.run import Ran, run
 from gpucourse.errors import ExerciseFailed, MissingError, UsageError
 from gpucourse.launch import drill as launch_drill
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.drill import BY_RANK, HOWS, MEANING, Attempt, How, Planted
+from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
@@ -51,7 +53,11 @@ def start(context: Context, order: Order, how: How | None) -> Ran:
 
     Raises UsageError where there is nothing to break, ExerciseFailed where the fault came too late; and what `run` raises.
     """
-    chosen: How = how or secrets.choice(HOWS)
+    module, exercise = context.catalog.exercise(order.exercise)
+    if exercise.launch.kind != "torchrun":
+        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind)
+    order = _at_home(context, module, order)
+    chosen: How = secrets.choice(HOWS) if how is None else how
     planted: list[Planted] = []
 
     def spoil(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
@@ -105,6 +111,15 @@ def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
     drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
     planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
     return drills[-1] if planted is not None and not planted.solved else None
+
+
+def _at_home(context: Context, module: Module, order: Order) -> Order:
+    """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
+    try:
+        deployed(context, module, target="local")
+    except MissingError:
+        return order
+    return replace(order, target="local")
 
 
 def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> ExerciseVerdict:

@@ -27,13 +27,18 @@ def objection(plan: LaunchPlan) -> UsageError | None:
             hint="gpucourse deploy 3 --target local",
         )
     if plan.launcher != "torchrun":
-        return UsageError(
-            f"{plan.exercise} starts no ranks that meet (its launcher is {plan.launcher}), so there is nothing to break",
-            hint="take an exercise of module 3: gpucourse break 3.2",
-        )
+        return no_ranks(plan.exercise, plan.launcher)
     if plan.world_size < 2:
         return UsageError(f"{plan.exercise} was to start one rank, and a drill needs two at least", hint=retry)
     return None
+
+
+def no_ranks(exercise: str, launcher: str) -> UsageError:
+    """Why an exercise whose processes never meet cannot be a drill."""
+    return UsageError(
+        f"{exercise} starts no ranks that meet (its launcher is {launcher}), so there is nothing to break",
+        hint="take an exercise of module 3: gpucourse break 3.2",
+    )
 
 
 def prepared(plan: LaunchPlan, planted: Planted) -> LaunchPlan:
