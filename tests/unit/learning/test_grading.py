@@ -39,7 +39,7 @@ def test_points_come_from_evidence_alone(learning: Learning) -> None:
     assert "17.5 of 25 points, and 0 of 10 as a bonus" in said
     assert "2.5 of 10 (+2.5 waiting)" in said
     assert "logic (simulated)" in said
-    assert "1.1 1 open, 1 wrong, 1 for a person to judge" in said
+    assert "1.1: 1 open, 1 wrong, 1 for a person to judge" in said
     assert "9  Clouds: 0 of 10, bonus (not in this course)" in said
 
 
@@ -101,7 +101,7 @@ def test_a_table_for_a_spreadsheet(learning: Learning) -> None:
     table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
     assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
     assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
-    assert table[2]["missing"] == "1.1 1 for a person to judge"
+    assert table[2]["missing"] == "1.1: 1 for a person to judge"
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:

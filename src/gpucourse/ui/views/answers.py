@@ -51,10 +51,15 @@ def question(asked: Question, number: int, of: int, *, now: str | None = None) -
 def judged(result: AnswerResult) -> View:
     """What one answer is worth, right after it was given."""
     style = STYLES.get(result.verdict, "dim")
-    parts: list[Part] = [Paragraph(f"{UNICODE.mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
+    parts: list[Part] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
     if result.explanation:
         parts.append(Paragraph(result.explanation))
     return View(parts=tuple(parts))
+
+
+def mark(verdict: str) -> str:
+    """The sign of an answer: that of a check, and a bullet for words that a person judges."""
+    return UNICODE.bullet if verdict == "kept" else UNICODE.mark(verdict)
 
 
 def summed(results: Sequence[AnswerResult]) -> str:
@@ -68,7 +73,7 @@ def _row(result: AnswerResult) -> tuple[Content, ...]:
     style = STYLES.get(result.verdict, "dim")
     shown = " ".join((result.answer or "").split())
     return (
-        Cell(UNICODE.mark(result.verdict), style),
+        Cell(mark(result.verdict), style),
         result.id,
         shown if len(shown) <= 120 else shown[:119] + UNICODE.ellipsis,
         Cell(result.said or WORDS[result.verdict], style),

@@ -128,12 +128,12 @@ def _row(row: RowScore) -> Sequence[Content]:
 
 
 def _missing(row: RowScore, *, short: bool = False) -> str:
-    """`3.1 no run yet; 3.2 open: why`, and what is the same for several exercises only once. `short`: counted, not named."""
+    """`3.1: no run yet; 3.2: open: why`, and what is the same for several exercises only once. `short`: counted, not named."""
     by_note: dict[str, list[str]] = {}
     for piece in row.pieces:
         if piece.note:
             by_note.setdefault(piece.short if short else piece.note, []).append(piece.exercise)
-    return "; ".join(f"{', '.join(dict.fromkeys(names))} {note}" for note, names in by_note.items())
+    return "; ".join(f"{', '.join(dict.fromkeys(names))}: {note}" for note, names in by_note.items())
 
 
 def _points(points: float) -> str:
