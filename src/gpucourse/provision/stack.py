@@ -71,14 +71,18 @@ class TerraformStack:
 
         Raises MissingError where the template is not there, StorageError, StackBusy, InfrastructureError, Interrupted.
         """
-        self._runner().wait_for_predecessor(watcher)
-        self._rescue(watcher)
+        self.settle(watcher)
         if not self.exists():
             copy_template(self.template, self.paths.terraform)
         elif not is_stack(self.paths.terraform):
             self._restore(watcher)
         self._prepared = True
         self._store_variables()
+
+    def settle(self, watcher: Watcher = unwatched) -> None:
+        """Wait for the Terraform of a killed command, so that the state says all that it did. Raises StackBusy, Interrupted."""
+        self._runner().wait_for_predecessor(watcher)
+        self._rescue(watcher)
 
     def set_variables(self, variables: dict[str, object]) -> None:
         """Give the stack other variables. A plan made before is dropped."""
@@ -130,8 +134,7 @@ class TerraformStack:
 
         Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
         """
-        self._runner().wait_for_predecessor(watcher)
-        self._rescue(watcher)
+        self.settle(watcher)
         if not self.addresses():
             return []
         if not is_stack(self.paths.terraform):

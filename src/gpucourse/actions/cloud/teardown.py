@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
-from gpucourse.actions.cloud import bill, endings
+from gpucourse.actions.cloud import bill, endings, orphans
 from gpucourse.actions.cloud.lab import open_cloud, placed
 from gpucourse.actions.cloud.ours import check_account
 from gpucourse.actions.context import Context
@@ -140,7 +140,11 @@ def _with_terraform(context: Context, deployment: Deployment) -> None:
     """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
     with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
         try:
-            open_cloud(context, deployment).down(context.watch)
+            lab = open_cloud(context, deployment)
+            lab.terraform.settle(context.watch)
+            if lab.existed():  # an instance that Terraform does not know of would hold its network for as long as it waits
+                orphans.clear(context, lab)
+            lab.down(context.watch)
         except (Interrupted, StackBusy):
             raise
         except GpucourseError as error:
