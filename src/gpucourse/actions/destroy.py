@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.homecoming import bring_home
 from gpucourse.actions.lab import Lab, open_lab
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, StorageError
+from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
 from gpucourse.model.event import Event, Note, ResourceEvent, Watcher
 from gpucourse.units import now_utc
@@ -39,6 +40,18 @@ class Which:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What a destroy will take down: labs on record, and things in the cloud with this workspace's tag that no record knows.
+
+    `trouble`: why the cloud could not be asked about the latter.
+    """
+
+    labs: list[Deployment]
+    strays: list[Found] = field(default_factory=list)
+    trouble: GpucourseError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Destroyed:
     """What `destroy` did: a receipt for every stack that it worked on, an error for every one that is not gone."""
 
@@ -46,24 +59,35 @@ class Destroyed:
     errors: list[GpucourseError]
 
 
-def meant(context: Context, which: Which) -> list[Deployment]:
-    """The deployments on record that are meant. Raises UnknownName for a module that the course does not have."""
+def survey(context: Context, which: Which) -> Survey:
+    """The labs that are meant. With all of them, or with a module that no record knows, the cloud is asked as well, where
+    this workspace ever built there.
+
+    Raises UnknownName for a module that the course does not have.
+    """
     module = None if which.module is None else context.catalog.module(which.module).id
-    return [
+    labs = [
         found
         for found in deployments.every(context.paths)
         if module in {None, found.module}
         and which.target in {None, found.target}
         and (which.gpu is None or (found.cloud is not None and found.cloud.gpu == which.gpu))
     ]
+    if not (which.everything or (not labs and which.gpu is None and which.target in {None, "aws"})):
+        return Survey(labs=labs)
+    if not regions.used(context.paths):
+        return Survey(labs=labs)
+    from gpucourse.actions.cloud.strays import strays
+
+    try:
+        return Survey(labs=labs, strays=strays(context, module=module))
+    except GpucourseError as error:
+        return Survey(labs=labs, trouble=error)
 
 
-def destroy(context: Context, which: Which, *, discard: bool) -> Destroyed:
-    """Take down the labs that are meant. Every stack is tried, whatever happens to the others.
-
-    With all of them, or with a module that no record knows, what carries this workspace's tag in the cloud goes as well.
-    """
-    stacks = [found.stack for found in meant(context, which)]
+def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
+    """Take down what was found. Every stack is tried, whatever happens to the others."""
+    stacks = [lab.stack for lab in found.labs]
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = []
 
@@ -80,8 +104,10 @@ def destroy(context: Context, which: Which, *, discard: bool) -> Destroyed:
             except KeyboardInterrupt:
                 context.stop.set()
                 raise
-    if (which.everything or not stacks) and which.target in {None, "aws"} and regions.used(context.paths):
-        _tried(lambda: _destroy_strays(context, which, receipts), errors)
+    if found.strays:
+        _tried(lambda: _destroy_strays(context, found.strays, receipts), errors)
+    if found.trouble and not any(type(error) is type(found.trouble) for error in errors):
+        errors.append(found.trouble)
     return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
 
 
@@ -148,14 +174,10 @@ def _down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
         receipt.swept, receipt.leftovers = _sweep(lab)
 
 
-def _destroy_strays(context: Context, which: Which, receipts: list[Receipt]) -> None:
-    from gpucourse.actions.cloud.strays import remove_strays, strays
+def _destroy_strays(context: Context, found: list[Found], receipts: list[Receipt]) -> None:
+    from gpucourse.actions.cloud.strays import remove_strays
 
-    module = None if which.module is None else context.catalog.module(which.module).id
-    found = strays(context, module=module)
-    if not found:
-        return
-    made = remove_strays(context, found, module=module)
+    made = remove_strays(context, found)
     for receipt in made:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)
         receipts.append(receipt)

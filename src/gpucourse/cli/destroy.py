@@ -12,7 +12,7 @@ from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.destroy import Which
+    from gpucourse.actions.destroy import Survey
 
 
 def destroy(
@@ -33,7 +33,7 @@ def destroy(
     json: JsonFlag = False,
 ) -> int:
     """Bring outputs home, take the lab down, and prove that nothing is left."""
-    from gpucourse.actions.destroy import Which
+    from gpucourse.actions.destroy import Which, survey
     from gpucourse.actions.destroy import destroy as act
     from gpucourse.ui.views.lab import destroyed
 
@@ -41,13 +41,15 @@ def destroy(
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
     session = current()
     context = session.context
-    which = Which(module=module, target=target, gpu=gpu)
-    labs = _agreed(session, which, yes=yes, discard=discard)
-    if "local" in labs:
+    with session.face.watch() as live:
+        context.watch = live
+        found = survey(context, Which(module=module, target=target, gpu=gpu))
+    _agree(session, found, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
+    if any(lab.target == "local" for lab in found.labs):
         session.face.mode("local")
     with session.face.watch() as live:
         context.watch = live
-        result = act(context, which, discard=discard)
+        result = act(context, found, discard=discard)
     if json:
         session.face.document({"receipts": result.receipts} | ({"error": _told(result.errors)} if result.errors else {}))
     if result.receipts or not result.errors:
@@ -55,22 +57,18 @@ def destroy(
     return _worst(result.errors)
 
 
-def _agreed(session: Session, which: Which, *, yes: bool, discard: bool) -> set[str]:
-    """Ask, where something that costs money goes; the targets of the labs that will go."""
-    from gpucourse.actions.destroy import meant
+def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command: str) -> None:
+    """Ask, where something that costs money goes. Raises Interrupted after a no."""
+    if yes or not (found.strays or any(lab.cloud for lab in found.labs)):
+        return
+    from gpucourse.actions.cloud.going import going
+    from gpucourse.cli.confirm import confirmed
+    from gpucourse.ui.views.going import going as view
 
-    labs = meant(session.context, which)
-    if any(lab.cloud for lab in labs) and not yes:
-        from gpucourse.actions.cloud.going import going
-        from gpucourse.cli.confirm import confirmed
-        from gpucourse.ui.views.going import going as view
-
-        paid = going(session.context, labs)
-        session.face.show(view(paid, others=len(labs) - len(paid), discard=discard))
-        typed = f"gpucourse destroy {which.module or '--all'}"
-        if not confirmed(session, "Take this down?", yes=yes, command=typed):
-            raise Interrupted("nothing was changed", hint=f"when you are done with it: {typed}")
-    return {lab.target for lab in labs}
+    paid = going(session.context, found.labs)
+    session.face.show(view(paid, strays=found.strays, others=len(found.labs) - len(paid), discard=discard))
+    if not confirmed(session, "Take this down?", yes=yes, command=command):
+        raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")
 
 
 def _told(errors: list[GpucourseError]) -> dict[str, object]:

@@ -32,13 +32,18 @@ def strays(context: Context, *, module: str | None = None) -> list[Found]:
     return [one for one in found if _stray(one, known, module)]
 
 
-def remove_strays(context: Context, found: list[Found], *, module: str | None = None) -> list[Receipt]:
+def remove_strays(context: Context, found: list[Found]) -> list[Receipt]:
     """Remove them, and give a receipt for each stack that they were of; what is still there stands in its leftovers.
 
     Raises what a look raises.
     """
     account = Account(found[0].region, context.environ)
-    left = remove_all(context, account, found, lambda: strays(context, module=module))
+    wanted = {(one.kind, one.id) for one in found}
+
+    def look() -> list[Found]:
+        return [one for one in strays(context) if (one.kind, one.id) in wanted]
+
+    left = remove_all(context, account, found, look)
     return receipts(context, account, found, left, regions.used(context.paths))
 
 

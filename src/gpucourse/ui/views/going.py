@@ -12,10 +12,11 @@ from gpucourse.units import seconds_since
 
 if TYPE_CHECKING:
     from gpucourse.actions.cloud.going import Going
+    from gpucourse.model.cloud import Found
 
 
-def going(labs: Sequence[Going], *, others: int = 0, discard: bool = False) -> View:
-    """Every lab that costs money, what it costs and has cost, and the runs that end with it."""
+def going(labs: Sequence[Going], *, strays: Sequence[Found] = (), others: int = 0, discard: bool = False) -> View:
+    """Every lab that costs money, what it costs and has cost, and the runs that end with it; and what no record explains."""
     columns: list[Column | str] = [
         "stack",
         Column("module", wrap=True),
@@ -35,7 +36,11 @@ def going(labs: Sequence[Going], *, others: int = 0, discard: bool = False) -> V
         )
         for lab in labs
     ]
-    parts: list[Part] = [table(columns, rows)]
+    parts: list[Part] = [table(columns, rows)] if rows else []
+    if strays:
+        things = [(one.kind, one.id if one.seen else one.note, one.region, one.state) for one in strays]
+        title = "Made by this workspace, and on no record of it"
+        parts.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
     fate = "is ended" if discard else "is ended, and its outputs come home"
     notes = [f"run {run} on {lab.deployment.stack}, which nobody saw end, {fate}" for lab in labs for run in lab.runs]
     if discard:
