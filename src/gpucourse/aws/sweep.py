@@ -26,7 +26,7 @@ from gpucourse.aws.kinds import (
     role_steps,
 )
 from gpucourse.aws.session import Account
-from gpucourse.errors import GpucourseError, PermissionRefused
+from gpucourse.errors import CloudError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import Found
 
 AT_ONCE = 8
@@ -83,7 +83,7 @@ def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tup
     for group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
         if group.get("State") == "DELETING":
             continue
-        known = tags.of(account.call("scheduler", "list_tags_for_resource", ResourceArn=group["Arn"]))
+        known = _tags_unless_gone(account, "scheduler", "list_tags_for_resource", ResourceArn=group["Arn"])
         if tags.fits(known, wanted):
             yield group["Name"], known
 
@@ -91,9 +91,19 @@ def schedule_groups(account: Account, wanted: Mapping[str, str]) -> Iterator[tup
 def roles(account: Account, wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """The backstop's roles with these tags that were made for a stack: name and tags."""
     for role in account.pages("iam", "list_roles", "Roles", PathPrefix=schedule.PATH):
-        known = tags.of(account.call("iam", "list_role_tags", RoleName=role["RoleName"]))
+        known = _tags_unless_gone(account, "iam", "list_role_tags", RoleName=role["RoleName"])
         if tags.fits(known, wanted):
             yield role["RoleName"], known
+
+
+def _tags_unless_gone(account: Account, service: str, operation: str, **which: str) -> dict[str, str]:
+    """The tags of one thing; none where it went between the list and this question, with another lab that is taken down."""
+    try:
+        return tags.of(account.call(service, operation, **which))
+    except CloudError as error:
+        if error.kind != "gone":
+            raise
+        return {}
 
 
 def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[Found]]:

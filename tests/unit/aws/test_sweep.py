@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import pytest
 
 from gpucourse.aws import sweep
 from gpucourse.aws.kinds import ORDER, Step
 from gpucourse.errors import CloudUnreachable
 from gpucourse.model.cloud import Found
-from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, listed, refused
+from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, error, listed, refused
 from tests.unit.aws.conftest import Lab, make_lab
 from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
 
@@ -106,6 +108,33 @@ def test_schedules_and_roles_that_may_not_be_seen_cost_nothing_and_are_left_out(
         }
     )
     assert sweep.find(account, stack="s-1") == []
+
+
+def test_another_labs_role_that_goes_while_one_looks_is_not_in_the_way() -> None:
+    def role(name: str) -> dict[str, object]:
+        when = datetime(2026, 11, 21, tzinfo=timezone.utc)
+        return {
+            "Path": "/gpucourse/",
+            "RoleName": name,
+            "RoleId": "AROA" + "0" * 16,
+            "Arn": f"arn:{name}" + "x" * 20,
+            "CreateDate": when,
+        }
+
+    def role_tags(asked: dict[str, object]) -> dict[str, object]:
+        if asked["RoleName"] == "another":
+            raise error("NoSuchEntity", "Role another not found")
+        return {"Tags": listed(TAGS)}
+
+    account = ScriptedAccount(
+        {
+            **EVERYTHING_EMPTY,
+            ("ec2", "describe_vpcs"): {},
+            ("iam", "list_roles"): {"Roles": [role("another"), role("ours")]},
+            ("iam", "list_role_tags"): role_tags,
+        }
+    )
+    assert [found.id for found in sweep.find(account, stack="s-1")] == ["ours"]
 
 
 def test_a_region_that_does_not_answer_is_an_error_and_not_empty() -> None:
