@@ -23,6 +23,8 @@ def ears(context: Context, record: RunRecord) -> Ears:
     """Whoever listens to the ranks that this run planned."""
     from gpucourse.remote.silence import Ears
 
+    if record.slurm is not None:  # a job that waits in the queue is silent, and rightly so
+        return Ears({}, None)
     return Ears(planned(runs.files_of(context.paths, record)), record.silence_s)
 
 
@@ -48,7 +50,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
                 run=record.id,
                 state=end_state(record.node_exits) if record.drill else record.state,
                 mode=record.mode,
-                planned=planned(files),
+                planned={} if record.slurm is not None else planned(files),  # the scheduler places ranks, not the plan
                 logs=tuple(_logs(record, files)),
                 node_exits=tuple(record.node_exits),
                 silences=tuple(each for each in record.silences if each.rank not in ended_well),
@@ -66,21 +68,20 @@ def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
     codes = {each.node: each.code for each in record.node_exits}
     first = record.first_failure
     logs = []
-    for node in record.nodes:
-        for rank, path in files.node_logs(node).items():
-            with path.open("rb") as file:
-                file.seek(max(0, path.stat().st_size - TAIL_BYTES))
-                text = file.read().decode("utf-8", "replace")
-            end = ends.get(rank) if rank is not None else None
-            ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)
-            logs.append(
-                Log(
-                    node=node,
-                    rank=rank,
-                    text=text,
-                    code=codes.get(node) if rank is None else end.code if end else None,
-                    at=None if end is None else end.at - record.clock_skew_s.get(node, 0.0),
-                    ended_by_us=ended_by_us,
-                )
+    for (node, rank), path in files.all_logs().items():
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+        end = ends.get(rank) if rank is not None else None
+        ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)
+        logs.append(
+            Log(
+                node=node,
+                rank=rank,
+                text=text,
+                code=codes.get(node) if rank is None else end.code if end else None,
+                at=None if end is None else end.at - record.clock_skew_s.get(node, 0.0),
+                ended_by_us=ended_by_us,
             )
+        )
     return logs

@@ -13,7 +13,7 @@ _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "S
 def joining(evidence: Evidence) -> list[Diagnosis]:
     """Ranks that waited at the meeting point for one that did not come: does it exist, was it started, does it wait itself?"""
     waiting: dict[int, list[Log]] = {}
-    for log in evidence.suspects():
+    for log in evidence.suspects() if evidence.planned else ():  # without a plan nobody knows who should have come
         for match in MISSING_KEY.finditer(log.text):
             missing = int(match["missing"]) if match["missing"] else _uncounted(evidence, int(match["told"]))
             if log not in waiting.setdefault(missing, []):

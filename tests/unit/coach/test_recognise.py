@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,27 @@ def test_documented_words_are_recognised(symptom: str) -> None:
     assert symptom in [each.symptom for each in found]
     if symptom != "nccl-timeout":  # the watchdog speaks for a rank that did not come, as a lost peer does
         assert found[0].ranks == [1]
+
+
+@pytest.mark.parametrize(
+    ("symptom", "line"),
+    [  # lines that scripts from elsewhere left on nodes without a GPU
+        ("no-gpu", "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'"),
+        ("no-gpu", "AssertionError: Torch not compiled with CUDA enabled"),
+        ("wrong-arguments", "train.py: error: unrecognized arguments: --epochs=3"),
+    ],
+)
+def test_more_ways_to_say_it(symptom: str, line: str) -> None:
+    assert [each.symptom for each in recognise(evidence(log(0, line + "\n"), log(1, line + "\n")))] == [symptom]
+
+
+def test_a_run_that_slurm_placed_is_told_of_by_its_words() -> None:
+    seen = Evidence(
+        exercise="2.3", module="2", run="otter", state="failed", mode="local", planned={},
+        logs=(log(0, "CUDA out of memory\n", code=None), log(1, "fine\n", code=None)),
+    )  # fmt: skip
+    assert [each.symptom for each in recognise(seen)] == ["out-of-memory"]
+    assert recognise(replace(seen, logs=(log(0, "fine\n", code=None),))) == ()
 
 
 def test_every_symptom_has_a_capture_or_its_documented_words() -> None:
