@@ -16,7 +16,8 @@ from gpucourse.workspace import deployments
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One exercise on one lab. `run` is its record's id; `error` says why there is none."""
+    """One exercise on one lab. `run` is its record's id; `error` says why there is none. A session at the learner's own
+    terminal is skipped."""
 
     exercise: str
     title: str
@@ -31,8 +32,8 @@ class Step:
 
     @property
     def good(self) -> bool:
-        """Whether it ran to its end and no check failed."""
-        return self.state == "succeeded" and self.verdict not in {"failed", "error"}
+        """Whether it ran to its end and no check failed, or was skipped."""
+        return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
 def labs(context: Context, module: Module, order: Order) -> list[Deployment]:
@@ -79,6 +80,8 @@ def _step(
     gpu = lab.cloud.gpu if lab.cloud else ""
     mode = lab.inventory.nodes[0].mode if lab.inventory else "local"
     planned = Step(exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=gpu, mode=mode, state="not run")
+    if exercise.launch.kind == "slurm-pty":
+        return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:
         ran = each(exercise, lab, lambda: run(context, order, detach=False, dry_run=False))
     except Interrupted:

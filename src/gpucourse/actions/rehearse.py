@@ -69,7 +69,8 @@ def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[
 
 def _module(stage: Stage, module: Module) -> Iterator[Rehearsed]:
     stage.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
-    code, document = _type(stage, "deploy", module.id, "--target", "local", "--yes")
+    wanted = max([module.lab.local.nodes, *(exercise.launch.nodes for exercise in module.exercises)])
+    code, document = _type(stage, "deploy", module.id, "--target", "local", "--yes", *_nodes(wanted, module.lab.local.nodes))
     if code:
         why = _why(document)
         told = f"{_shown(stage, module)}: lab.local: {why}"
@@ -86,8 +87,11 @@ def _module(stage: Stage, module: Module) -> Iterator[Rehearsed]:
 
 
 def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
+    if exercise.launch.kind == "slurm-pty":
+        return Rehearsed(exercise=exercise.id, skipped="it is a session at the author's own terminal")
     solutions = _solutions(stage, module, exercise)
-    code, document = _type(stage, "run", exercise.id)
+    nodes = _nodes(exercise.launch.nodes, 0) if exercise.launch.kind in {"python", "torchrun"} else ()
+    code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
         return Rehearsed(exercise=exercise.id, skipped=_why(document))
     place = f"{_shown(stage, module)}: {exercise.id}"
@@ -98,7 +102,7 @@ def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
             found.append("every check passes as the learner finds it, though there is a solution")
         for name, source in solutions.items():
             copy_file(source, stage.paths.exercises / name)
-        _, solved = _type(stage, "run", exercise.id)
+        _, solved = _type(stage, "run", exercise.id, *nodes)
         found += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
         found += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}, only="not_measured"))
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
@@ -159,6 +163,11 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any]) -> Itera
             yield f"deliverables: the run left nothing like {wanted.source} ({wanted.title})"
 
 
+def _nodes(wanted: int, usual: int) -> tuple[str, ...]:
+    """The flag for so many nodes; nothing where that is how many there are anyway."""
+    return () if wanted == usual else ("--nodes", str(wanted))
+
+
 def _solutions(stage: Stage, module: Module, exercise: Exercise) -> dict[str, Path]:
     """The solutions of an exercise's files, by the name of the copy that they take the place of."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
@@ -185,13 +194,18 @@ def _type(stage: Stage, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def _why(document: dict[str, Any]) -> str:
-    """What an error document says happened; of a run that failed, which rank and how it ended."""
+    """What an error document says happened; of a run that failed, which rank, how it ended and what it said last."""
     if error := document.get("error"):
         return str(error.get("what") or "")
     run = document.get("run") or {}
     first = run.get("first_failure")
-    ended = f"rank {first['rank']} ended with code {first['code']}" if first else ""
-    return ", ".join(word for word in (run.get("state"), ended, run.get("error")) if word)
+    words = [run.get("state"), run.get("error")]
+    if first:
+        words.append(f"rank {first['rank']} on {first['node']} ended with code {first['code']}")
+        log = RunPaths(Path(document.get("folder") or "")).rank_log(first["node"], first["rank"])
+        said = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+        words.append(next((f"its last words: {line.strip()[:300]}" for line in reversed(said) if line.strip()), ""))
+    return ", ".join(word for word in words if word)
 
 
 def _shown(stage: Stage, module: Module) -> str:

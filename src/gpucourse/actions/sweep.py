@@ -50,6 +50,10 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
     name = name.strip().removeprefix("--").replace("-", "_")
     texts = [text.strip() for text in rest.split(",")]
     example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
+    if exercise.launch.kind == "slurm-pty":
+        raise UsageError(
+            f"{exercise.id} is a session at your own terminal, and cannot be swept", hint=f"gpucourse run {exercise.id}"
+        )
     if not equals or not name:
         raise UsageError(f"--sweep {typed}: not of the form name=1,2,3", hint=example)
     known = [parameter.name for parameter in exercise.parameters]

@@ -65,7 +65,7 @@ def everything(session: Session, order: Order, *, json: bool) -> int:
     bad = [f"{one.exercise} on {one.lab}" for one in steps if not one.good]
     if not bad:
         return ExitCode.DONE
-    ran = all(one.state == "succeeded" for one in steps)
+    ran = all(one.state in {"succeeded", "skipped"} for one in steps)
     words = f"{len(bad)} of {len(steps)} did not pass: {', '.join(bad)}"
     raise (CheckFailed if ran else ExerciseFailed)(words, hint="gpucourse runs")
 
