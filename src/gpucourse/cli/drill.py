@@ -26,7 +26,7 @@ def break_(
     from gpucourse.actions.drill import start
     from gpucourse.actions.prepare import Order
     from gpucourse.cli.runs import pairs
-    from gpucourse.ui.views.coach import drill
+    from gpucourse.ui.views.drill import drill
 
     order = Order(exercise=exercise, nodes=nodes, settings=pairs(settings or [], exercise))
     session = current()
@@ -46,7 +46,7 @@ def break_(
 def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
     """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
     from gpucourse.actions.drill import diagnose as act
-    from gpucourse.ui.views.coach import diagnosed
+    from gpucourse.ui.views.drill import diagnosed
 
     record, verdict = act(session.context, exercise, how, rank)
     if json:

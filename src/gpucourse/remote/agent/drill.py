@@ -83,8 +83,10 @@ def _slow(job: Job, rank: int, pid: int) -> None:
 
 
 def _pid_of(job: Job, rank: int) -> int:
-    while (told := job.read("ranks", f"{rank}.pid")) is None:
+    told = job.read("ranks", f"{rank}.pid")
+    while told is None:
         time.sleep(_STEP_S)
+        told = job.read("ranks", f"{rank}.pid")
     return int(str(told["pid"]))
 
 
