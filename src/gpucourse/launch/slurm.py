@@ -51,6 +51,8 @@ def nodes_of(request: Request, wanted: int | None) -> int:
 
 def tasks_of(request: Request, gpus: int) -> int:
     """How many processes a node: one a GPU, a number, or what the learner set."""
+    if request.processes is not None:
+        return request.processes
     wanted: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.counted_by:
         wanted = request.parameters.get(name, 1)
