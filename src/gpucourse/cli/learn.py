@@ -118,7 +118,7 @@ def check(
     from gpucourse.actions import recheck
     from gpucourse.cli.outcome import code_of
     from gpucourse.ui.views.checks import every as view_of_all
-    from gpucourse.ui.views.run import verdict as view
+    from gpucourse.ui.views.checks import verdict as view
 
     session = current()
     if every == (exercise is not None):

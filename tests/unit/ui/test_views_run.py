@@ -9,7 +9,7 @@ from gpucourse.actions.settle import Listed
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.tables import Paragraph
-from gpucourse.ui.views import run
+from gpucourse.ui.views import checks, run
 from gpucourse.workspace.paths import RunPaths
 from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
@@ -91,6 +91,6 @@ def test_deliverables_are_named_only_where_they_were_handed_in(tmp_path: Path) -
 
 def test_a_verdict_by_itself() -> None:
     good = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="passed", checks=RESULTS[:1])
-    assert text(run.verdict(good)).endswith("✓ passed: 1 passed\n")
+    assert text(checks.verdict(good)).endswith("✓ passed: 1 passed\n")
     none = ExerciseVerdict(exercise="3.1", run="r1", mode="aws", verdict="not_measured")
-    assert run.verdict(none).parts == (Paragraph("This exercise has no checks."),)
+    assert checks.verdict(none).parts == (Paragraph("This exercise has no checks."),)

@@ -1,16 +1,38 @@
-"""All exercises after `check --all`."""
+"""Checks on the screen: those of one run, and all exercises after `check --all`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Part, View, table
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, View, table
 from gpucourse.ui.views.course import VERDICTS
 
 if TYPE_CHECKING:
     from gpucourse.actions.recheck import Rechecked
+
+
+def checks(verdict: ExerciseVerdict) -> list[Part]:
+    """The checks of a run with their marks, hints for what did not pass, and the word that sums them up."""
+    if not verdict.checks:
+        return []
+    columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
+    columns.append("evidence")
+    parts: list[Part] = [table(columns, [_check(each) for each in verdict.checks], title="Checks")]
+    hints = tuple((each.title, each.hint) for each in verdict.checks if each.verdict in {"failed", "error"} and each.hint)
+    if hints:
+        parts.append(Facts(hints, title="Where to look"))
+    parts.append(Paragraph(_summed(verdict), VERDICTS.get(verdict.verdict, "dim")))
+    return parts
+
+
+def verdict(verdict: ExerciseVerdict) -> View:
+    """A verdict by itself, for `check`."""
+    title = f"{verdict.exercise}  run {verdict.run}"
+    parts = checks(verdict) or [Paragraph("This exercise has no checks.")]
+    return View(title=title, parts=tuple(parts), mode=verdict.mode)
 
 
 def every(found: Sequence[Rechecked]) -> View:
@@ -46,3 +68,28 @@ def _row(each: Rechecked) -> tuple[Content, ...]:
     before = "" if each.before is None or each.before == word else each.before.replace("_", " ")
     now = Cell(f"{UNICODE.mark(word)} {word.replace('_', ' ')}", VERDICTS.get(word, "dim"))
     return each.exercise, each.title, now, Cell(before, "dim"), wrong or missing
+
+
+def _check(check: CheckResult) -> tuple[Content, ...]:
+    style = VERDICTS.get(check.verdict, "dim")
+    observed = check.observed
+    if check.verdict == "not_measured":
+        observed = observed or "not measured: needs a GPU"
+    return (
+        Cell(UNICODE.mark(check.verdict), style),
+        check.title,
+        Cell(observed, "" if style == "good" else style),
+        check.expected,
+        Cell(check.evidence, "dim"),
+    )
+
+
+def _summed(verdict: ExerciseVerdict) -> str:
+    words = [each.verdict for each in verdict.checks]
+    counted = ", ".join(
+        f"{words.count(word)} {word.replace('_', ' ')}"
+        for word in ("passed", "failed", "error", "not_measured")
+        if word in words
+    )
+    where = " on simulated nodes" if verdict.mode == "local" else ""
+    return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {counted}"

@@ -6,8 +6,8 @@ from gpucourse.model.drill import HOWS, MEANING
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.tables import Facts, View, facts
+from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
-from gpucourse.ui.views.run import checks
 
 
 def drill(record: RunRecord) -> View:

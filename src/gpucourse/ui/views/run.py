@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.record import RunRecord
-from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import age, counted
 from gpucourse.ui.views import slurm
+from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
 from gpucourse.ui.views.plan import parameters
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Table as ManifestTable
 
 SHOWN = 12  # files listed by name; more are counted
-_STATES: dict[str, Style] = {"succeeded": "good", "failed": "bad", "timed_out": "bad", "lost": "bad", "cancelled": "warn", "broken": "warn"}
+_STATES: dict[str, Style] = {
+    "succeeded": "good",
+    "failed": "bad",
+    "timed_out": "bad",
+    "lost": "bad",
+    "cancelled": "warn",
+    "broken": "warn",
+}
 
 
 def runs(listed: Sequence[Listed]) -> View:
@@ -78,27 +86,6 @@ def result(
         rows = [(each.node, each.name, each.reason) for each in record.refused]
         parts.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
     return View(title=title, parts=tuple(parts), footer=_next(record), mode=record.mode)
-
-
-def checks(verdict: ExerciseVerdict) -> list[Part]:
-    """The checks of a run with their marks, hints for what did not pass, and the word that sums them up."""
-    if not verdict.checks:
-        return []
-    columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
-    columns.append("evidence")
-    parts: list[Part] = [table(columns, [_check(each) for each in verdict.checks], title="Checks")]
-    hints = tuple((each.title, each.hint) for each in verdict.checks if each.verdict in {"failed", "error"} and each.hint)
-    if hints:
-        parts.append(Facts(hints, title="Where to look"))
-    parts.append(Paragraph(_summed(verdict), VERDICTS.get(verdict.verdict, "dim")))
-    return parts
-
-
-def verdict(verdict: ExerciseVerdict) -> View:
-    """A verdict by itself, for `check`."""
-    title = f"{verdict.exercise}  run {verdict.run}"
-    parts = checks(verdict) or [Paragraph("This exercise has no checks.")]
-    return View(title=title, parts=tuple(parts), mode=verdict.mode)
 
 
 def _listed(listed: Listed) -> tuple[Content, ...]:
@@ -180,31 +167,6 @@ def _value(row: Mapping[str, Any], column: ManifestColumn) -> Content:
     if column.digits is not None:
         return f"{value:,.{column.digits}f}"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-
-
-def _check(check: CheckResult) -> tuple[Content, ...]:
-    style = VERDICTS.get(check.verdict, "dim")
-    observed = check.observed
-    if check.verdict == "not_measured":
-        observed = observed or "not measured: needs a GPU"
-    return (
-        Cell(UNICODE.mark(check.verdict), style),
-        check.title,
-        Cell(observed, "" if style == "good" else style),
-        check.expected,
-        Cell(check.evidence, "dim"),
-    )
-
-
-def _summed(verdict: ExerciseVerdict) -> str:
-    words = [each.verdict for each in verdict.checks]
-    counted = ", ".join(
-        f"{words.count(word)} {word.replace('_', ' ')}"
-        for word in ("passed", "failed", "error", "not_measured")
-        if word in words
-    )
-    where = " on simulated nodes" if verdict.mode == "local" else ""
-    return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {counted}"
 
 
 def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
