@@ -105,8 +105,7 @@ def test_what_may_not_be_seen_is_unknown_and_never_well(learner: Learner, accoun
 
 
 def test_credentials_that_are_gone_or_have_expired(learner: Learner, account: Account) -> None:
-    without = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "")
-    typed = learner.types("doctor", "--target", "aws", code=3, **without)
+    typed = learner.types("doctor", "--target", "aws", code=3, AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
     assert "there are no AWS credentials" in typed.out
     assert "aws sts get-caller-identity" in typed.out
     account.expire_credentials()
