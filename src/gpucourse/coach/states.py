@@ -42,7 +42,7 @@ def unseen(evidence: Evidence, *, waiting: bool, victims: bool) -> list[Diagnosi
     if never and len(never) < evidence.world_size:
         return [_never(evidence, never)]
     silent = _culprits(evidence.silences) or (_did_not_come(evidence) if waiting or evidence.state == "timed_out" else [])
-    if silent and not all(each.doing == "not started" for each in silent):
+    if silent and not all(each.doing == "not started" or each.rank in never for each in silent):
         return [_silent(evidence, silent)]
     if (never and evidence.state == "timed_out") or silent:
         return [_never(evidence, never or [each.rank for each in silent])]

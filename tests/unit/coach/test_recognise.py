@@ -167,6 +167,10 @@ def test_a_rank_that_never_started_and_a_launcher_that_waits() -> None:
     assert [(each.symptom, each.ranks, each.nodes) for each in found] == [("never-started", [1], ["node1"])]
     nobody = recognise(evidence(Log(node="node0", rank=None, text="", code=1), state="timed_out"))
     assert [(each.symptom, each.ranks) for each in nobody] == [("never-started", [0, 1])]
+    silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=120.0) for rank in (0, 1))
+    launchers = tuple(Log(node=f"node{number}", rank=None, text="", code=143) for number in (0, 1))
+    waiting = recognise(evidence(*launchers, state="timed_out", silences=silences))
+    assert [(each.symptom, each.ranks) for each in waiting] == [("never-started", [0, 1])]
 
 
 def test_a_dead_node() -> None:
