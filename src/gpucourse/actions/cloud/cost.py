@@ -7,7 +7,7 @@ costs a cent to ask.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -49,6 +49,7 @@ class Part:
     name: str
     usd: Decimal
     hours: float | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +87,7 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
     running = _running(known, labs, at)
     times = _times(context, known)
     by_exercise = known.by_exercise(times, at)
+    titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
     hours: dict[str, float] = {}
     for run in times:
         hours[run.exercise] = hours.get(run.exercise, 0.0) + ((run.ended or at) - run.started).total_seconds() / 3600
@@ -95,7 +97,7 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
         usd_to_end=bill.cents(known.total(at) + sum((one.usd_to_end or Decimal(0) for one in running), Decimal(0))),
         budget_usd=context.settings.budget_usd,
         running=running,
-        modules=_parts(known.by("module", at)),
+        modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
         exercises=[
             Part(name=name, usd=bill.cents(usd), hours=round(hours[name], 3)) for name, usd in sorted(by_exercise.items())
         ],

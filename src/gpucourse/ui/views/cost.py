@@ -79,7 +79,10 @@ def _running(labs: Sequence[Running]) -> Table:
 def _shares(title: str, shares: Sequence[Share]) -> Table:
     timed = any(one.hours is not None for one in shares)
     columns: list[Column | str] = ["", Column("cost", align="right"), *([Column("used", align="right")] if timed else [])]
-    rows = [(one.name, usd(one.usd), *([f"{one.hours:.2f} h"] if one.hours is not None else [])) for one in shares]
+    rows = [
+        (f"{one.name} {one.title}".strip(), usd(one.usd), *([f"{one.hours:.2f} h"] if one.hours is not None else []))
+        for one in shares
+    ]
     return table(columns, rows, title=title)
 
 
