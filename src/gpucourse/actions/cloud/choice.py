@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.actions.cloud.lab import placed
 from gpucourse.actions.cloud.needs import lab_of, need_of
 from gpucourse.actions.context import Context
-from gpucourse.aws.offerings import DEFAULT_REGION, type_for
+from gpucourse.aws.offerings import checked_region, type_for
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.deployment import Deployment
@@ -22,7 +21,6 @@ from gpucourse.workspace import deployments
 if TYPE_CHECKING:
     from gpucourse.actions.deploy import Wish
 
-REGION = re.compile(r"^[a-z]{2}(-[a-z]+)+-\d$")
 SHORTEST_H, LONGEST_H = 0.25, 72.0  # as the stacks have it
 
 
@@ -116,7 +114,7 @@ def _choice(context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str,
         need=need_of(module, gpu=gpu, nodes=nodes),
         nodes=nodes,
         market="spot" if (settings.spot if wish.spot is None else wish.spot) else "on-demand",
-        region=_region(module, wish.region) if wish.region else settings.region,
+        region=checked_region(wish.region) if wish.region else settings.region,
         ttl_hours=_hours(module, settings.ttl if wish.ttl_s is None else wish.ttl_s),
         others=_others(context, lab, kind.name),
         former=former,
@@ -149,15 +147,6 @@ def _fits(wish: Wish, module: Module, standing: Deployment) -> None:
             f"{standing.stack} stands already, until {cloud.expires}; --ttl is for a new lab",
             hint=f"gpucourse extend {module.id} 2h",
         )
-
-
-def _region(module: Module, text: str) -> str:
-    if not REGION.match(text):
-        raise UsageError(
-            f"'{text}' is not the name of an AWS region, such as {DEFAULT_REGION}",
-            hint=f"gpucourse deploy {module.id} --target aws --region {DEFAULT_REGION}",
-        )
-    return text
 
 
 def _hours(module: Module, seconds: float) -> float:

@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
-from functools import partial
 
+from gpucourse.actions.cloud.circumstances import circumstances
 from gpucourse.actions.cloud.needs import need_of, needs
 from gpucourse.actions.context import Context
 from gpucourse.actions.doctor import course
 from gpucourse.actions.timing import stage
 from gpucourse.aws import look_account, quota
-from gpucourse.aws.caller import caller_cidr
 from gpucourse.aws.offerings import checked_region
-from gpucourse.aws.preflight import Circumstances, preflight
+from gpucourse.aws.preflight import preflight
 from gpucourse.aws.pricing import PriceBook, estimate, refreshed
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
-from gpucourse.provision.binary import find_terraform
-from gpucourse.workspace import deployments, ledger, regions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,18 +94,7 @@ def doctor(context: Context, look: Look) -> Examined:
     account, market, labs = _account(context, look), _market(context, look), _labs(context, look)
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
         book = _book(account, labs)
-        known = Circumstances(
-            market=market,
-            terraform=_terraform(context),
-            public_key=_public_key(context),
-            ssh_cidr=look.ssh_cidr or context.settings.ssh_cidr,
-            book=book,
-            budget=context.settings.budget_usd,
-            spent=ledger.read(context.paths.ledger).total(datetime.now(timezone.utc)),
-            standing=frozenset(each.uid for each in deployments.every(context.paths) if each.target == "aws"),
-            regions=regions.used(context.paths),
-            ask_address=partial(caller_cidr, context.environ),
-        )
+        known = circumstances(context, book, market, look.ssh_cidr or context.settings.ssh_cidr)
         findings = [*preflight(account, labs, known), *([course(context)] if context.catalog.broken else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return Examined(
@@ -172,18 +158,6 @@ def _book(account: Account, labs: Sequence[LabNeed]) -> PriceBook:
         return book
     types = {machines.instance_type for lab in labs for machines in lab.machines}
     return refreshed(book, account, types, datetime.now(timezone.utc))
-
-
-def _terraform(context: Context) -> str | None:
-    try:
-        return ".".join(map(str, find_terraform(context.environ, cache=context.paths.terraform_version).version))
-    except MissingError:
-        return None
-
-
-def _public_key(context: Context) -> str:
-    public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
-    return public.read_text(encoding="utf-8") if public.is_file() else ""
 
 
 def _machines(lab: LabNeed) -> str:

@@ -81,7 +81,7 @@ def _wait(context: Context, link: Link) -> Mark:
             )
             raise InfrastructureError(
                 f"{link.node.name}: {what}\n{why}",
-                hint="the whole log is on the node: gpucourse ssh, /var/log/gpucourse-setup.log",
+                hint=f"the whole log: gpucourse ssh MODULE --node {link.node.name} -- cat /var/log/gpucourse-setup.log",
             )
         if context.stop.wait(PAUSE_S):
             raise Interrupted("stopped while the nodes set themselves up")
