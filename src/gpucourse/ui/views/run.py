@@ -85,7 +85,7 @@ def result(
     if record.refused:
         rows = [(each.node, each.name, each.reason) for each in record.refused]
         parts.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
-    return View(title=title, parts=tuple(parts), footer=_next(record), mode=record.mode)
+    return View(title=title, parts=tuple(parts), footer=_next(record, exercise), mode=record.mode)
 
 
 def _listed(listed: Listed) -> tuple[Content, ...]:
@@ -192,12 +192,15 @@ def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliver
     )
 
 
-def _next(record: RunRecord) -> tuple[str, ...]:
+def _next(record: RunRecord, exercise: Exercise | None) -> tuple[str, ...]:
     if not record.ended_state:
         return (f"It goes on. Come back: gpucourse logs {record.id} -f", f"End it: gpucourse cancel {record.id}")
-    if record.first_failure is not None:
-        return (f"Its log: gpucourse logs {record.id} --rank {record.first_failure.rank}",)
-    return (f"The logs again: gpucourse logs {record.id}",)
+    if record.culprit is not None:
+        return (f"Its log: gpucourse logs {record.id} --rank {record.culprit}",)
+    again = f"The logs again: gpucourse logs {record.id}"
+    if exercise is None or not exercise.questions or record.verdict in {"failed", "error"}:
+        return (again,)
+    return (again, f"{counted(len(exercise.questions), 'question')} about it: gpucourse answer {exercise.id}")
 
 
 def _state(record: RunRecord) -> str:
