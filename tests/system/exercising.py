@@ -146,11 +146,9 @@ def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], 
     return finished(exercise, process.returncode, output, folder, 1)
 
 
-def by_command_line(learner: Learner, exercise_id: str, *, code: int = 0, **settings: str) -> tuple[Finished, Path]:
-    """A run typed by a learner whose lab stands: what came of it, and the folder that came home."""
-    typed = learner.types(
-        "run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))), code=code
-    )
+def by_command_line(learner: Learner, exercise_id: str, **settings: str) -> tuple[Finished, Path]:
+    """A run typed by a learner whose lab stands, and that passed: what came of it, and the folder that came home."""
+    typed = learner.types("run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))))
     folder = learner.run_folder()
     return finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
 
