@@ -12,6 +12,7 @@ from gpucourse.remote.agent.slurm_watch import look
 
 _ANSWER_S = 60.0
 _PICTURE_S = 15.0
+_NEXT_S = 5.0
 
 
 def submit(spec: dict[str, object]) -> dict[str, object]:
@@ -109,13 +110,18 @@ def _remember(job: Job, number: str, file: dict[str, object]) -> None:
 
 
 def _show_queue(job: Job, cancel_last: bool) -> None:
-    """Keep the queue as it is once every job that waits has its reason (for a second after sbatch none has), then cancel the
-    last job, where that is asked."""
+    """Keep the queue as it is once every job that waits has its reason, then cancel the last job, where that is asked.
+
+    For a second after sbatch none has a reason, and for another one none is the next in the line; on a cluster that others
+    use the next one may be theirs, so that is not waited for as long.
+    """
     began, nap = time.monotonic(), 0.1
     while True:
         rows = look(job)
-        waiting = [row for row in rows if say.phase(str(row["state"])) in (say.WAITING, say.UNKNOWN)]
-        if all(row.get("reason") not in (None, "", "None") for row in waiting) or time.monotonic() - began > _PICTURE_S:
+        reasons = [row.get("reason") for row in rows if say.phase(str(row["state"])) in (say.WAITING, say.UNKNOWN)]
+        known = all(reason not in (None, "", "None") for reason in reasons)
+        waited = time.monotonic() - began
+        if (known and (set(reasons) != {"Priority"} or waited > _NEXT_S)) or waited > _PICTURE_S:
             break
         time.sleep(nap)
         nap = min(nap * 1.5, 1.0)

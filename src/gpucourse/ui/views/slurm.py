@@ -45,7 +45,7 @@ def summary(record: RunRecord) -> str:
     if record.slurm is None:
         return ""
     jobs = len(record.slurm.jobs)
-    said = counted(jobs, "job") if jobs else counted(record.world_size, "process", "processes")
+    said = f"{jobs} jobs, each" if jobs > 1 else "1 job"
     return f"{said} on {counted(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
 
 
