@@ -91,5 +91,5 @@ def _failed(record: RunRecord) -> GpucourseError:
         ends = ", ".join(f"job {row.job} {row.state}" for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked)
     return ExerciseFailed(
         f"run {record.id} of {record.exercise}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
-        hint=f"gpucourse logs {record.id}" + (f" --rank {first.rank}" if first else ""),
+        hint=f"gpucourse logs {record.id}" + (f" --rank {record.culprit}" if record.culprit is not None else ""),
     )

@@ -97,6 +97,12 @@ class RunRecord:
     slurm: SlurmRun | None = None
 
     @property
+    def culprit(self) -> int | None:
+        """The rank to look at first: the one that the coach blames, else the first that failed."""
+        blamed = self.diagnoses[0].ranks if self.diagnoses else []
+        return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
+
+    @property
     def ended_state(self) -> bool:
         """Whether the run has come to an end, whichever."""
         return self.state in ENDED
