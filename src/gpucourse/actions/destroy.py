@@ -142,7 +142,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         try:
             _down(context, deployment, receipt)
         except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
-            deployments.save(context.paths, deployment, "failed", error=error.what)
+            deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
         receipt.destroyed = now_utc()
         folder = context.paths.stack(stack).folder
@@ -152,7 +152,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         receipts.append(receipt)
         if receipt.leftovers:
             still = _still_there(receipt)
-            deployments.save(context.paths, deployment, "failed", error=still.what)
+            deployments.save(context.paths, deployment, "destroying", error=still.what)
             raise still
         deployments.drop(context.paths, stack)
 
@@ -213,14 +213,13 @@ def _sweep(lab: Lab) -> tuple[list[str], list[Leftover]]:
 
 
 def _still_there(*receipts: Receipt) -> LeftoverError:
-    """What is left, by name, and how to remove it by hand: each command on a line of its own, to be copied."""
+    """What is left, by name. Why, and the command that removes each, stand in the receipts."""
     left = [item for receipt in receipts for item in receipt.leftovers]
-    listed = "; ".join(f"{item.kind} {item.id}" for item in left)
-    commands = "\n".join(item.remove for item in left)
+    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in left)
     again = (
         f"gpucourse destroy {receipts[0].module}" if len(receipts) == 1 and receipts[0].created else "gpucourse destroy --all"
     )
     return LeftoverError(
         f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
-        hint=f"type it again: {again}; or remove these by hand:\n{commands}",
+        hint=f"type it again: {again}; or remove them by hand, with the commands of the receipt",
     )

@@ -91,6 +91,7 @@ def test_an_account_that_does_not_say_is_unknown_and_never_healthy(learner: Clou
     learner.account.expire_credentials()
     typed = learner.types("status")
     assert "unknown" in typed.out
+    assert "the AWS credentials have expired" in typed.out
     assert "healthy" not in typed.out
 
 

@@ -91,7 +91,7 @@ def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], obje
     mine = [one for one in _listed(answered) if one.stack == lab.uid]
     left = (datetime.fromisoformat(cloud.expires) - bill.now()).total_seconds()
     return Outlook(
-        nodes=_unknown(lab, trouble) if trouble else _health(lab, mine),
+        nodes=_unknown(lab) if trouble else _health(lab, mine),
         instances={one.node: one.id for one in mine if one.alive},
         expires=cloud.expires,
         seconds_left=left,
@@ -100,7 +100,7 @@ def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], obje
         unknown=trouble.what if trouble else "",
         stopped=bool(mine) and not trouble and all(one.state in {"stopped", "stopping"} for one in mine if one.alive),
         ended=[] if trouble else [endings.told(one, cloud.expires) for one in _lost(mine)],
-        backstop=_backstop(said["backstop", lab.stack], cloud.backstop),
+        backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
     )
 
 
@@ -108,8 +108,8 @@ def _names(lab: Deployment, found: Sequence[CloudInstance]) -> list[str]:
     return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({one.node for one in found})
 
 
-def _unknown(lab: Deployment, why: GpucourseError) -> list[NodeHealth]:
-    return [NodeHealth(node=name, healthy=False, detail=f"unknown: {why.what}", known=False) for name in _names(lab, ())]
+def _unknown(lab: Deployment) -> list[NodeHealth]:
+    return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _names(lab, ())]
 
 
 def _health(lab: Deployment, found: Sequence[CloudInstance]) -> list[NodeHealth]:

@@ -105,6 +105,8 @@ def _cure(status: StackStatus) -> str:
     deployment = status.deployment
     if status.cloud and status.cloud.unknown:
         return ""
+    if deployment.phase == "destroying":
+        return f"Take down what is left of it: gpucourse destroy {deployment.module}"
     if status.cloud and status.cloud.stopped:
         return f"Start it again: gpucourse start {deployment.module}"
     where = "" if deployment.target == "local" else f" --target {deployment.target}"
