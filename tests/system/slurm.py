@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -10,6 +11,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,13 @@ def eventually(learner: Learner, words: str, command: str, seconds: float = 60) 
             return said
         assert time.monotonic() < deadline, f"{command}: never {words!r}, but:\n{said}"
         time.sleep(0.3)
+
+
+def head(learner: Learner) -> dict[str, Any]:
+    """The node that takes jobs, as the lab's record has it."""
+    record = next((learner.workspace / ".gpucourse" / "deployments").glob("02-*.json"))
+    nodes = json.loads(record.read_text())["inventory"]["nodes"]
+    return dict(next(node for node in nodes if node["role"] == "head"))
 
 
 def in_terminal(

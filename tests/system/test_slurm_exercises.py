@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.parts import need
 from tests.system import slurm
 from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
@@ -127,3 +130,25 @@ def test_a_training_of_module_3_under_slurm(cluster: Learner) -> None:
     assert set(verdicts(cluster).values()) <= {"passed", "not_measured"}
     assert "by slurm in the partition gpu" in ran.out
     assert len({log.name.partition("-rank")[0] for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}) == 2
+
+
+def test_a_cluster_that_someone_else_runs(cluster: Learner, tmp_path: Path) -> None:
+    there = slurm.head(cluster)
+    guest = Learner(tmp_path / "workspace")
+    guest.workspace.mkdir()
+    (guest.workspace / "gpucourse.yaml").write_text(f"node_python: {there['python']}\n", encoding="utf-8")
+    public = tmp_path / "host.pub"
+    public.write_text(f"{there['host_key']}\n", encoding="utf-8")
+    said = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout
+    own = slurm.script(tmp_path, "import os\nprint('partition', os.environ['SLURM_JOB_PARTITION'], flush=True)\n")
+    before = slurm.on_head(cluster, "ls -A ~ /etc/slurm")
+    key = str(cluster.workspace / ".gpucourse/keys/id_ed25519")
+    machine = f"{there['user']}@{there['address']}:{there['port']}"
+    guest.types("deploy", "2", "--target", "hosts", "--hosts", machine, "--key", key, "--trust", said.split()[1])
+    ran = guest.types("run", "2.3", "--nodes", "2", "--script", own)
+    assert "partition gpu" in ran.err
+    assert guest.newest_run()["mode"] == "hosts"
+    receipt = guest.documents("destroy", "--all", "--yes")["receipts"][0]
+    assert receipt["leftovers"] == []
+    assert set(slurm.on_head(cluster, "ls -A ~ /etc/slurm").splitlines()) - set(before.splitlines()) <= {".gpucourse"}
+    assert slurm.queue(cluster) == []

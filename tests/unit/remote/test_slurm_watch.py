@@ -220,10 +220,14 @@ def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callab
 def test_five_jobs_a_picture_and_one_cancelled(scripted: Callable[..., Scripted]) -> None:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
     early = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
+    behind = row("1", "RUNNING", node="a") + row("2", "PENDING", "Priority") + row("3", "PENDING", "Priority")
     later = row("1", "RUNNING", node="a") + row("2", "PENDING", "Resources") + row("3", "PENDING", "Priority")
     last = row("1", "COMPLETED", node="a") + row("2", "COMPLETED", node="a") + row("3", "CANCELLED")
     cluster = scripted(
-        sbatch=["1\n", "2\n", "3\n"], squeue=[early, later, "JOBID ST\n2 PD (Resources)\n", last], scancel="", scontrol=""
+        sbatch=["1\n", "2\n", "3\n"],
+        squeue=[early, behind, later, "JOBID\n2 PD (Resources)\n", last],
+        scancel="",
+        scontrol="",
     )
     slurm_submit.submit(spec(files=[file], show_queue=True, cancel_last=True))
     assert Path(Job("r1").path("outputs", "squeue.txt")).read_text().endswith("2 PD (Resources)\n")
