@@ -61,6 +61,11 @@ def of_node(
     }
 
 
+def accepted() -> str:
+    """What a client may add, as patterns for sshd."""
+    return " ".join([*sorted(_ACCEPTED), *(f"{start}*" for start in _ACCEPTED_STARTS)])
+
+
 def of_session(node: Mapping[str, str], asked: Mapping[str, str], terminal: str | None) -> dict[str, str]:
     """The node's environment with what the client asked for, as far as a client may; the node's own names stay."""
     accepted = {key: value for key, value in asked.items() if key in _ACCEPTED or key.startswith(_ACCEPTED_STARTS)}

@@ -46,7 +46,7 @@ def sweep(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
     ]
     ours = f"gpucourse_{_plain(uid)}_"
     for port, line in sorted(_first_lines(ports).items()):
-        if line.startswith(f"SSH-2.0-{ours}"):
+        if line.startswith("SSH-2.0-") and ours in line:
             found.append(
                 Leftover(kind="port", id=f"{_ADDRESS}:{port}", remove=f"end the process that listens: lsof -i tcp:{port}")
             )
@@ -76,7 +76,7 @@ def _judge(folder: Path, name: str, uid: str, port: int | None, said: dict[int, 
     line = said.get(port)
     if line is None:
         return _sick(name, f"nothing answers on port {port}")
-    if line != f"SSH-2.0-{banner(uid, name)}":
+    if not line.startswith("SSH-2.0-") or not line.endswith(banner(uid, name)):
         return _sick(name, f"something else answers on port {port}" if line else f"port {port} is open but silent")
     if not layout.home(folder, name).is_dir():
         return _sick(name, f"its home {layout.home(folder, name)} is gone")

@@ -16,6 +16,7 @@ import signal
 import sys
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
@@ -23,6 +24,8 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
 from gpucourse.local import hostlock, layout, processes
 from gpucourse.local.bounded_log import BoundedLog
 from gpucourse.local.hosted import HostedNode, Spec, stored
+from gpucourse.local.roomed import RoomedNode
+from gpucourse.local.roomline import RoomLine
 
 _LOOK_S = 0.5
 _IDLE_S = 20.0
@@ -38,7 +41,8 @@ class Host:
     def __init__(self, folder: Path, uid: str, lock: int) -> None:
         self.folder = folder
         self.uid = uid
-        self.nodes: dict[str, HostedNode] = {}
+        self.nodes: dict[str, HostedNode | RoomedNode] = {}
+        self._room = RoomLine(folder)
         self._lock = lock
         self._awaited = False
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -72,15 +76,19 @@ class Host:
             self._control.close()
         for node in self.nodes.values():
             node.close()
+        self._room.end()
         self._over.set()
 
     async def _restore(self, spec: Spec) -> None:
-        node = self.nodes[spec.name] = HostedNode(self.folder, spec)
+        node = self.nodes[spec.name] = self._make(spec)
         file = layout.description(self.folder, spec.name)
         before = layout.read_json(file)
         await node.open()
         if before is not None and before != node.describe():
             layout.write_json(file, node.describe())
+
+    def _make(self, spec: Spec) -> HostedNode | RoomedNode:
+        return RoomedNode(self.folder, spec, self._room) if spec.addresses else HostedNode(self.folder, spec)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -103,6 +111,10 @@ class Host:
         if verb == "ping":
             return "here"
         asked = json.loads(document)
+        if verb in {"check", "logs"}:
+            return f"found {json.dumps((await self._room.ask(verb))['found'] if self._room.alive else {})}"
+        if verb in {"power", "run"}:
+            return f"done {json.dumps(await self._at_machine(verb, asked))}"
         self._changes += 1
         try:
             if verb == "add":
@@ -113,6 +125,16 @@ class Host:
         finally:
             self._changes -= 1
         raise ValueError(f"there is nothing called {verb!r} to do")
+
+    async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """Cut the power of a machine or give it back, or run a command in it as its root."""
+        node = self.nodes.get(str(asked["name"]))
+        if not isinstance(node, RoomedNode):
+            raise ValueError(f"{asked['name']} is no machine of its own")
+        if verb == "run":
+            return await self._room.ask("run", name=node.spec.name, argv=asked["argv"])
+        await node.power(str(asked["way"]))
+        return {}
 
     def _end_with_the_last(self) -> str:
         self._awaited = True
@@ -127,7 +149,7 @@ class Host:
             if (node := self.nodes.get(spec.name)) is not None:
                 await node.reopen(spec)
             else:
-                node = HostedNode(self.folder, spec)
+                node = self._make(spec)
                 await node.open()
                 self.nodes[spec.name] = node
             self._sign()
@@ -140,8 +162,7 @@ class Host:
             return
         async with self._turns[name]:
             if (node := self.nodes.pop(name, None)) is not None:
-                node.close()
-                node.drop()
+                await node.end()
             _ended, left = await asyncio.to_thread(processes.end, mark)
             await asyncio.to_thread(layout.remove_node_files, self.folder, name)
         if left:
@@ -169,7 +190,7 @@ class Host:
         for name in layout.HOST_FILES if empty else (layout.SOCKET, layout.HOST):
             if name == layout.LOCK and self._awaited:
                 continue  # the driver of the last node waits for it, to know that this process has ended
-            (self.folder / name).unlink(missing_ok=True)
+            layout.remove(self.folder / name)
 
 
 def main(lock: int, ready: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,11 @@ from gpucourse.local.session import Channel, login_shell, serve
 @dataclass(frozen=True, kw_only=True)
 class Spec:
     """What is asked of a node. `public_key` gets in from the start; `uid` is the stack's. `root`, where there is one, is the
-    folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT."""
+    folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
+
+    A node with `addresses` (of every machine of the stack, by name) is a machine of its own; `link` is the speed of its cable,
+    `slurm` the files of its /etc/slurm, `layer` a folder with packages that were unpacked aside.
+    """
 
     name: str
     role: str
@@ -25,14 +29,22 @@ class Spec:
     python: str
     public_key: str
     root: str = ""
+    gpus: int = 0
+    addresses: dict[str, str] = field(default_factory=dict)
+    link: str = ""
+    slurm: dict[str, str] = field(default_factory=dict)
+    layer: str = ""
 
     @classmethod
     def read(cls, found: Mapping[str, Any]) -> Spec:
         """The spec in a document. Raises ValueError where it is none."""
         try:
-            return cls(**{key: str(found[key]) for key in cls.__dataclass_fields__ if key != "root" or key in found})
+            words = {key: str(found[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
         except KeyError as error:
             raise ValueError(f"a node's description lacks {error}") from error
+        more = {key: str(found.get(key) or "") for key in ("root", "link", "layer")}
+        tables = {key: {str(name): str(text) for name, text in (found.get(key) or {}).items()} for key in ("addresses", "slurm")}
+        return cls(**words, **more, **tables, gpus=int(found.get("gpus") or 0))  # type: ignore[arg-type]
 
 
 class HostedNode:
@@ -46,14 +58,9 @@ class HostedNode:
 
     async def open(self) -> None:
         """Make what is missing in the node's folder and listen: on the port it had, or a new one where that is taken."""
-        before = layout.read_json(layout.spec_file(self._folder, self.spec.name)) or {}
-        if before and before.get("uid") != self.spec.uid:
-            layout.remove_node_files(self._folder, self.spec.name)  # an earlier stack's
-            before = {}
-        self._prepare()
-        port = before.get("port", 0)
+        port = prepare(self._folder, self.spec)
         try:
-            self._listener = await server.listen(self._door(), port if isinstance(port, int) else 0)
+            self._listener = await server.listen(self._door(), port)
         except OSError:
             self._listener = await server.listen(self._door(), 0)
         layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._listener.port})
@@ -117,19 +124,32 @@ class HostedNode:
         asked = environment.of_session(node, channel.environment, kind)
         await serve(channel, shell=self._shell, home=home, environment=asked)
 
-    def _prepare(self) -> None:
-        home = layout.home(self._folder, self.spec.name)
-        for folder in (layout.node_folder(self._folder, self.spec.name), home, home / ".ssh"):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        key = layout.host_key(self._folder, self.spec.name)
-        if not _is_key(key):
-            server.make_host_key(key)
-        _authorize(home / ".ssh" / "authorized_keys", self.spec.public_key)
-        profile = home / ".profile"
-        if not profile.exists():
-            bin_folder = shlex.quote(str(Path(self.spec.python).parent))
-            # A login shell reads the machine's /etc/profile first, and that sets PATH anew.
-            profile.write_text(f"PATH={bin_folder}:$PATH\nPS1='[{self.spec.name}] \\w \\$ '\n", encoding="utf-8")
+    async def end(self) -> None:
+        """Let nobody in, and end every connection."""
+        self.close()
+        self.drop()
+
+
+def prepare(folder: Path, spec: Spec) -> int:
+    """Make what is missing in the node's folder; the port that it had, 0 where it had none."""
+    before = layout.read_json(layout.spec_file(folder, spec.name)) or {}
+    if before and before.get("uid") != spec.uid:
+        layout.remove_node_files(folder, spec.name)  # an earlier stack's
+        before = {}
+    home = layout.home(folder, spec.name)
+    for each in (layout.node_folder(folder, spec.name), home, home / ".ssh"):
+        each.mkdir(mode=0o700, exist_ok=True)
+    key = layout.host_key(folder, spec.name)
+    if not _is_key(key):
+        server.make_host_key(key)
+    _authorize(home / ".ssh" / "authorized_keys", spec.public_key)
+    profile = home / ".profile"
+    if not profile.exists():
+        bin_folder = shlex.quote(str(Path(spec.python).parent))
+        # A login shell reads the machine's /etc/profile first, and that sets PATH anew.
+        profile.write_text(f"PATH={bin_folder}:$PATH\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
+    port = before.get("port", 0)
+    return port if isinstance(port, int) else 0
 
 
 def _is_key(path: Path) -> bool:

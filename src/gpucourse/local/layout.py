@@ -5,6 +5,8 @@ host.json      who that process is
 host.log       what it complained about, bounded
 control.sock   how the drivers talk to it; the folder's mode (0700) is what keeps others out
 node0.json     what Terraform reads: the node, present only when it is up
+machines/      where the disks of simulated machines are mounted; empty from outside
+shared/        what all machines see as /shared
 node0/         spec.json, host_key, host_key.pub and the node's home
 """
 
@@ -21,7 +23,9 @@ LOCK = "host.lock"
 HOST = "host.json"
 LOG = "host.log"
 SOCKET = control.SOCKET
-HOST_FILES = (SOCKET, HOST, LOG, LOCK)  # the lock goes last: whoever waits for it finds an empty folder
+MACHINES = "machines"
+SHARED = "shared"
+HOST_FILES = (SOCKET, MACHINES, SHARED, HOST, LOG, LOCK)  # the lock goes last: whoever waits for it finds an empty folder
 
 
 def description(folder: Path, name: str) -> Path:
@@ -55,7 +59,7 @@ def node_names(folder: Path) -> list[str]:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    traces = {entry.name for entry in entries if entry.is_dir()}
+    traces = {entry.name for entry in entries if entry.is_dir() and entry.name not in {MACHINES, SHARED}}
     traces |= {entry.stem for entry in entries if entry.suffix == ".json" and entry.name != HOST and entry.name[0] != "."}
     return sorted(traces)
 

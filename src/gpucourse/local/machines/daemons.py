@@ -1,0 +1,142 @@
+"""The daemons of a machine: sshd, and under Slurm munged with slurmctld or slurmd. Runs inside the machine, as its root."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpucourse.local.machines import root
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PID_FILES = {
+    "sshd": "/run/sshd.pid",
+    "munged": "/run/munge/munged.pid",
+    "slurmctld": "/run/slurmctld.pid",
+    "slurmd": "/run/slurmd.pid",
+}
+LOGS = {
+    "munged": "/var/log/munge/munged.log",
+    "slurmctld": "/var/log/slurm/slurmctld.log",
+    "slurmd": "/var/log/slurm/slurmd.log",
+}
+MUNGE_KEY = "/etc/munge/munge.key"
+
+_START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.01
+
+
+class Dead(Exception):
+    """A daemon that does not start; the message has its last words."""
+
+
+def wanted(machine: Mapping[str, Any]) -> list[str]:
+    """The daemons of this machine, in the order in which they start."""
+    if not machine.get("slurm"):
+        return ["sshd"]
+    return ["munged", "sshd", "slurmctld" if machine["role"] == "head" else "slurmd"]
+
+
+def ensure(machine: Mapping[str, Any]) -> None:
+    """Have every daemon run with the configuration of `machine`: what is missing starts, what has another one starts anew.
+    Raises Dead, OSError."""
+    stale = _configure(machine)
+    for name in wanted(machine):
+        if name in stale:
+            _stop(name)
+        if running(name) is None:
+            _start(name, machine)
+
+
+def running(name: str, at: str = "") -> int | None:
+    """The daemon's process, by the numbers of the machine whose root is seen at `at`; None where it is not there."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pid = int(Path(f"{at}{PID_FILES[name]}").read_text(encoding="utf-8"))
+        stat = Path(f"{at}/proc/{pid}/stat").read_text(encoding="utf-8")
+        command, state = stat.partition("(")[2].rpartition(")")[0], stat.rpartition(")")[2].split()[0]
+        if command == name and state not in "ZX":
+            return pid
+    return None
+
+
+def _configure(machine: Mapping[str, Any]) -> set[str]:
+    """Write what the daemons read; those whose configuration is another than before."""
+    stale = set()
+    if root.write("/etc/ssh/sshd_config", str(machine["sshd_config"])):
+        stale.add("sshd")
+    if root.write("/etc/ssh/host_key", str(machine["host_key"]), mode=0o600):
+        stale.add("sshd")
+    if not machine.get("slurm"):
+        return stale
+    munge, slurm = root.ids("munge"), root.ids("slurm")
+    for folder in ("/etc/munge", "/var/lib/munge", "/var/log/munge", "/run/munge"):
+        os.chown(folder, *munge)
+        os.chmod(folder, 0o755 if folder == "/run/munge" else 0o700)
+    for folder in ("/var/lib/slurm", "/var/lib/slurm/slurmctld", "/var/log/slurm"):
+        os.chown(folder, *slurm)
+    if root.write(MUNGE_KEY, str(machine["munge_key"]), mode=0o400, owner=munge):
+        stale.add("munged")
+    if any([root.write(f"/etc/slurm/{name}", text) for name, text in machine["slurm"].items()]):
+        stale |= {"slurmctld", "slurmd"}
+    return stale
+
+
+def _start(name: str, machine: Mapping[str, Any]) -> None:
+    commands = {"sshd": ["/usr/sbin/sshd", "-f", "/etc/ssh/sshd_config"], "munged": ["munged"], "slurmctld": ["slurmctld"], "slurmd": ["slurmd"]}  # fmt: skip
+    user, group = root.ids("munge") if name == "munged" else (0, 0)
+    # A variable is how processes are found from outside; whatever a session has, it has from sshd.
+    environment = {"PATH": PATH, "LANG": "C.UTF-8", **machine["marks"]}
+    # Not a pipe: sshd keeps its end open for as long as it lives. No session of its own either: a child of the first process
+    # that has one is a daemon already, thinks sshd, and does not come back.
+    said = Path(f"/run/{name}.out")
+    with said.open("wb") as output:
+        done = subprocess.run(
+            commands[name],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            user=user,
+            group=group,
+            extra_groups=[],
+            umask=0o022,  # munged refuses what others may write
+            timeout=_START_S,
+            check=False,
+        )
+    if done.returncode or not _appears(name):
+        raise Dead(f"{name} does not start: {_last_words(name, said.read_text(encoding='utf-8', errors='replace'))}")
+
+
+def _appears(name: str) -> bool:
+    deadline = time.monotonic() + _START_S
+    while running(name) is None:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def _stop(name: str) -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + _STOP_S
+        while (pid := running(name)) is not None and time.monotonic() < deadline:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+            time.sleep(_POLL_S)
+
+
+def _last_words(name: str, said: str) -> str:
+    lines = said.strip().splitlines()
+    with contextlib.suppress(OSError, KeyError):
+        lines += Path(LOGS[name]).read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
+    return " / ".join(lines[-3:]) or "it said nothing"
+
+
+def make_key() -> str:
+    """A new key for munge, in letters: it travels in a document, and munge takes any bytes."""
+    return base64.b64encode(os.urandom(512)).decode()

@@ -1,0 +1,79 @@
+"""The system calls of Linux that make a machine out of a process: namespaces and mounts. Each raises OSError."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+# linux/sched.h
+NEW_USER = 0x10000000
+NEW_PIDS = 0x20000000
+NEW_MACHINE = 0x00020000 | 0x04000000 | 0x08000000 | 0x40000000  # mounts, host name, IPC, network
+
+# linux/mount.h
+READ_ONLY, NO_SETUID, NO_DEVICES = 1, 2, 4
+REMOUNT, BIND, RECURSIVE, PRIVATE = 32, 4096, 16384, 1 << 18
+_DETACH = 2  # umount2: out of sight now, gone when nobody uses it
+
+_SET_PARENT_DEATH_SIGNAL = 1  # prctl
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def unshare(flags: int) -> None:
+    """Leave namespaces for new ones."""
+    _check(_libc.unshare(flags), "unshare")
+
+
+def enter(handle: int) -> None:
+    """Enter the namespace that an open file of /proc/PID/ns stands for."""
+    _check(_libc.setns(handle, 0), "setns")
+
+
+def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
+    """Mount `source` at `target`."""
+    done = _libc.mount(source.encode(), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None)
+    _check(done, f"mount {kind or source} at {target}")
+
+
+def bind(source: str, target: str, *, read_only: bool = False, recursive: bool = False) -> None:
+    """Let `source` be seen at `target` too, which exists."""
+    mount(source, target, flags=BIND | (RECURSIVE if recursive else 0))
+    if read_only:
+        mount("none", target, flags=REMOUNT | BIND | READ_ONLY | _kept(target))
+
+
+def keep_mounts_private() -> None:
+    """What is mounted from here on is seen in this namespace only."""
+    mount("none", "/", flags=RECURSIVE | PRIVATE)
+
+
+def change_root(folder: str) -> None:
+    """Make `folder`, a mount point, the root; the old one is gone."""
+    os.chdir(folder)
+    # With the same folder twice the old root is stacked on the new one, so that no place for it is needed.
+    _check(_libc.pivot_root(b".", b"."), f"pivot_root {folder}")
+    _check(_libc.umount2(b".", _DETACH), "umount of the old root")
+    os.chdir("/")
+
+
+def set_name(name: str) -> None:
+    """Give the machine its host name."""
+    raw = name.encode()
+    _check(_libc.sethostname(raw, len(raw)), "sethostname")
+
+
+def die_with_parent(number: int) -> None:
+    """Have this signal sent to this process when its parent ends."""
+    _check(_libc.prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0), "prctl")
+
+
+def _kept(target: str) -> int:
+    """Flags of a mount that a plain user may not take away when he mounts it anew: statvfs tells them with the same bits."""
+    return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")

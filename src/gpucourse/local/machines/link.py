@@ -1,0 +1,59 @@
+"""The speed of a simulated network: `1gbit`, or `1gbit,2ms` with a delay. Pure, but for the look at what this machine can."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_UNITS = {"kbit": 1_000, "mbit": 1_000_000, "gbit": 1_000_000_000}
+_SLOWEST, _FASTEST = 1_000_000, 100_000_000_000
+_LONGEST_MS = 1000.0
+_BURST_S = 0.001  # what may pass at once, in time at full rate: longer and a short message costs nothing
+_LEAST_BURST = 131_072  # bytes: above one segment of 64 KiB that the kernel hands over in one piece
+_QUEUE_MS = 50  # what waits longer is dropped, as in a switch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """What one cable does: bits a second each way, and how long a message is under way from node to node."""
+
+    bits: int
+    delay_ms: float = 0.0
+
+    def __str__(self) -> str:
+        unit, size = next((u, s) for u, s in reversed(_UNITS.items()) if self.bits % s == 0 or u == "kbit")
+        delay = f",{self.delay_ms:g}ms" if self.delay_ms else ""
+        return f"{self.bits // size}{unit}{delay}"
+
+
+def parse(text: str) -> Link:
+    """The link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError with what is wrong."""
+    rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
+    if not found:
+        raise ValueError(f"{text!r} is no link: write a rate such as 100mbit or 1gbit, and if you like a delay: 1gbit,2ms")
+    bits = round(float(found[1]) * _UNITS[found[2]])
+    if not _SLOWEST <= bits <= _FASTEST:
+        raise ValueError(f"{rate}: a simulated link carries 1mbit to 100gbit")
+    if not delay and "," in text:
+        raise ValueError(f"{text!r} ends with a comma: name the delay, as in {rate},2ms")
+    return Link(bits=bits, delay_ms=_milliseconds(delay) if delay else 0.0)
+
+
+def shape(link: Link, interface: str, *, delayed: bool) -> list[str]:
+    """The lines for `tc -batch` that hold what leaves by `interface` to the link's rate; with the delay where `delayed`."""
+    burst = max(_LEAST_BURST, round(link.bits / 8 * _BURST_S))
+    lines = [
+        f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {burst}b latency {_QUEUE_MS + link.delay_ms:g}ms"
+    ]
+    if delayed and link.delay_ms:
+        lines.append(f"qdisc replace dev {interface} parent 1:1 handle 10: netem delay {link.delay_ms:g}ms limit 100000")
+    return lines
+
+
+def _milliseconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms)", text)
+    value = float(found[1]) / (1000 if found[2] == "us" else 1) if found else -1.0
+    if not 0 < value <= _LONGEST_MS:
+        raise ValueError(f"{text!r} is no delay: write 200us to {_LONGEST_MS:g}ms")
+    return value

@@ -1,0 +1,103 @@
+"""One machine: the process that becomes it, and the ways in for its room."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpucourse.local.machines import daemons, kernel, link, network, root
+
+_INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc is
+
+
+def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
+    """In a new process of the room: become the machine. Tells the number of its first process, then how its start went; comes
+    back when the machine is off."""
+    kernel.die_with_parent(signal.SIGKILL)
+    room = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    kernel.unshare(kernel.NEW_MACHINE)
+    _connect(room, machine)
+    os.close(room)
+    kernel.unshare(kernel.NEW_PIDS)  # only now: whichever child comes first afterwards is the machine's first process
+    first = os.fork()
+    if first == 0:
+        _answering(tell, lambda: _begin(disk, machine))
+        _be_first()
+    tell({"pid": first})
+    os.waitpid(first, 0)
+
+
+def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
+    """In a new process of the room: go into the machine whose first process is `pid`, do something there, tell how it went."""
+    handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
+    for handle in handles:
+        kernel.enter(handle)
+    os.chdir("/")
+    inside = os.fork()  # only a child is in the machine's own numbering of processes
+    if inside == 0:
+        _answering(tell, action)
+        os._exit(0)
+    os.waitpid(inside, 0)
+
+
+def _connect(room: int, machine: Mapping[str, Any]) -> None:
+    """Lay the cable and bring up the machine's end of it. This process is in the machine's network already."""
+    pid, name = os.getpid(), str(machine["name"])
+    laying = os.fork()
+    if laying == 0:
+        code = 1
+        try:
+            kernel.enter(room)
+            network.cut(name)  # the kernel takes a moment to remove that of a machine that has just gone off
+            network.run("ip", network.cable_lines(name, pid))
+            _shape(machine, f"c-{name}", delayed=False)
+            code = 0
+        except OSError as error:
+            sys.stderr.write(f"{name}: {error}\n")
+        finally:
+            os._exit(code)
+    _pid, status = os.waitpid(laying, 0)
+    if status:
+        raise OSError(f"no cable for {name}: see the room's log")
+    network.run("ip", network.machine_lines(str(machine["address"])))
+    _shape(machine, "eth0", delayed=True)
+
+
+def _shape(machine: Mapping[str, Any], interface: str, *, delayed: bool) -> None:
+    if machine.get("link"):
+        network.run("tc", link.shape(link.parse(str(machine["link"])), interface, delayed=delayed))
+
+
+def _begin(disk: str, machine: Mapping[str, Any]) -> dict[str, Any]:
+    kernel.die_with_parent(signal.SIGKILL)
+    kernel.set_name(str(machine["name"]))
+    root.build(disk, machine)
+    kernel.change_root(disk)
+    os.environ["PATH"] = daemons.PATH
+    daemons.ensure(machine)
+    return {}
+
+
+def _answering(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict[str, Any]]) -> None:
+    """Tell what the action gives back; a process that cannot do it ends here."""
+    try:
+        answer = action()
+    except Exception as error:  # whatever it is, somebody waits for an answer
+        tell({"error": str(error) or type(error).__name__})
+        os._exit(1)
+    tell(answer)
+
+
+def _be_first() -> None:
+    """What the first process of a machine is for: the parents of nobody's children end, and the machine ends with it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGTERM))
+    while signal.sigwait((signal.SIGCHLD, signal.SIGTERM)) != signal.SIGTERM:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            continue
+    os._exit(0)

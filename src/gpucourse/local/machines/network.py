@@ -1,0 +1,52 @@
+"""The network of a room: one bridge, one cable a machine. Lines for `ip -batch` and `tc -batch`, and who runs them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Sequence
+
+BRIDGE = "room0"
+_ROOM_ADDRESS = "10.77.0.1"
+_PREFIX = 24
+_FIRST = 10  # node0 has 10.77.0.10, node64 10.77.0.74
+
+
+def address(index: int) -> str:
+    """The address of the machine with this number (0 to 64)."""
+    return f"10.77.0.{_FIRST + index}"
+
+
+def room_lines() -> list[str]:
+    """The bridge that every cable ends at."""
+    return [
+        "link set lo up",
+        f"link add {BRIDGE} type bridge",
+        f"address add {_ROOM_ADDRESS}/{_PREFIX} dev {BRIDGE}",
+        f"link set {BRIDGE} up",
+    ]
+
+
+def cable_lines(name: str, pid: int) -> list[str]:
+    """A cable from the bridge to the machine whose network the process `pid` is in."""
+    return [
+        f"link add c-{name} type veth peer name eth0 netns {pid}",
+        f"link set c-{name} master {BRIDGE} up",
+    ]
+
+
+def cut(name: str) -> None:
+    """Take away the machine's cable where it still is."""
+    subprocess.run(["ip", "link", "delete", f"c-{name}"], capture_output=True, check=False)
+
+
+def machine_lines(own: str) -> list[str]:
+    """The machine's end of the cable. There is no way out: a name that is not in /etc/hosts fails at once."""
+    return ["link set lo up", f"address add {own}/{_PREFIX} dev eth0", "link set eth0 up"]
+
+
+def run(program: str, lines: Iterable[str], *, before: Sequence[str] = ()) -> None:
+    """Hand lines to `ip` or `tc`. Raises OSError with the first thing that it complained about."""
+    text = "".join(f"{line}\n" for line in lines)
+    done = subprocess.run([*before, program, "-batch", "-"], input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"{program}: {done.stderr.strip().splitlines()[0] if done.stderr.strip() else text.strip()}")

@@ -1,0 +1,256 @@
+"""The room of a stack's machines, started as `room.py SOCKET FOLDER`: the first process of namespaces of its own.
+
+Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in there: the
+kernel sees to that. It dies with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that hears one document
+a request and answers each, in any order; the folder `machines` in FOLDER is where the machines' disks are mounted.
+"""
+
+from __future__ import annotations
+
+import array
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
+    sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
+
+from gpucourse.local.machines import daemons, kernel, machine, network, reports
+from gpucourse.local.machines.userspace import become_root
+
+_MESSAGE = 1 << 20
+_SINFO = ["timeout", "3", "sinfo", "-h", "-N", "-o", "%N|%T|%G|%E"]
+_RESUME_S, _POLL_S = 3.0, 0.05
+
+Document = dict[str, Any]
+
+
+class Room:
+    """The machines, and whoever asks for changes."""
+
+    def __init__(self, line: socket.socket, folder: str) -> None:
+        self._line = line
+        self._folder = folder
+        self._ears = selectors.DefaultSelector()
+        self._machines: dict[str, Document] = {}
+        self._first: dict[str, int] = {}  # the first process of each machine that is on
+        self._outer: dict[int, str] = {}  # the process that waits for it, which is the room's child
+        self._key = daemons.make_key()
+
+    def run(self) -> None:
+        """Serve until whoever asks has gone."""
+        self._ears.register(self._line, selectors.EVENT_READ, self._hear)
+        woken, wakes = socket.socketpair()
+        for end in (woken, wakes):
+            end.setblocking(False)
+        signal.set_wakeup_fd(wakes.fileno())
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        self._ears.register(woken, selectors.EVENT_READ, lambda: self._reap(woken))
+        while True:
+            for key, _events in self._ears.select():
+                key.data()
+
+    def _hear(self) -> None:
+        text = self._line.recv(_MESSAGE)
+        if not text:
+            os._exit(0)  # who asks has gone, and with it the reason for all this
+        asked = json.loads(text)
+        try:
+            getattr(self, f"_do_{asked['verb']}")(asked)
+        except Exception as error:  # a request that fails must not take the machines down
+            self._answer(asked, {"error": str(error) or type(error).__name__})
+
+    def _answer(self, asked: Document, answer: Document, handles: tuple[int, ...] = ()) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", handles))] if handles else []
+        self._line.sendmsg([json.dumps({"id": asked["id"], **answer}).encode()], rights)
+
+    def _do_on(self, asked: Document) -> None:
+        """Boot the machine, or mend what is missing in it."""
+        name, wanted = asked["machine"]["name"], {**asked["machine"], "munge_key": self._key}
+        self._machines[name] = wanted
+        if name in self._first:
+            self._visit(asked, name, lambda: _ensured(wanted))
+        else:
+            self._fork(asked, lambda tell: machine.boot(f"{self._folder}/machines/{name}", wanted, tell), boots=name)
+
+    def _do_off(self, asked: Document) -> None:
+        """Cut the power."""
+        pid = self._first.pop(asked["name"], None)
+        if asked.get("forget"):
+            self._machines.pop(asked["name"], None)
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+        self._answer(asked, {"was_on": pid is not None})
+
+    def _do_dial(self, asked: Document) -> None:
+        """A socket of the room's network that is on its way to a machine. Who asked finds out whether it gets there."""
+        line = socket.socket()
+        line.setblocking(False)
+        line.connect_ex((asked["address"], asked["port"]))
+        self._answer(asked, {}, (line.fileno(),))
+        line.close()
+
+    def _do_run(self, asked: Document) -> None:
+        """Run a command inside a machine, as its root."""
+        self._visit(asked, asked["name"], lambda: _output(asked["argv"]))
+
+    def _do_check(self, asked: Document) -> None:
+        """What is wrong with each machine, in words; empty where nothing is."""
+        found = {}
+        for name, wanted in self._machines.items():
+            pid = self._first.get(name)
+            absent = reports.absent(wanted, pid) if pid else []
+            found[name] = "it is off" if pid is None else f"{' and '.join(absent)} of it ended" if absent else ""
+        heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.wanted(wanted)]
+        if not heads or found[heads[0]]:
+            if heads and "slurmctld" in found[heads[0]]:
+                found[heads[0]] += ": Slurm takes no commands, jobs that run go on"
+            self._answer(asked, {"found": found})
+        else:
+            self._visit(asked, heads[0], lambda: {"found": self._with_slurm(found)})
+
+    def _with_slurm(self, found: dict[str, str]) -> dict[str, str]:
+        listed = _output(_SINFO)
+        if listed["code"]:
+            head = next(name for name, wanted in self._machines.items() if wanted["role"] == "head")
+            return {**found, head: found[head] or f"Slurm does not answer: {listed['errors'].strip()[-200:]}"}
+        return {name: what or reports.states(listed["output"]).get(name, "") for name, what in found.items()}
+
+    def _do_logs(self, asked: Document) -> None:
+        """What the logs of each machine's daemons mean, where it is something known."""
+        found = {}
+        for name, pid in self._first.items():
+            texts = (reports.log_of(pid, daemon) for daemon in daemons.wanted(self._machines[name]) if daemon in daemons.LOGS)
+            found[name] = next(filter(None, map(reports.symptom, texts)), "")
+        self._answer(asked, {"found": found})
+
+    def _visit(self, asked: Document, name: str, action: Callable[[], Document]) -> None:
+        pid = self._first.get(name)
+        if pid is None:
+            self._answer(asked, {"error": f"{name} is off"})
+        else:
+            self._fork(asked, lambda tell: machine.visit(pid, action, tell))
+
+    def _fork(self, asked: Document, work: Callable[[Callable[[Document], None]], None], boots: str = "") -> None:
+        """Do the work in a child; the last of what it tells is the answer."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _in_child(work, writing)
+        os.close(writing)
+        if boots:
+            self._outer[child] = boots
+        heard = bytearray()
+
+        def hear() -> None:
+            data = os.read(reading, _MESSAGE)
+            heard.extend(data)
+            *lines, rest = bytes(heard).split(b"\n")
+            heard[:] = rest
+            for document in map(json.loads, lines):
+                if "pid" in document:
+                    self._first[boots] = document["pid"]
+                else:
+                    self._ears.unregister(reading)
+                    os.close(reading)
+                    self._answer(asked, document)
+                    if boots and "error" in document:
+                        self._first.pop(boots, None)
+                    return
+            if not data:
+                self._ears.unregister(reading)
+                os.close(reading)
+                self._answer(asked, {"error": "it ended before it was ready"})
+
+        self._ears.register(reading, selectors.EVENT_READ, hear)
+
+    def _reap(self, woken: socket.socket) -> None:
+        woken.recv(_MESSAGE)
+        while True:
+            try:
+                pid, _status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            name = self._outer.pop(pid, "")
+            if name and name not in self._outer.values():
+                self._first.pop(name, None)
+
+
+def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
+    """Never comes back. What a child tells goes to its room, once told nothing more is awaited."""
+
+    def tell(document: Document) -> None:
+        os.write(writing, json.dumps(document).encode() + b"\n")
+        if "pid" not in document:
+            os.close(writing)
+
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        work(tell)
+    except Exception as error:
+        os.write(writing, json.dumps({"error": str(error) or type(error).__name__}).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def _ensured(wanted: Document) -> Document:
+    daemons.ensure(wanted)
+    if wanted.get("slurm") and wanted["role"] != "head":
+        _resume(wanted["name"])
+    return {}
+
+
+def _resume(name: str) -> None:
+    """Take back what somebody, or Slurm itself, said against this node."""
+    deadline = time.monotonic() + _RESUME_S
+    while time.monotonic() < deadline:
+        state = reports.states(_output(_SINFO)["output"]).get(name, "")
+        if not any(word in state for word in ("drain", "inval", "fail", "down")) or "down*" in state:
+            return
+        _output(["scontrol", "update", f"nodename={name}", "state=resume"])
+        time.sleep(_POLL_S)
+
+
+def _output(argv: list[str]) -> Document:
+    """What a command inside the machine says."""
+    environment = {"PATH": daemons.PATH, "LANG": "C.UTF-8"}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    return {"code": done.returncode, "output": done.stdout, "errors": done.stderr}
+
+
+def main(handle: int, folder: str) -> None:
+    """Make the room and become its first process; this process waits for it."""
+    become_root()
+    kernel.die_with_parent(signal.SIGKILL)
+    line = socket.socket(fileno=handle)
+    kernel.unshare(kernel.NEW_MACHINE | kernel.NEW_PIDS)
+    first = os.fork()
+    if first == 0:
+        kernel.die_with_parent(signal.SIGKILL)
+        kernel.keep_mounts_private()
+        kernel.set_name("room")
+        kernel.mount("proc", "/proc", "proc")
+        kernel.mount("disks", f"{folder}/machines", "tmpfs", options="mode=755,size=25%")
+        network.run("ip", network.room_lines())
+        room = Room(line, folder)
+        line.send(b'{"id": 0}')
+        room.run()
+    line.close()
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

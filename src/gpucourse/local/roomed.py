@@ -1,0 +1,184 @@
+"""A node that is a machine of its own, as its host sees it: a port on 127.0.0.1 that leads to the machine's sshd."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from gpucourse.local import environment, health, layout, processes, server
+from gpucourse.local.hosted import Spec, prepare
+from gpucourse.local.machines.daemons import PATH
+from gpucourse.local.roomline import RoomFailed, RoomLine
+
+_SSH = 22
+_CHUNK = 1 << 18
+
+logger = logging.getLogger(__name__)
+
+
+class RoomedNode:
+    """A machine of the room, from `open` to `end`."""
+
+    def __init__(self, folder: Path, spec: Spec, room: RoomLine) -> None:
+        self.spec = spec
+        self._folder = folder
+        self._room = room
+        self._door: asyncio.Server | None = None
+        self._port = 0
+        self._callers: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> None:
+        """Boot the machine, or mend it, and let people in: on the port it had, or a new one where that is taken."""
+        self._port = prepare(self._folder, self.spec)
+        (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
+        if self._door is None:
+            try:
+                self._door = await asyncio.start_server(self._attend, server.ADDRESS, self._port)
+            except OSError:
+                self._door = await asyncio.start_server(self._attend, server.ADDRESS, 0)
+            self._port = self._door.sockets[0].getsockname()[1]
+        layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._port})
+        await self._room.ask("on", machine=self._machine())
+
+    async def reopen(self, spec: Spec) -> None:
+        """Take a new spec; what it changes is changed in the running machine, except its cable: for that it goes off and on."""
+        if (spec.link, spec.addresses.get(spec.name), spec.gpus) != (
+            self.spec.link,
+            self.spec.addresses.get(self.spec.name),
+            self.spec.gpus,
+        ):
+            await self.power("off")
+        self.spec = spec
+        await self.open()
+
+    async def power(self, way: str) -> None:
+        """Cut the machine's power, or boot it again. Its disk stays."""
+        if way == "off":
+            await self._room.ask("off", name=self.spec.name)
+        else:
+            await self._room.ask("on", machine=self._machine())
+
+    def describe(self) -> dict[str, object]:
+        """The node in the words of `model.node.Node`."""
+        return {
+            "name": self.spec.name,
+            "role": self.spec.role,
+            "address": server.ADDRESS,
+            "port": self._port,
+            "private_address": self.spec.addresses[self.spec.name],
+            "user": self.spec.user,
+            "gpus": self.spec.gpus,
+            "instance_type": "simulated",
+            "python": self.spec.python,
+            "mode": "local",
+            "host_key": server.public_part(layout.host_key(self._folder, self.spec.name)),
+        }
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+
+    def drop(self) -> None:
+        """End every connection."""
+        for caller in list(self._callers):
+            caller.close()
+
+    async def end(self) -> None:
+        """Take the machine away."""
+        self.close()
+        self.drop()
+        if self._room.alive:
+            with contextlib.suppress(RoomFailed):  # a room that has ended holds no machine
+                await self._room.ask("off", name=self.spec.name, forget=True)
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._callers.add(writer)
+        try:
+            line = await self._room.dial(self.spec.addresses[self.spec.name], _SSH)
+            inner_reader, inner_writer = await asyncio.open_connection(sock=line, limit=_CHUNK)
+            self._callers.add(inner_writer)
+            try:
+                await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
+            finally:
+                inner_writer.close()
+                self._callers.discard(inner_writer)
+        except (OSError, RoomFailed, asyncio.TimeoutError) as error:
+            logger.info("%s does not answer: %s", self.spec.name, error)
+        finally:
+            writer.close()
+            self._callers.discard(writer)
+
+    def _machine(self) -> dict[str, object]:
+        spec = self.spec
+        return {
+            "name": spec.name,
+            "role": spec.role,
+            "address": spec.addresses[spec.name],
+            "addresses": spec.addresses,
+            "gpus": spec.gpus,
+            "link": spec.link,
+            "slurm": spec.slurm,
+            "layer": spec.layer,
+            "user": spec.user,
+            "user_id": os.getuid(),
+            "group_id": os.getgid(),
+            "home": str(layout.home(self._folder, spec.name)),
+            "shared": str(self._folder / layout.SHARED),
+            "programs": _programs(spec.python),
+            "host_key": layout.host_key(self._folder, spec.name).read_text(encoding="utf-8"),
+            "sshd_config": _sshd_config(spec),
+            "marks": {processes.STACK: spec.uid, processes.NODE: f"{spec.uid}/{spec.name}"},
+        }
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(_CHUNK):
+        writer.write(data)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+def _programs(python: str) -> list[str]:
+    """The folders outside /usr that the interpreter lives in: its environment's, and that of the Python it was made from."""
+    found = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
+    outside = sorted(path for path in found if not path.is_relative_to("/usr") and len(path.parts) > 1)
+    return [str(path) for path in outside if not any(other in path.parents for other in outside)]
+
+
+def _sshd_config(spec: Spec) -> str:
+    """A real sshd that tells whose node it is in its first line, and whose sessions are as those of any simulated node."""
+    marks = {
+        "PATH": f"{Path(spec.python).parent}:{PATH}",
+        "GPUCOURSE_NODE": spec.name,
+        processes.STACK: spec.uid,
+        processes.NODE: f"{spec.uid}/{spec.name}",
+    }
+    lines = {
+        "HostKey": "/etc/ssh/host_key",
+        "PidFile": "/run/sshd.pid",
+        "AuthorizedKeysFile": ".ssh/authorized_keys",
+        "AllowUsers": spec.user,
+        "PermitRootLogin": "prohibit-password",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "UsePAM": "no",
+        "StrictModes": "no",  # the folders above belong to this computer, and their modes are its own business
+        "UseDNS": "no",
+        "PrintMotd": "no",
+        "PrintLastLog": "no",
+        "MaxStartups": "100:30:200",
+        "MaxSessions": "100",
+        "VersionAddendum": health.banner(spec.uid, spec.name),
+        "AcceptEnv": environment.accepted(),
+        "SetEnv": " ".join(f'{name}="{value}"' for name, value in marks.items()),
+        "Subsystem": "sftp internal-sftp",
+    }
+    return "".join(f"{name} {value}\n" for name, value in lines.items())

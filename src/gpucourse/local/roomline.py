@@ -1,0 +1,159 @@
+"""The line between the host and the room of its machines: it starts the room, asks, and hears what comes back."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from gpucourse.local import layout
+
+_MESSAGE = 1 << 20
+_START_S, _ANSWER_S = 20.0, 60.0
+_DIAL_S = 5.0
+
+
+class RoomFailed(Exception):
+    """The room, or something in it, did not come to be; the message says why."""
+
+
+class RoomLine:
+    """The machines of one stack. The first one that is wanted starts the room, and the end of the host is its end."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._line: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], list[int]]]] = {}
+        self._number = 0
+        self._turn = asyncio.Lock()
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a room."""
+        return self._line is not None
+
+    async def ask(self, verb: str, **document: object) -> dict[str, Any]:
+        """Have something done in the room, which is started where there is none. Raises RoomFailed with what went wrong."""
+        async with self._turn:
+            if self._line is None:
+                await self._start()
+        return (await self._ask(verb, document))[0]
+
+    async def dial(self, address: str, port: int) -> socket.socket:
+        """A connection to a machine, from the room's side of its network. Raises OSError where nobody listens."""
+        if self._line is None:
+            raise ConnectionRefusedError("the machines are off")
+        _answer, handles = await self._ask("dial", {"address": address, "port": port})
+        line = socket.socket(fileno=handles[0])
+        try:
+            await asyncio.wait_for(_writable(line), _DIAL_S)
+            if error := line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(error, os.strerror(error))
+        except BaseException:
+            line.close()
+            raise
+        return line
+
+    def end(self) -> None:
+        """End the room, and with it everything in it."""
+        self._lost()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    async def _start(self) -> None:
+        self.end()
+        (self._folder / layout.MACHINES).mkdir(mode=0o700, exist_ok=True)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        program = Path(__file__).parent / "machines" / "room.py"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, str(program), str(theirs.fileno()), str(self._folder)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,
+            )
+        ours.setblocking(False)
+        self._line = ours
+        ready = self._waiting[0] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().add_reader(ours.fileno(), self._hear)
+        try:
+            await asyncio.wait_for(ready, _START_S)
+        except (RoomFailed, asyncio.TimeoutError) as error:
+            self.end()
+            raise RoomFailed(f"the room of the simulated machines does not start: {self._last_words()}") from error
+
+    async def _ask(self, verb: str, document: dict[str, object]) -> tuple[dict[str, Any], list[int]]:
+        if self._line is None:
+            raise RoomFailed("the machines are off")
+        self._number += 1
+        number = self._number
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.get_running_loop().sock_sendall(
+                self._line, json.dumps({"id": number, "verb": verb, **document}).encode()
+            )
+            said, handles = await asyncio.wait_for(answer, _ANSWER_S)
+        except (OSError, asyncio.TimeoutError) as error:
+            raise RoomFailed(f"the room of the simulated machines does not answer: {error}") from error
+        finally:
+            self._waiting.pop(number, None)
+        if "error" in said:
+            raise RoomFailed(str(said["error"]))
+        return said, handles
+
+    def _hear(self) -> None:
+        if self._line is None:
+            return
+        try:
+            text, rights, _flags, _address = self._line.recvmsg(_MESSAGE, socket.CMSG_SPACE(array.array("i", [0]).itemsize))
+        except BlockingIOError:
+            return
+        except OSError:
+            text, rights = b"", []
+        if not text:
+            self._lost()
+            return
+        handles = array.array("i")
+        for _level, _kind, data in rights:
+            handles.frombytes(data)
+        said = json.loads(text)
+        waiting = self._waiting.pop(said["id"], None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result((said, list(handles)))
+        else:  # who asked has given up
+            for handle in handles:
+                os.close(handle)
+
+    def _lost(self) -> None:
+        if self._line is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._line.fileno())
+        self._line.close()
+        self._line = None
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(RoomFailed("the room of the simulated machines has ended"))
+        self._waiting.clear()
+
+    def _last_words(self) -> str:
+        lines = (self._folder / layout.LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "it said nothing"
+
+
+async def _writable(line: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    waiting = loop.create_future()
+    loop.add_writer(line.fileno(), lambda: waiting.done() or waiting.set_result(None))
+    try:
+        await waiting
+    finally:
+        loop.remove_writer(line.fileno())

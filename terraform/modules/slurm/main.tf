@@ -1,0 +1,46 @@
+# Every file of /etc/slurm, for simulated machines and for those on AWS: one template, two targets.
+
+terraform {
+  required_version = ">= 1.4"
+}
+
+variable "head" {
+  description = "The machine that slurmctld runs on."
+  type        = object({ name = string, address = string })
+}
+
+variable "names" {
+  description = "The nodes that jobs run on, as Slurm writes a list of them: node[1-3]."
+  type        = string
+}
+
+variable "workers" {
+  description = "A NodeName line each; with more than one GPU, gres.conf has to say so too."
+  type        = list(string)
+}
+
+variable "patience_s" {
+  description = "Seconds until a node that does not answer counts as down, and its job starts again elsewhere."
+  type        = number
+}
+
+output "files" {
+  description = "Name and content of each file."
+  value = {
+    "slurm.conf" = templatefile("${path.module}/slurm.conf.tftpl", {
+      head       = var.head
+      names      = var.names
+      workers    = join("\n", var.workers)
+      patience_s = var.patience_s
+    })
+    "gres.conf" = file("${path.module}/gres.conf") # without File the count is 0, and Slurm takes no such node
+
+    # With this nothing looks for cgroups: slurmd of 22.05 and 23.11 would, and end where it finds none that it knows.
+    "cgroup.conf" = file("${path.module}/cgroup.conf")
+
+    # There must be one: without it 23.11 fails to load a plugin, and what is left of that error makes every reason
+    # that a job waits for wrong where there is no accounting.
+    "mpi.conf"       = ""
+    "plugstack.conf" = ""
+  }
+}
