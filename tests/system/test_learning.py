@@ -16,11 +16,14 @@ from tests.system.cli import Learner, until
 pytestmark = pytest.mark.system
 
 
+MEASURED = "{title: The measurements, source: metrics.json}"
+
+
 def write_course(root: Path) -> Path:
     for name, text in (
         (f"exercises/{FOLDER}/source.py", SCRIPT),
         ("exercises/shared/helper.py", '"""Help."""\n\nLITRES = 1.5\n'),
-        (f"modules/{FOLDER}/module.yaml", MANIFEST),
+        (f"modules/{FOLDER}/module.yaml", MANIFEST.replace(MEASURED, f"{MEASURED}, {{title: The screen, source: screen.svg}}")),
         (f"modules/{FOLDER}/lesson.md", "# Rivers\n"),
         ("modules/rubric.yaml", RUBRIC),
     ):
@@ -57,6 +60,7 @@ def test_from_a_sweep_to_points(student: Learner, tmp_path: Path) -> None:
     everything = student.documents("run", "1", "--all")["steps"]
     assert [(step["exercise"], step["verdict"]) for step in everything] == [("1.1", "passed"), ("1.2", "passed")]
     student.types("check", "--all")
+    assert (student.workspace / "deliverables/1.1/screen.svg").is_file()
     graded = student.documents("grade")
     assert {row["id"]: row["earned"] for row in graded["parts"][0]["rows"]} == {
         "completed": 10, "deliverables": 5, "understanding": 7.5

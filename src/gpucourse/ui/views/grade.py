@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.score import Grade, PartScore, RowScore
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Items, Paragraph, Part, Style, View, facts, table
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import clean_line, counted
 
 if TYPE_CHECKING:
     from gpucourse.actions.bundle import Card, Opened
@@ -141,5 +141,8 @@ def _points(points: float) -> str:
 
 
 def _safe(value: object) -> object:
-    """A cell that a spreadsheet would take for a formula is marked as text."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    """A text on one line, without what moves a terminal; one that a spreadsheet would take for a formula is marked as text."""
+    if not isinstance(value, str):
+        return value
+    text = clean_line(value)
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
