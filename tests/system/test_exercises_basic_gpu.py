@@ -7,21 +7,33 @@ that is there for it.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.system.cli import Learner
 from tests.system.exercising import (
+    DEADLINE_S,
     FOLDERS,
     Finished,
     by_command_line,
+    environment,
     failed,
+    flags,
+    laid_out,
     needs_torch,
     on_cpu,
+    start,
     told,
     unanswered,
+    wait,
     with_faults,
     words,
 )
@@ -130,6 +142,34 @@ def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: 
     assert "the engine ended with code 1" in run.output
     assert "no room for the cache" in run.output
     assert "Traceback" not in run.output
+
+
+@needs_transformers
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["asked to end", "killed"])
+def test_an_engine_ends_with_its_script(how: signal.Signals, tmp_path: Path) -> None:
+    """Left behind, it would keep the GPU of the next exercise."""
+    exercise, script = laid_out("1.2", tmp_path / "work")
+    env = environment(script.parent) | {"TMPDIR": str(tmp_path)}  # whoever is killed tidies nothing up
+    process = start([sys.executable, script.name, *flags(exercise, max_tokens="512")], script.parent, env)
+    log = script.parent / "engine.log"
+    port = until(lambda: log.is_file() and re.search(r"at port (\d+)", log.read_text(encoding="utf-8")))
+    process.send_signal(how)
+    wait(process)
+    until(lambda: not answers(int(port[1])))
+
+
+def until(found: Callable[[], Any]) -> Any:
+    """What `found` finds, as soon as it finds something."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not (result := found()):
+        assert time.monotonic() < deadline, "past the deadline"
+        time.sleep(0.05)
+    return result
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
 def test_vllm_without_a_gpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
