@@ -88,7 +88,8 @@ def _failed(record: RunRecord) -> GpucourseError:
     }
     ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits)
     if record.slurm is not None:
-        ends = ", ".join(f"job {row.job} {row.state}" for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked)
+        bad = (row for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked)
+        ends = ", ".join(f"job {row.job} {row.state}" for row in bad)
     return ExerciseFailed(
         f"run {record.id} of {record.exercise}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
         hint=f"gpucourse logs {record.id}" + (f" --rank {record.culprit}" if record.culprit is not None else ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 
 from gpucourse.actions.prepare import Order
@@ -10,13 +11,14 @@ from gpucourse.cli.outcome import show_plan, tell
 from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError
 from gpucourse.model.event import unwatched
+from gpucourse.ui.text import clean
+
+_DELETED = re.compile(r"[^\n\b]\x08")
 
 
 def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Open the session in this terminal; the exit code of what came of it."""
     from gpucourse.actions import slurm_session as act
-    from gpucourse.ui.text import clean
-
     context = session.context
     if detach:
         raise UsageError(
@@ -39,5 +41,13 @@ def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, 
         _, shown = terminal.give(client, one.argv)
         with session.face.watch() as live:
             context.watch = live
-            attended = act.closed(context, one, f"$ {one.shown}\n{clean(shown.decode('utf-8', 'replace'))}")
+            attended = act.closed(context, one, f"$ {one.shown}\n{readable(shown)}")
     return tell(session, attended, live, json=json)
+
+
+def readable(shown: bytes) -> str:
+    """What a terminal showed, as text: without colours and movements, and without what was typed and deleted again."""
+    text = shown.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "").replace("\a", "")
+    while (shorter := _DELETED.sub("", text)) != text:
+        text = shorter
+    return clean(text.replace("\b", ""))

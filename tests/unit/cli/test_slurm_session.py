@@ -1,0 +1,22 @@
+"""The transcript of a session: what was there to read, without what only moved the cursor."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.cli.slurm_session import readable
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (b"\x1b[?2004hme@node1:~$ hostname\r\n\x1b[?2004l\rnode1\r\n", "me@node1:~$ hostname\nnode1\n"),
+        (b"echo hallo\b \b\b \b\b \b\b \bello\r\n", "echo hello\n"),
+        (b"\x1b[31mred\x1b[0m\a\r\n", "red\n"),
+        ("größe 80 %\r\n".encode(), "größe 80 %\n"),
+        (b"\b\b\bx\n\by", "x\ny"),
+        (b"", ""),
+    ],
+)
+def test_what_is_left_of_a_terminal(shown: bytes, text: str) -> None:
+    assert readable(shown) == text
