@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
+from gpucourse.actions import simulated
 from gpucourse.actions.context import Context
 from gpucourse.actions.lab import open_lab
 from gpucourse.actions.ready import climb
+from gpucourse.actions.slurm_ready import wait_for_slurm
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, StorageError, UsageError
 from gpucourse.model.deployment import Deployment
@@ -34,6 +36,7 @@ class Wish:
     nodes: int | None = None
     target: Target | None = None
     dry_run: bool = False
+    link: str | None = None
     gpu: tuple[str, ...] = ()
     spot: bool | None = None
     region: str | None = None
@@ -72,6 +75,7 @@ def deploy(context: Context, wish: Wish) -> Deployed:
         deployment = before or _new(context, module, stack, target)
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
+        simulated.choose(deployment, module.lab.scheduler, wish.link)
         if wish.dry_run:
             return _rehearse(context, deployment, fresh=before is None, began=began)
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
@@ -87,6 +91,8 @@ def deploy(context: Context, wish: Wish) -> Deployed:
             deployments.save(context.paths, deployment)
             with stage(context.watch, "ready", "waiting until every node is ready"):
                 climb(context, lab.paths, deployment.inventory)
+                if deployment.variables.get("scheduler") == "slurm":
+                    wait_for_slurm(context, deployment.inventory)
         return Deployed(
             deployment=deployment,
             changes=changes,

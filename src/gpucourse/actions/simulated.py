@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.actions.context import Context
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.local import health
 from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
 from gpucourse.model.event import Watcher
@@ -25,9 +26,39 @@ def node_names(count: int) -> list[str]:
     return [f"node{index}" for index in range(count)]
 
 
+def machine_names(deployment: Deployment) -> list[str]:
+    """The names of everything that stands: under Slurm a head besides the nodes that are counted."""
+    return node_names(deployment.nodes_wanted + (deployment.variables.get("scheduler") == "slurm"))
+
+
 def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
     """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
-    return health.inspect(context.paths.stack(deployment.stack).nodes, node_names(deployment.nodes_wanted))
+    return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
+
+
+def choose(deployment: Deployment, scheduler: str | None, link: str | None) -> None:
+    """Enter into the record what makes machines of simulated nodes. Raises UsageError, or MissingError with what to install."""
+    from gpucourse.local.machines import link as cable
+    from gpucourse.local.machines.requirements import Lacking, require
+
+    again = f"gpucourse deploy {deployment.module}"
+    if link is not None:
+        try:
+            deployment.variables["link"] = "" if link == "none" else str(cable.parse(link))
+        except ValueError as error:
+            raise UsageError(f"--link: {error}", hint=f"{again} --link 1gbit") from error
+    if scheduler:
+        deployment.variables["scheduler"] = scheduler
+    wanted = {name: str(deployment.variables.get(name) or "") for name in ("scheduler", "link")}
+    if any(wanted.values()):
+        deployment.shared = "/shared"
+        try:
+            require(slurm=wanted["scheduler"] == "slurm", cable=wanted["link"])
+        except Lacking as error:
+            what = "a Slurm cluster" if wanted["scheduler"] else "a link of its own"
+            raise MissingError(f"{what} on simulated nodes: {error}", hint=error.remedy) from error
+    else:
+        deployment.shared = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +108,7 @@ class SimulatedLab:
 
     def inspect(self) -> list[NodeHealth]:
         """How each node is right now."""
-        return health.inspect(self.paths.nodes, node_names(self.deployment.nodes_wanted))
+        return health.inspect(self.paths.nodes, machine_names(self.deployment))
 
     def down(self, watcher: Watcher) -> list[str]:
         """Remove every node."""
@@ -103,6 +134,7 @@ def open_simulated(context: Context, deployment: Deployment) -> SimulatedLab:
 
     paths = context.paths.stack(deployment.stack)
     variables: dict[str, object] = {
+        **deployment.variables,
         "node_count": deployment.nodes_wanted,
         "nodes_folder": str(paths.nodes),
         "python": sys.executable,

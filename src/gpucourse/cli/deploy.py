@@ -23,6 +23,10 @@ def deploy(
         Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
         typer.Option("--target", help="Where: simulated nodes here, your AWS account, your own hosts.", show_default=False),
     ] = None,
+    link: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; none.", show_default=False),
+    ] = None,
     gpu: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--gpu", help="On AWS: t4, l4, a10g, l40s or h100; several side by side: t4,l4", show_default=False),
@@ -61,6 +65,7 @@ def deploy(
         nodes=nodes,
         target=where,
         dry_run=dry_run,
+        link=link,
         gpu=tuple(filter(None, (gpu or "").replace(" ", "").split(","))),
         spot=spot,
         region=region,

@@ -1,19 +1,44 @@
 locals {
-  names = [for index in range(var.node_count) : "node${index}"]
-  specs = [for index, name in local.names : jsonencode({
+  # Under Slurm a head stands before the nodes that are counted; it has no GPU.
+  count    = var.node_count + (var.scheduler == "slurm" ? 1 : 0)
+  names    = [for index in range(local.count) : "node${index}"]
+  machines = var.machines || var.scheduler == "slurm" || var.link != ""
+
+  addresses = local.machines ? { for index, name in local.names : name => "10.77.0.${10 + index}" } : {}
+  specs = [for index, name in local.names : jsonencode(merge({
     name       = name
     role       = index == 0 ? "head" : "worker"
     uid        = var.uid
     user       = var.user
     python     = var.python
     public_key = trimspace(var.public_key)
-  })]
+    }, { for name, value in local.own : name => value if local.machines }, {
+    for name, value in { gpus = var.scheduler == "slurm" && index > 0 ? 1 : 0 } : name => value if local.machines
+  }))]
+
+  own = {
+    addresses = local.addresses
+    link      = var.link
+    slurm     = var.scheduler == "slurm" ? module.slurm.files : null
+    layer     = var.layer
+  }
+}
+
+module "slurm" {
+  source = "../../modules/slurm"
+
+  head       = { name = "node0", address = "10.77.0.10" }
+  names      = local.count > 2 ? "node[1-${local.count - 1}]" : "node1"
+  patience_s = 15
+  workers = [for index in range(1, local.count) :
+    "NodeName=node${index} NodeAddr=10.77.0.${10 + index} CPUs=${var.cores} RealMemory=${var.memory_mib} Gres=gpu:1 State=UNKNOWN"
+  ]
 }
 
 # A slot has nothing that can fail at its creation, so it is never tainted, so taking its node down is never skipped: Terraform
 # does not run the destroy-time provisioners of a tainted resource.
 resource "terraform_data" "slot" {
-  count = var.node_count
+  count = local.count
 
   # Terraform writes its whole state after every resource, so a slot keeps no more than taking down needs.
   input = {
@@ -33,7 +58,7 @@ resource "terraform_data" "slot" {
 
 # A node may fail. The driver's `up` is safe to repeat, so the next apply heals it.
 resource "terraform_data" "node" {
-  count = var.node_count
+  count = local.count
 
   input            = terraform_data.slot[count.index].output.file
   triggers_replace = sha256("${terraform_data.slot[count.index].id} ${var.nodes_folder} ${local.specs[count.index]}")

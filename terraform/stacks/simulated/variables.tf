@@ -78,3 +78,49 @@ variable "public_key" {
     error_message = "The public key is one line such as ssh-ed25519 AAAA..."
   }
 }
+
+variable "machines" {
+  description = "Each node is a machine of its own: host name, address, processes, sshd. Linux only; Slurm and a link ask for it."
+  type        = bool
+  default     = false
+}
+
+variable "scheduler" {
+  description = "slurm: a head before the nodes, and a real Slurm over all of them. Empty: none."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = contains(["", "slurm"], var.scheduler)
+    error_message = "The scheduler is slurm, or none."
+  }
+}
+
+variable "link" {
+  description = "Speed of each machine's cable, with a delay if you like: 1gbit, or 1gbit,2ms. Empty: as fast as memory."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = can(regex("^([0-9.]+[kmg]bit(,[0-9.]+(us|ms))?)?$", var.link))
+    error_message = "A link is written as 100mbit, 1gbit or 1gbit,2ms."
+  }
+}
+
+variable "layer" {
+  description = "Folder with packages that were unpacked aside instead of installed; it holds usr. Empty: they are installed."
+  type        = string
+  default     = ""
+}
+
+variable "cores" {
+  description = "Processors that Slurm believes each node to have."
+  type        = number
+  default     = 4
+}
+
+variable "memory_mib" {
+  description = "Memory that Slurm believes each node to have."
+  type        = number
+  default     = 2000
+}

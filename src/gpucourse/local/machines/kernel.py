@@ -32,7 +32,9 @@ def enter(handle: int) -> None:
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     """Mount `source` at `target`."""
-    done = _libc.mount(source.encode(), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None)
+    done = _libc.mount(
+        source.encode(), os.fsencode(target), kind.encode() or None, ctypes.c_ulong(flags), options.encode() or None
+    )
     _check(done, f"mount {kind or source} at {target}")
 
 

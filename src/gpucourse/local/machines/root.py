@@ -39,12 +39,12 @@ def build(root: str, machine: Mapping[str, Any]) -> None:
     kernel.bind(root, root)
     _mount_programs(root, str(machine.get("layer", "")))
     _mount_system(root, gpus=int(machine["gpus"]))
-    for folder in machine["programs"]:
-        os.makedirs(f"{root}{folder}", exist_ok=True)
-        kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
     for source, place in ((machine["home"], home_of(str(machine["user"]))), (machine["shared"], "/shared")):
         os.makedirs(f"{root}{place}", exist_ok=True)
         kernel.bind(source, f"{root}{place}")
+    for folder in machine["programs"]:  # after home: they may lie in it
+        _make_place(f"{root}{folder}", int(machine["user_id"]), int(machine["group_id"]))
+        kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
     _write_names(root, machine)
 
 
@@ -75,6 +75,14 @@ def ids(name: str, passwd: str = "/etc/passwd") -> tuple[int, int]:
         if entry[0] == name and len(entry) > 3:
             return int(entry[2]), int(entry[3])
     raise OSError(f"{passwd} has no user {name}")
+
+
+def _make_place(path: str, user_id: int, group_id: int) -> None:
+    """Make a folder to mount something at. What is new belongs to the user: he must be able to remove it from his home."""
+    if not os.path.isdir(path):
+        _make_place(os.path.dirname(path), user_id, group_id)
+        os.mkdir(path)
+        os.chown(path, user_id, group_id)
 
 
 def _mount_programs(root: str, layer: str) -> None:
@@ -132,7 +140,9 @@ def _write_names(root: str, machine: Mapping[str, Any]) -> None:
     lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in machine["addresses"].items())]
     write(f"{etc}/hosts", "".join(f"{line}\n" for line in lines))
     write(f"{etc}/resolv.conf", "")  # a resolver that nobody answers costs ten seconds at every start of torch
-    write(f"{etc}/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n")
+    write(
+        f"{etc}/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n"
+    )
     _write_users(etc, str(machine["user"]), int(machine["user_id"]), int(machine["group_id"]))
 
 

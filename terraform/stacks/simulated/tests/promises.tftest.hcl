@@ -73,6 +73,52 @@ run "only_the_given_key_and_user" {
   }
 }
 
+run "slurm_puts_a_head_before_the_nodes" {
+  command = plan
+
+  variables {
+    node_count = 3
+    scheduler  = "slurm"
+  }
+
+  assert {
+    condition     = [for spec in local.specs : "${jsondecode(spec).name} ${jsondecode(spec).role} ${jsondecode(spec).gpus}"] == ["node0 head 0", "node1 worker 1", "node2 worker 1", "node3 worker 1"]
+    error_message = "The head has no GPU and is not counted."
+  }
+
+  assert {
+    condition     = length(distinct(values(local.addresses))) == 4 && strcontains(module.slurm.files["slurm.conf"], "SlurmctldHost=node0(10.77.0.10)") && strcontains(module.slurm.files["slurm.conf"], "PartitionName=gpu Nodes=node[1-3] ") && strcontains(module.slurm.files["slurm.conf"], "NodeName=node3 NodeAddr=10.77.0.13 CPUs=4 RealMemory=2000 Gres=gpu:1 ")
+    error_message = "Every machine has an address of its own, and Slurm knows it."
+  }
+
+  assert {
+    condition     = module.slurm.files["gres.conf"] == "Name=gpu File=/dev/nvidia0\n" && module.slurm.files["mpi.conf"] == ""
+    error_message = "Without the device Slurm counts no GPU; without an mpi.conf 23.11 names wrong reasons."
+  }
+}
+
+run "a_link_makes_machines_of_nodes" {
+  command = plan
+
+  variables {
+    link = "1gbit,2ms"
+  }
+
+  assert {
+    condition     = [for spec in local.specs : jsondecode(spec).link] == ["1gbit,2ms", "1gbit,2ms"] && jsondecode(local.specs[0]).slurm == null && jsondecode(local.specs[1]).gpus == 0
+    error_message = "Both have a cable of that speed, and no scheduler."
+  }
+}
+
+run "refuses_another_scheduler_and_what_is_no_link" {
+  command = plan
+  variables {
+    scheduler = "pbs"
+    link      = "fast; reboot"
+  }
+  expect_failures = [var.scheduler, var.link]
+}
+
 run "refuses_no_node" {
   command = plan
   variables {

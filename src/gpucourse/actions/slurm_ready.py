@@ -1,0 +1,65 @@
+"""The last rung under Slurm: every node idle with its GPU counted, and jobs that wait for the reason that is true."""
+
+from __future__ import annotations
+
+import time
+
+from gpucourse.actions.context import Context
+from gpucourse.errors import InfrastructureError
+from gpucourse.model.event import NodeEvent
+from gpucourse.model.node import Inventory
+
+_PATIENCE_S, _POLL_S = 30.0, 0.1
+_LIST = "sinfo -h -N -o '%N|%T|%G'"
+_AT_WORK = {"idle", "mixed", "allocated", "completing"}  # a lab that is deployed again may have jobs
+# What slurmctld writes at its start where it will reject every job at first, and name a reason that is none.
+_WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account' /var/log/slurm/slurmctld.log"
+
+
+def wait_for_slurm(context: Context, inventory: Inventory) -> None:
+    """Wait until Slurm has every node at work with its GPUs. Raises InfrastructureError that names each one that is not."""
+    from gpucourse.remote.fleet import Fleet, values
+    from gpucourse.remote.ssh import SshTransport
+
+    began = time.monotonic()
+    with Fleet(SshTransport(context.paths.client_key), (inventory.head,)) as fleet:
+        values(fleet.connect())
+        while True:
+            listed = values(fleet.each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
+            wrong = (
+                _not_ready(inventory, listed.stdout.decode(errors="replace"))
+                if listed.ok
+                else {inventory.head.name: listed.stderr.decode(errors="replace").strip()[-200:]}
+            )
+            if not wrong:
+                break
+            if time.monotonic() - began > _PATIENCE_S:
+                told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+                raise InfrastructureError(
+                    f"Slurm has not every node after {_PATIENCE_S:.0f} s: {told}", hint="type gpucourse deploy again: it mends"
+                )
+            time.sleep(_POLL_S)
+        reasons = (
+            values(fleet.each(lambda link: link.run(_WRONG_REASONS, timeout_s=20.0)))[0].stdout.decode(errors="replace").strip()
+        )
+    for node in inventory.nodes:
+        context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
+    if reasons.isdecimal() and int(reasons):
+        raise InfrastructureError(
+            "this Slurm names wrong reasons for jobs that wait (InvalidAccount instead of Resources)",
+            hint="sudo apt-get install libpmix2t64, then gpucourse destroy and deploy again",
+        )
+
+
+def _not_ready(inventory: Inventory, listed: str) -> dict[str, str]:
+    rows = {line.split("|")[0]: line.split("|")[1:] for line in listed.splitlines() if line.count("|") == 2}
+    wrong = {}
+    for node in inventory.nodes:
+        if not node.gpus:
+            continue
+        state, gres = rows.get(node.name, ["unknown", ""])
+        if state not in _AT_WORK:
+            wrong[node.name] = state
+        elif f"gpu:{node.gpus}" not in gres:
+            wrong[node.name] = f"{state}, GPUs {gres}"
+    return wrong

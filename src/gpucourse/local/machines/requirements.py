@@ -1,0 +1,96 @@
+"""What simulated machines need of this computer, tried rather than guessed, and the exact words that bring what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from gpucourse.local.machines import link, userspace
+
+_PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
+_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "unshare": "util-linux"}
+_SLURM = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
+_TRIAL = "mount -t proc proc /proc && mount -t tmpfs trial /tmp && ip link add trial type bridge"
+
+
+class Lacking(Exception):
+    """This computer lacks something; the message says what, `remedy` what to type."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what)
+        self.remedy = remedy
+
+
+def require(*, slurm: bool, cable: str = "") -> None:
+    """Raises Lacking where machines, a Slurm on them, or a cable of this speed cannot be had here."""
+    if not sys.platform.startswith("linux"):
+        raise Lacking("machines of their own need Linux and its namespaces", "on a Linux computer, or: --target aws")
+    needed = dict(_PACKAGES) if cable else {name: package for name, package in _PACKAGES.items() if name != "tc"}
+    if slurm:
+        needed |= _SLURM
+    missing = {name: package for name, package in needed.items() if shutil.which(name, path=_PATH) is None}
+    if missing:
+        raise Lacking(f"not installed here: {', '.join(missing)}", install_command(slurm=slurm, packages=set(missing.values())))
+    _require_namespaces()
+    if cable:
+        _require_link(link.parse(cable))
+
+
+def install_command(*, slurm: bool, packages: set[str]) -> str:
+    """What to type on this computer."""
+    # Without this library 23.11 fails to load a plugin and then names wrong reasons for waiting jobs.
+    wanted = sorted(packages | ({_pmix()} if slurm and packages & set(_SLURM.values()) else set()))
+    return f"sudo apt-get install --no-install-recommends {' '.join(wanted)}"
+
+
+def _pmix() -> str:
+    try:
+        lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "libpmix2"
+    facts = dict(line.split("=", 1) for line in lines if "=" in line)
+    release, name = facts.get("VERSION_ID", "").strip('"'), facts.get("ID", "").strip('"')
+    newer = (name == "ubuntu" and release >= "24.04") or (name == "debian" and release.isdecimal() and int(release) >= 13)
+    return "libpmix2t64" if newer else "libpmix2"
+
+
+def _require_namespaces() -> None:
+    flags = ["-m", "-n", "-u", "-i", "-p", "--fork"]
+    if os.geteuid() != 0:
+        if shutil.which("newuidmap") is None:
+            raise Lacking("not installed here: newuidmap", "sudo apt-get install uidmap")
+        try:
+            userspace.lent("/etc/subuid", os.getuid())
+            userspace.lent("/etc/subgid", os.getgid())
+        except OSError as error:
+            raise Lacking(
+                str(error), f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"
+            ) from error
+        flags = ["-U", "-r", *flags]
+    tried = subprocess.run(
+        ["unshare", *flags, "sh", "-c", _TRIAL], env={"PATH": _PATH}, capture_output=True, text=True, check=False
+    )
+    if tried.returncode:
+        raise Lacking(
+            f"this computer allows no namespaces of one's own: {tried.stderr.strip()[:160] or 'unshare refused'}",
+            "sudo (as root they are allowed; inside a container it needs --privileged), or: --target aws",
+        )
+
+
+def _require_link(wanted: link.Link) -> None:
+    lines = "".join(f"{line}\n" for line in link.shape(wanted, "trial", delayed=True))
+    flags = [] if os.geteuid() == 0 else ["-U", "-r"]
+    tried = subprocess.run(
+        ["unshare", *flags, "-n", "sh", "-c", "ip link add trial type veth peer name other && tc -batch -"],
+        env={"PATH": _PATH}, input=lines, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if tried.returncode and wanted.delay_ms:
+        raise Lacking(
+            "this kernel has no netem, so a link cannot have a delay",
+            f"the speed alone: {link.Link(bits=wanted.bits)}, or: sudo modprobe sch_netem",
+        )
+    if tried.returncode:
+        raise Lacking(f"this kernel cannot limit a link: {tried.stderr.strip()[:120]}", "sudo modprobe sch_tbf")
