@@ -1,0 +1,102 @@
+"""A lab that costs money on the screen: the quote before the question, what stands afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from gpucourse.actions.cloud.offer import Proposal
+from gpucourse.actions.cloud.quote import Purse, Quote, Sibling, quoted
+from gpucourse.actions.deploy import Deployed
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.model.cloud import Finding
+from gpucourse.model.deployment import Tried
+from gpucourse.ui.plain import render
+from gpucourse.ui.views import cloud
+from tests.unit.actions.cloud.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with
+
+
+class Offered:
+    """The one thing of an offer that the screen shows."""
+
+    def __init__(self, quote: Quote) -> None:
+        self.quote = quote
+
+
+def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: Purse | None = None) -> Proposal:
+    context, _events = context_in(tmp_path)
+    module = module_with(ONE_NODE, context)
+    quotes = [
+        quoted(
+            choice_of(module, gpu=gpu),
+            replace(deployment_of(gpu=gpu, instance_type={"t4": "g4dn.xlarge", "l4": "g6.xlarge"}[gpu]), nodes_wanted=1),
+            PriceBook(region="us-east-2"),
+            [("create", "aws_vpc.this"), ("create", "aws_instance.node")],
+            Decimal(4),
+            [],
+        )
+        for gpu in gpus
+    ]
+    return Proposal(
+        offers=[Offered(quote) for quote in quotes],  # type: ignore[misc]  # no Terraform behind these
+        later=[choice_of(module, gpu=gpu) for gpu in later],
+        findings=[
+            Finding(what="spot role", state="warning", detail="there is none yet", mend="aws iam ..."),
+            Finding(what="price", state="warning", detail="said elsewhere"),
+            Finding(what="region", state="ok", detail="us-east-2"),
+        ],
+        purse=purse or Purse(budget=None, spent=Decimal(0)),
+    )
+
+
+def test_the_quote_says_what_when_and_how_much_with_the_source_of_each_price(tmp_path: Path) -> None:
+    text = render(cloud.quote(proposal_of(tmp_path, "t4"), again="gpucourse deploy 3 --target aws"), width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    for words in (
+        "03-aws-t4 in us-east-2a",
+        "1 x g4dn.xlarge (T4, on-demand)",
+        "2 to create",
+        "by itself at",
+        "120 GB disk (gp3)",
+        "public addresses",
+        "together",
+        "to its end  $2.18 (4 h)",
+        "no budget is set",
+        "spot role: there is none yet",
+        "Nothing was built. Build it: gpucourse deploy 3 --target aws",
+    ):
+        assert words in text
+    assert "said elsewhere" not in text
+
+
+def test_what_the_quota_does_not_hold_comes_later_with_the_commands(tmp_path: Path) -> None:
+    text = " ".join(render(cloud.quote(proposal_of(tmp_path, "t4", later=("l4",))), width=80).split())
+    assert "T4 now, L4 after it" in text
+    assert "gpucourse destroy 3 --gpu t4, then this again with --gpu l4" in text
+
+
+def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> None:
+    purse = Purse(budget=Decimal(3), spent=Decimal("1.5"))
+    text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", purse=purse)), width=80)
+    assert "all to their end" in text
+    assert "$1.50 of $3.00 are left, $1.50 are spent" in text
+
+
+def test_the_siblings_that_may_be_taken_are_priced_before(tmp_path: Path) -> None:
+    proposal = proposal_of(tmp_path, "t4")
+    [offer] = proposal.offers
+    offer.quote = replace(offer.quote, siblings=(Sibling(instance_type="g6.xlarge", usd_per_hour=Decimal("0.82")),))
+    assert "g6.xlarge at $0.82 an hour" in render(cloud.quote(proposal), width=80)
+
+
+def test_what_stands_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
+    tried = Tried(zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at="")
+    deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
+    result = Deployed(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
+    text = render(cloud.built(result, tmp_path / "ssh_config", "3.1"), width=80)
+    for words in ("module 3 stands", "$0.54 an hour (AWS Price List", "by itself in ", "Tried before", "no room"):
+        assert words in text
+    assert "gpucourse run 3.1" in text
+    unguarded = replace(result, deployment=deployment_of(backstop="refused: iam:CreateRole"))
+    assert "refused: iam:CreateRole" in render(cloud.built(unguarded, tmp_path / "ssh_config"), width=80)
