@@ -14,7 +14,6 @@ from gpucourse.errors import CloudError, GpucourseError, MissingError, Permissio
 from gpucourse.model.cloud import Finding, Found, LabNeed, Market, Offers, Quota
 
 _LEAKS = "see what it is: gpucourse leaks; remove it: gpucourse leaks --clean"
-_VPCS = "L-F678F1CE"  # VPCs per region
 
 
 def zones(account: Account, labs: Sequence[LabNeed]) -> list[Finding]:
@@ -105,7 +104,7 @@ def networks(account: Account) -> list[Finding]:
     what = "room for a network"
     held = sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs"))
     try:
-        allowed = quota.limit(account, _VPCS, "vpc")
+        allowed = quota.limit(account, quota.VPCS, "vpc")
     except (CloudError, PermissionRefused) as error:
         detail = f"{held} VPCs in {account.region}; how many it may have is not known: {error.what}"
         return [Finding(what=what, state="unknown", detail=detail, mend="a new account may have 5 in a region")]

@@ -27,6 +27,7 @@ NAMES = {
     "L-1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
     "L-34B43A08": "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
 }
+VPCS = "L-F678F1CE"  # VPCs in a region, a quota of the service vpc
 _OPEN = {"PENDING", "CASE_OPENED"}
 
 
@@ -85,6 +86,11 @@ def in_use(account: Account) -> dict[str, int]:
             if code is not None:
                 used[code] = used.get(code, 0) + _vcpus(instance)
     return used
+
+
+def networks(account: Account) -> tuple[int, int]:
+    """How many VPCs the region holds, and how many it may hold. Raises what a call raises."""
+    return sum(1 for _vpc in account.pages("ec2", "describe_vpcs", "Vpcs")), limit(account, VPCS, "vpc")
 
 
 def request_increase(account: Account, quota: Quota) -> QuotaRequest:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from gpucourse.actions.cloud.choice import Choice
 from gpucourse.aws import quota
 from gpucourse.aws.session import Account
+from gpucourse.errors import GpucourseError
 from gpucourse.model.cloud import Market
 
 
@@ -31,11 +32,13 @@ def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
         return found
     market = new[0].market
     left = {(one.code, one.market): one.free for one in quota.assess(account, [choice.need for choice in new], market)}
+    room = _room(account) if len(new) > 1 else None
     for choice in new:
         taken = choice if _holds(left, choice, market) else None
         if taken is None and not chosen:
             taken = _smaller(left, choice, market)
-        if taken is None and found.now:
+        full = room is not None and sum(one.standing is None for one in found.now) >= room
+        if (taken is None or full) and found.now:
             found.later.append(choice)
             continue
         if taken is not None and taken.nodes < choice.nodes:
@@ -47,6 +50,15 @@ def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
             left[key] = None if free is None else free - vcpus
         found.now.append(taken or choice)
     return found
+
+
+def _room(account: Account) -> int | None:
+    """How many more labs the region has room for, since each has a network of its own; None where that is not known."""
+    try:
+        held, allowed = quota.networks(account)
+    except GpucourseError:
+        return None
+    return max(0, allowed - held)
 
 
 def _smaller(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:

@@ -36,6 +36,7 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> dict[str, int | None]:
         ]
 
     monkeypatch.setattr(quota, "assess", assess)
+    monkeypatch.setattr(quota, "networks", lambda _account: (1, 5))
     return held
 
 
@@ -51,6 +52,17 @@ def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, li
     assert [choice.gpu for choice in found.later] == ["a10g"]
     limits[G] = None
     assert len(fitting.fit(ACCOUNT, wanted, chosen=False).now) == 3, "what is not known is not refused"
+
+
+def test_each_lab_needs_room_for_a_network_of_its_own(
+    tmp_path: Path, limits: dict[str, int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, _events = context_in(tmp_path)
+    assert limits[G] == 64
+    wanted = [choice_of(module_with(ONE_NODE, context), gpu=gpu) for gpu in ("t4", "l4")]
+    monkeypatch.setattr(quota, "networks", lambda _account: (4, 5))
+    found = fitting.fit(ACCOUNT, wanted, chosen=False)
+    assert ([choice.gpu for choice in found.now], [choice.gpu for choice in found.later]) == (["t4"], ["l4"])
 
 
 def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: dict[str, int | None]) -> None:
