@@ -34,7 +34,7 @@ def leaks(
         if json:
             face.document(_document(held))
         face.show(views.holdings(held))
-        return _verdict(held.leaks)
+        return _verdict(held.left)
     face.show(views.holdings(held, clean=True))
     from gpucourse.cli.confirm import confirmed
 
@@ -78,10 +78,15 @@ def _verdict(left: list[Found]) -> int:
     """Raises LeftoverError where something may still be billed."""
     if not left:
         return ExitCode.DONE
-    unseen = sum(not one.seen for one in left)
-    looked = f"; {unseen} kinds of things could not be looked at" if unseen else ""
+    seen = [one for one in left if one.seen]
+    if not seen:
+        kinds = ", ".join(sorted({one.kind for one in left}))
+        raise LeftoverError(
+            f"not everything could be looked at ({kinds}), so nobody knows whether something is left",
+            hint="the permissions that it takes: gpucourse doctor --policy",
+        )
     raise LeftoverError(
-        f"{len(left) - unseen} things of the course are in the account and no lab on record explains them{looked}",
+        f"{len(seen)} things of the course are in the account, and no lab on record explains them",
         hint="gpucourse leaks --clean removes them",
     )
 

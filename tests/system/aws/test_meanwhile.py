@@ -70,7 +70,7 @@ def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner
     typed = learner.types("status")
     assert "✓ healthy  running\n" in typed.out
     assert f"instances   node0 {first}, node1 {second}" in typed.out
-    assert "$1.54 an hour" in typed.out
+    assert "$1.53 an hour" in typed.out
     assert "deadline    in 3 h 59 min" in typed.out
     assert "idle agent  node0: in use (SSH sessions: 1)\n              node1: idle; ends it in 11 min" in typed.out
     assert "backstop    AWS itself ends it at 20" in typed.out
@@ -271,14 +271,22 @@ def test_a_hold_is_set_and_lifted(learner: CloudLearner) -> None:
     assert not hold.exists()
 
 
-@pytest.mark.parametrize("words", [["stop", "3"], ["start", "3"], ["extend", "3", "1h"], ["allow-ip", "3"], ["keep", "3"]])
-def test_without_a_lab_on_aws_the_way_to_one_is_told(learner: CloudLearner, words: list[str]) -> None:
-    if words[0] == "stop":
-        assert "gpucourse deploy 3 --target aws" in learner.types(*words, code=3).err
+def test_without_a_lab_on_aws_the_way_to_one_is_told(learner: CloudLearner) -> None:
+    assert "gpucourse deploy 3 --target aws" in learner.types("stop", "3", code=3).err
     local = Deployment(
         stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created=hand_made.utc(0),
         updated=hand_made.utc(0), nodes_wanted=1,
     )  # fmt: skip
-    deployments.save(WorkspacePaths(learner.workspace), local)
-    assert "simulated nodes cost nothing" in learner.types(*words, code=2).err
-    deployments.drop(WorkspacePaths(learner.workspace), "03-local")
+    context = hand_made.context(learner)
+    deployments.save(context.paths, local)
+    verbs = (
+        lambda: pause.stop(context, "3"),
+        lambda: pause.start(context, "3"),
+        lambda: extend.more_time(context, "3", 3600),
+        lambda: extend.keep(context, "3", 3600),
+        lambda: access.allow_ip(context, "3"),
+    )
+    for act in verbs:
+        with pytest.raises(UsageError, match="simulated nodes cost nothing"):
+            act()
+    deployments.drop(context.paths, "03-local")

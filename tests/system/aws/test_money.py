@@ -53,7 +53,7 @@ def test_after_a_lost_workspace_everything_is_found_and_removed_and_a_stranger_i
     hand_made.network(learner, tags, FAR)
     lose_everything(learner)
     typed = learner.types("leaks", code=8)
-    assert "they cost $1.54 an hour" in typed.out
+    assert "they cost $1.53 an hour" in typed.out
     assert "aws ec2 terminate-instances --region us-east-2" in typed.out
     assert FAR in typed.out
     assert "gpucourse leaks --clean --yes" in learner.types("leaks", "--clean", code=2).err
@@ -95,7 +95,8 @@ def test_what_may_not_be_looked_at_may_leak(learner: CloudLearner) -> None:
     learner.account.deny("elasticfilesystem:DescribeFileSystems")
     typed = learner.types("leaks", code=8)
     assert "not allowed to look: elasticfilesystem:DescribeFileSystems" in typed.out
-    assert "3 kinds of things could not be looked at" in typed.err
+    assert "Look by hand\naws efs describe-file-systems" in typed.out
+    assert "not everything could be looked at (file system)" in typed.err
 
 
 def test_what_cannot_be_removed_is_told_with_the_command(learner: CloudLearner) -> None:

@@ -103,16 +103,17 @@ def test_what_goes_is_shown_before_the_question() -> None:
 def test_leaks_of_each_kind(state: Standing) -> None:
     tags = {"Project": "gpucourse", "Course": "c", "Module": "3", "Owner": "grace", "Expires": END}
     thing = Found(
-        kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 terminate-instances", tags=tags
+        kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2", tags=tags, note="may not look"
     )
     held = Holdings(
         account="123456789012", course="mine", regions=("us-east-2",),
         things=[Held(found=thing, state=state, stack="03-aws-t4")], usd_per_hour=Decimal(1),
     )  # fmt: skip
     page = shown(leaks.holdings(held))
-    assert ("aws ec2 terminate-instances" in page) == (state == "leak")
-    assert ("no leaks" in page) == (state != "leak")
-    assert "grace" in page
+    assert ("Remove them by hand\naws ec2" in page) == (state == "leak")
+    assert ("Look by hand\naws ec2" in page) == ("may not look" in page) == (state == "unknown")
+    assert ("no leaks" in page) == (state in {"standing", "another's"})
+    assert ("grace" in page) == (state != "unknown")
     assert ("--everyone" in page) == (state == "another's")
 
 

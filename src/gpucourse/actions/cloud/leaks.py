@@ -27,7 +27,7 @@ from gpucourse.model.deployment import Receipt
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
 
-Standing = Literal["standing", "leak", "another's"]
+Standing = Literal["standing", "leak", "another's", "unknown"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Held:
     """One thing in the account.
 
     `standing`: a lab on record explains it. `another's`: somebody else made it, and its time is not over: it will end by
-    itself. Everything else is a leak, also what may not be looked at.
+    itself. `unknown`: a kind of things that AWS did not let us see. Everything else is a leak.
     """
 
     found: Found
@@ -59,6 +59,11 @@ class Holdings:
         """What nothing explains."""
         return [one.found for one in self.things if one.state == "leak"]
 
+    @property
+    def left(self) -> list[Found]:
+        """What may still be billed: the leaks, and what could not be looked at."""
+        return [one.found for one in self.things if one.state in {"leak", "unknown"}]
+
 
 def holdings(context: Context, *, everyone: bool = False) -> Holdings:
     """Look everywhere. With `everyone` the labs of others count as leaks too. Raises what a look raises."""
@@ -79,7 +84,7 @@ def clean(context: Context, held: Holdings, *, everyone: bool = False) -> tuple[
         return [
             one.found
             for one in _judged(context, sweep.find(account, regions=held.regions), everyone=everyone)
-            if one.state == "leak"
+            if one.state in {"leak", "unknown"}
         ]
 
     left = remove_all(context, account, held.leaks, look)
@@ -97,11 +102,13 @@ def _judged(context: Context, found: list[Found], *, everyone: bool) -> list[Hel
 
 def _one(context: Context, one: Found, known: dict[str, str], me: str) -> Held:
     uid = one.tags.get("Stack", "")
-    if one.seen and uid in known:
+    if not one.seen:
+        return Held(found=one, state="unknown", stack="")
+    if uid in known:
         return Held(found=one, state="standing", stack=known[uid])
     owner = one.tags.get("Owner", "")
     own = one.tags.get("Course") == context.workspace.id or owner in {"", me} or not me
-    state: Standing = "leak" if own or not one.seen or _over(one.tags.get("Expires", "")) else "another's"
+    state: Standing = "leak" if own or _over(one.tags.get("Expires", "")) else "another's"
     return Held(found=one, state=state, stack=uid)
 
 
@@ -115,6 +122,8 @@ def _over(expires: str) -> bool:
 
 def _cost(account: Account, things: list[Held]) -> Decimal | None:
     """USD an hour of the leaks; None where a look at them is refused."""
+    if any(one.state == "unknown" for one in things):
+        return None
     total = Decimal(0)
     for region, uid in sorted({(one.found.region, one.stack) for one in things if one.state == "leak" and one.stack}):
         place = account.in_region(region)

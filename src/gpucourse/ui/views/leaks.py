@@ -24,17 +24,22 @@ def holdings(held: Holdings, *, clean: bool = False) -> View:
         if lines:
             parts.append(Items(lines, title=title))
     leaks = [one for one in held.things if one.state == "leak"]
-    if not leaks:
+    blind = [one.found for one in held.things if one.state == "unknown"]
+    if leaks:
+        title = f"{counted(len(leaks), 'thing')} that no record explains; they cost {hourly(held.usd_per_hour)}"
+        parts.append(_table(leaks, held.course, title))
+        if not clean:
+            parts.append(Code("\n".join(one.found.remove for one in leaks), title="Remove them by hand"))
+    elif not blind:
         parts.append(Paragraph(f"{UNICODE.good} Nothing else carries the course's tag: no leaks.", "good"))
-        others = any(one.state == "another's" for one in held.things)
-        yours = ("If those labs of others are your own: gpucourse leaks --clean --everyone",) if others else ()
-        return View(parts=tuple(parts), footer=yours)
-    title = f"{counted(len(leaks), 'thing')} that no record explains; they cost {hourly(held.usd_per_hour)}"
-    parts.append(_table(leaks, held.course, title))
-    if not clean:
-        parts.append(Code("\n".join(one.found.remove for one in leaks), title="Remove them by hand"))
-    footer = () if clean else ("Remove them all: gpucourse leaks --clean",)
-    return View(parts=tuple(parts), footer=footer)
+    if blind:
+        rows = [(one.kind, one.region, Cell(one.note, "warn")) for one in blind]
+        parts.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be looked at"))
+        parts.append(Code("\n".join(one.remove for one in blind), title="Look by hand"))
+    footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
+    if any(one.state == "another's" for one in held.things):
+        footer.append("If those labs of others are your own: gpucourse leaks --clean --everyone")
+    return View(parts=tuple(parts), footer=tuple(footer))
 
 
 def cleaned(count: int, left: Sequence[Found]) -> View:
@@ -54,7 +59,7 @@ def _table(leaks: Sequence[Held], course: str, title: str) -> Table:
     rows = [
         (
             one.found.kind,
-            one.found.id if one.found.seen else Cell(one.found.note, "warn"),
+            one.found.id,
             one.found.region,
             ", ".join(_about(one.found, course)),
         )
