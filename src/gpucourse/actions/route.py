@@ -22,11 +22,11 @@ _DEVICE = re.compile(rb"\bdev (\S+)")
 def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
     """The interface of each node that leads to the first of `nodes`; of the first one, that leads to the second.
 
-    A simulated node on this machine has the loopback interface. Raises MissingError where a node knows no way.
+    A simulated node that is no machine of its own has the loopback interface. Raises MissingError where a node knows no way.
     """
     from gpucourse.remote.fleet import values
 
-    if all(node.mode == "local" for node in nodes):
+    if all(node.private_address == "127.0.0.1" for node in nodes):
         return {node.name: "lo0" if sys.platform == "darwin" else "lo" for node in nodes}
     first, second = nodes[0], nodes[1] if len(nodes) > 1 else nodes[0]
 

@@ -1,5 +1,8 @@
 """What a driver and the host say to each other: one line there, one back, over a socket in the nodes' folder.
 
+    check {}                    found {what is wrong with each machine of its own}
+    power {name, way}           done {}
+    run {name, argv}            done {code, output, errors}
     add {the node's spec}       node {what Terraform reads}   or   ending
     remove {the node's spec}    kept   or   last
     ping {}                     here
@@ -28,12 +31,12 @@ class Refused(Exception):
     """The host answered that it cannot; its reason is the message."""
 
 
-def ask(verb: str, spec: str, *, timeout_s: float) -> tuple[str, str]:
-    """Ask the host of the current folder; its answer's first word, and the rest. Raises NobodyAnswers, HostStuck or Refused."""
+def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
+    """Ask the host of the current folder, or the one whose socket is `at`; its answer's first word, and the rest. Raises NobodyAnswers, HostStuck or Refused."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(timeout_s)
         try:
-            line.connect(SOCKET)
+            line.connect(at)
             line.sendall(f"{verb} {spec}\n".encode())
             with line.makefile("rb") as reader:
                 said = reader.readline().decode()

@@ -5,18 +5,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import select
 import shlex
 import socket
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
-from gpucourse.local import hostlock, layout, processes
+from gpucourse.local import control, hostlock, layout, processes
 from gpucourse.model.deployment import Leftover, NodeHealth
 
 _ADDRESS = "127.0.0.1"
 _PATIENCE_S = 1.0
+_CHECK_S = 5.0
 _LONGEST_LINE = 255  # RFC 4253, 4.2
 
 
@@ -35,7 +39,24 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     ports = {name: found["port"] for name, found in known.items() if found and isinstance(found.get("port"), int)}
     said = _first_lines(ports.values())
     uid = str((layout.read_json(nodes_folder / layout.HOST) or {}).get("uid", ""))
-    return [_judge(nodes_folder, name, uid, ports.get(name), said) for name in node_names]
+    machines = any(found and found.get("private_address") != _ADDRESS for found in known.values())
+    inside = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if machines else {}
+    judged = [_judge(nodes_folder, name, uid, ports.get(name), said) for name in node_names]
+    return [_sick(one.node, str(inside[one.node])) if inside.get(one.node) else one for one in judged]
+
+
+def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:
+    """Ask the host of these nodes about its machines: `check`, `logs`, `power`, `run`. Empty where it does not answer. Linux only.
+    Raises control.Refused."""
+    folder = os.open(nodes_folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # By way of the open folder the name is short, however long the folder's own is.
+        at = f"/proc/self/fd/{folder}/{control.SOCKET}"
+        return dict(json.loads(control.ask(verb, json.dumps(document), timeout_s=timeout_s, at=at)[1]))
+    except (control.NobodyAnswers, control.HostStuck):
+        return {}
+    finally:
+        os.close(folder)
 
 
 def sweep(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:

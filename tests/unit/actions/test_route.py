@@ -36,7 +36,7 @@ def test_simulated_nodes_are_not_asked() -> None:
     def nobody(_node: Node, _command: str) -> Completed:
         raise AssertionError("asked")
 
-    local = [replace(one, mode="local") for one in (HEAD, WORKER)]
+    local = [replace(one, mode="local", private_address="127.0.0.1") for one in (HEAD, WORKER)]
     assert set(interfaces(fleet_of(nobody, *local), local).values()) <= {"lo", "lo0"}
 
 

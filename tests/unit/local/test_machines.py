@@ -1,0 +1,77 @@
+"""Parts of simulated machines that need no machine: links, what logs mean, what Slurm says of a node."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.local.machines import link, reports, requirements
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "delay", "again"),
+    [
+        ("1gbit", 10**9, 0.0, "1gbit"),
+        ("100mbit", 10**8, 0.0, "100mbit"),
+        ("2.5gbit", 2_500_000_000, 0.0, "2500mbit"),
+        (" 1GBIT, 2ms", 10**9, 2.0, "1gbit,2ms"),
+        ("10gbit,500us", 10**10, 0.5, "10gbit,0.5ms"),
+    ],
+)
+def test_a_link_is_read_and_written(text: str, bits: int, delay: float, again: str) -> None:
+    found = link.parse(text)
+    assert (found.bits, found.delay_ms, str(found)) == (bits, delay, again)
+    assert link.parse(str(found)) == found
+
+
+@pytest.mark.parametrize("text", ["", "fast", "1", "1gb", "0mbit", "200gbit", "1gbit,", "1gbit,2", "1gbit,2s", "1gbit,0ms", "1gbit,9999ms"])
+def test_what_is_no_link_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\S"):
+        link.parse(text)
+
+
+def test_the_delay_is_laid_once_a_way() -> None:
+    both = [link.shape(link.parse("1gbit,2ms"), "eth0", delayed=delayed) for delayed in (True, False)]
+    assert [len(lines) for lines in both] == [2, 1]
+    assert "rate 1000000000bit" in both[0][0]
+    assert both[0][1].endswith("netem delay 2ms limit 100000")
+
+
+@pytest.mark.parametrize(
+    ("log", "word"),
+    [
+        ("error: Munge decode failed: Rewound credential\nerror: If munged is up, restart with --num-threads=10", "future"),
+        ("error: Munge decode failed: Expired credential", "clock"),
+        ("error: Munge decode failed: Invalid credential", "munge.key"),
+        ("sched: JobId=3 has invalid account", "reasons"),
+        ("error: Duplicate jobid on nodes node1, set to state DRAIN", "killed"),
+        ("slurmd version 22.05.8 started", ""),
+    ],
+)
+def test_what_logs_mean(log: str, word: str) -> None:
+    found = reports.symptom(log)
+    assert word in found
+    assert bool(found) == bool(word)
+
+
+def test_the_newest_symptom_counts() -> None:
+    assert "munge.key" in reports.symptom("Expired credential\nlater: Invalid credential\n")
+
+
+def test_what_slurm_says_of_each_node() -> None:
+    listed = (
+        "node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\nnode3|mixed|gpu:1|none\n"
+        "node4|drained|gpu:1|Duplicate jobid\nnode5|idle|(null)|none\nnode6|idle*|gpu:1|none\n"
+    )
+    found = reports.states(listed)
+    assert found["node1"] == found["node3"] == ""
+    assert found["node2"] == "Slurm says down*: Not responding"
+    assert found["node4"] == "Slurm says drained: Duplicate jobid"
+    assert "no GPU" in found["node5"]
+    assert found["node6"].startswith("Slurm says idle*")
+
+
+def test_the_command_that_installs_slurm_names_its_library_too() -> None:
+    command = requirements.install_command(slurm=True, packages={"slurmd", "munge"})
+    assert command.startswith("sudo apt-get install --no-install-recommends ")
+    assert "libpmix2" in command
+    assert command.endswith("munge slurmd")
