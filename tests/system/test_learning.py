@@ -120,13 +120,13 @@ def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -
         (folder / name).write_text(text)
     manifest = course / f"modules/{FOLDER}/module.yaml"
     first, second = manifest.read_text().split('  - id: "1.2"')
-    first = first.replace("files: [helper.py]", "files: [helper.py, hole.py]").replace("tolerance: 0.05", "tolerance: 0")
+    first = first.replace("files: [helper.py]", "files: [helper.py, hole.py]").replace("        tolerance: 0.05\n", "")
     manifest.write_text(f'{first}  - id: "1.2"{second.replace("source.py", "mouth.py")}')
     author = Learner(tmp_path / "workspace", {"GPUCOURSE_COURSE": str(course)})
     found = author.types("dev", "check", "--run", "--json", code=2, timeout=300).document
     place = f"modules/{FOLDER}/module.yaml"
     assert found["complaints"] == [
-        f"{place}: 1.1: questions.speedup: metrics.speedup is 1.9, and no tolerance says how near an answer must be",
+        f"{place}: 1.1: questions.speedup: metrics.speedup is 1.9: how near must an answer be? (tolerance: 0, where it is exact)",
         f"{place}: 1.2: every check passes as the learner finds it, though there is a solution",
         f"{place}: 1.2: with its solution: checks.wet: failed: false, expected true",
     ]

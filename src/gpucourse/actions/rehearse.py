@@ -108,7 +108,7 @@ def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
-        found += _evidence(exercise, RunPaths(Path(document["folder"])), run)
+        found += _evidence(exercise, RunPaths(Path(document["folder"])), run, whole=not _open(verdict))
     seconds = [each.get("seconds") or 0.0 for each in run.get("node_exits") or ()]
     return Rehearsed(
         exercise=exercise.id,
@@ -142,8 +142,8 @@ def _open(verdict: dict[str, Any], only: str = "") -> list[str]:
     return [f"checks.{each['id']}: {each['verdict'].replace('_', ' ')}: {each['observed']}" for each in bad]
 
 
-def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any]) -> Iterator[str]:
-    """Questions that this very run does not answer, and deliverables that it did not leave."""
+def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
+    """Questions that this very run does not answer; deliverables that it did not leave, where no part was left open."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
     evidence = {"metrics": read_json(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
@@ -153,12 +153,12 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any]) -> Itera
             except Unreadable as error:
                 yield f"questions.{question.id}: {error}"
                 continue
-            exact = not (question.tolerance or question.tolerance_percent) and question.value is not None
+            exact = question.value is not None and not {"tolerance", "tolerance_percent"} & question.model_fields_set
             if not is_number(value):
                 yield f"questions.{question.id}: {path} is not one number on simulated nodes; evidence: gpu, where it needs one"
             elif exact and isinstance(value, float) and not value.is_integer():
-                yield f"questions.{question.id}: {path} is {value:g}, and no tolerance says how near an answer must be"
-    for wanted in exercise.deliverables:
+                yield f"questions.{question.id}: {path} is {value:g}: how near must an answer be? (tolerance: 0, where it is exact)"
+    for wanted in exercise.deliverables if whole else ():
         if wanted.evidence == "logic" and not any(files.folder.glob(wanted.source)):
             yield f"deliverables: the run left nothing like {wanted.source} ({wanted.title})"
 
