@@ -136,7 +136,8 @@ def test_a_cluster_that_someone_else_runs(cluster: Learner, tmp_path: Path) -> N
     there = slurm.head(cluster)
     guest = Learner(tmp_path / "workspace")
     guest.workspace.mkdir()
-    (guest.workspace / "gpucourse.yaml").write_text(f"node_python: {there['python']}\n", encoding="utf-8")
+    settings = f"node_python: {there['python']}\nshared_folder: /shared\n"
+    (guest.workspace / "gpucourse.yaml").write_text(settings, encoding="utf-8")
     public = tmp_path / "host.pub"
     public.write_text(f"{there['host_key']}\n", encoding="utf-8")
     said = subprocess.run([need("ssh-keygen"), "-lf", str(public)], capture_output=True, text=True, check=True).stdout

@@ -54,8 +54,9 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     from gpucourse.remote.ssh import SshTransport
 
     transport = SshTransport(context.paths.client_key)
-    if scheduled and deployment.shared:
-        return Fleet(SharedTransport(transport, deployment.shared), nodes)
+    shared = deployment.shared or (context.settings.shared_folder if deployment.target == "hosts" else "")
+    if scheduled and shared:
+        return Fleet(SharedTransport(transport, shared), nodes)
     return Fleet(transport, nodes)
 
 

@@ -13,12 +13,16 @@ from gpucourse.errors import UsageError
 from gpucourse.model.event import unwatched
 from gpucourse.ui.text import clean
 
-_DELETED = re.compile(r"[^\n\b]\x08")
+# A movement of the cursor, any other escape sequence, or a character.
+_TOKEN = re.compile(
+    r"\x1b\[(?P<count>\d*)(?P<move>[A-Za-z@])|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|.|\n", re.DOTALL
+)
 
 
 def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Open the session in this terminal; the exit code of what came of it."""
     from gpucourse.actions import slurm_session as act
+
     context = session.context
     if detach:
         raise UsageError(
@@ -46,8 +50,29 @@ def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, 
 
 
 def readable(shown: bytes) -> str:
-    """What a terminal showed, as text: without colours and movements, and without what was typed and deleted again."""
-    text = shown.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "").replace("\a", "")
-    while (shorter := _DELETED.sub("", text)) != text:
-        text = shorter
-    return clean(text.replace("\b", ""))
+    """What a terminal showed, as text: lines as they stood at last, after what was typed, deleted and overwritten."""
+    done: list[str] = []
+    line: list[str] = []
+    at = 0
+    for token in _TOKEN.finditer(shown.decode("utf-8", "replace").replace("\r\n", "\n")):
+        word, count = token[0], int(token["count"] or 1)
+        if word == "\n":
+            done.append("".join(line))
+            line, at = [], 0
+        elif word == "\r":
+            at = 0
+        elif word == "\b" or token["move"] == "D":
+            at = max(0, at - count)
+        elif token["move"] == "C":
+            at += count
+        elif token["move"] == "K":
+            del line[at:]
+        elif token["move"] == "P":
+            del line[at : at + count]
+        elif token["move"] == "@":
+            line[at:at] = " " * count
+        elif len(word) == 1 and word != "\a":
+            line += " " * (at - len(line))
+            line[at : at + 1] = word
+            at += 1
+    return clean("\n".join([*done, "".join(line)]))

@@ -99,6 +99,7 @@ def _session(request: Request, head: Node, place: Place, *, run_id: str, module:
     env = {
         "SLURM_JOB_NAME": name,
         "SLURM_TIMELIMIT": str(max(1, math.ceil(request.timeout_s / 60))),
+        "PROMPT_DIRTRIM": "1",  # the folder of a run has a long name
         **_environment(request, head.mode, place.gpus),
     }
     batch = Batch(

@@ -37,6 +37,9 @@ class Settings(BaseModel):
     node_python: str = Field(
         default="", description="the interpreter on cloud nodes and hosts that has torch; the stack's by default"
     )
+    shared_folder: str = Field(
+        default="", description="on a cluster that exists already: a folder that all its machines share, where homes are not"
+    )
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
 
     @field_validator("rendezvous_ports")

@@ -15,6 +15,8 @@ from gpucourse.cli.slurm_session import readable
         (b"\x1b[31mred\x1b[0m\a\r\n", "red\n"),
         ("größe 80 %\r\n".encode(), "größe 80 %\n"),
         (b"\b\b\bx\n\by", "x\ny"),
+        (b"$ squeu\x1b[1@e\b\x1b[K\x1b[2De -h\n", "$ sque -h\n"),
+        (b"50 %\r100 %\n", "100 %\n"),
         (b"", ""),
     ],
 )

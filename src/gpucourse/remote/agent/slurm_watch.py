@@ -39,6 +39,7 @@ def look(job: Job) -> list[Row]:
             _tell(job, old, new)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)
+            _not_shared(job, after)
             finish(job, _end(job, after))
         job.write("seen.json", {"jobs": after})
         return after
@@ -217,6 +218,18 @@ def _tell(job: Job, old: Row, new: Row) -> None:
     else:
         line = "{} is {}{}".format(name, now, " on {}".format(new["node"]) if new.get("node") else "")
     slurm.note(job, f"{_clock()} {line}")
+
+
+def _not_shared(job: Job, rows: list[Row]) -> None:
+    """A job that ran and failed, and of which nothing arrived here, could not write here."""
+    logs = os.listdir(job.path("logs"))
+    for row in rows:
+        here = any(name.startswith(f"{row['job']}-") for name in logs)
+        if row["state"] == "FAILED" and row.get("node") and not here and not _asked_of(job).get("session"):
+            where = f"{_clock()} job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. "
+            mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml"
+            slurm.note(job, where + mend)
+            return
 
 
 def _requeued(job: Job, name: str, old: Row, new: Row) -> str:

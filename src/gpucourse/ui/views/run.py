@@ -74,7 +74,7 @@ def result(
     parts: list[Part] = [_summary(record)]
     if record.state != "succeeded":
         parts.extend(_failure(record))
-        parts.extend(slurm.jobs(record, exercise))
+        parts.extend(slurm.jobs(record, exercise, measured=metrics is not None))
         parts.extend(diagnoses(record.diagnoses))
     parts.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:

@@ -49,11 +49,11 @@ def summary(record: RunRecord) -> str:
     return f"{said} on {counted(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
 
 
-def jobs(record: RunRecord, exercise: Exercise | None) -> list[Part]:
-    """The jobs in Slurm's own words, for a run that did not go well and whose exercise has no such table."""
+def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Part]:
+    """The jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
-    if exercise is not None and any(each.rows == "metrics.slurm.jobs" for each in exercise.tables):
+    if measured and exercise is not None and any(each.rows == "metrics.slurm.jobs" for each in exercise.tables):
         return []
     columns: list[Column | str] = ["job", "state", "reason", "node", Column("exit code", align="right")]
     return [table([*columns, Column("restarts", align="right")], [_row(row) for row in record.slurm.jobs], title="The jobs")]
