@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from gpucourse import __version__
 from gpucourse.actions import evidence, sheet
@@ -163,13 +164,13 @@ def _unpack(path: Path, root: Path) -> None:
         raise _not_a_bundle(path, str(error)) from error
 
 
-def _copy(source: object, copy: object, size: int, path: Path) -> None:
+def _copy(source: IO[bytes], copy: IO[bytes], size: int, path: Path) -> None:
     left = size
-    while data := source.read(min(1 << 20, left + 1)):  # type: ignore[attr-defined]
+    while data := source.read(min(1 << 20, left + 1)):
         left -= len(data)
         if left < 0:
             raise _not_a_bundle(path, "a file in it is larger than it says")
-        copy.write(data)  # type: ignore[attr-defined]
+        copy.write(data)
 
 
 def _not_a_bundle(path: Path, why: str) -> UsageError:
