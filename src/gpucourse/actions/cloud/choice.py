@@ -77,9 +77,16 @@ def choices(context: Context, wish: Wish) -> list[Choice]:
     wanted = list(dict.fromkeys(gpu.lower() for gpu in wish.gpu))
     if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
         wanted = [placed(known[0]).gpu if known else context.settings.gpu or lab.gpu]
-    return [
+    found = [
         _choice(context, wish, module, lab, gpu, next((one for one in known if placed(one).gpu == gpu), None)) for gpu in wanted
     ]
+    if len({(choice.region, choice.market) for choice in found}) > 1:
+        places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in found)
+        raise UsageError(
+            f"these labs are not in one place: {places}",
+            hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {wanted[0]}",
+        )
+    return found
 
 
 def _choice(context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: Deployment | None) -> Choice:

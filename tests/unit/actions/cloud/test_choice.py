@@ -77,6 +77,12 @@ def test_what_stands_is_not_made_another_lab_by_the_way(wish: Wish, words: str, 
         choices(context, wish)
 
 
+def test_labs_in_several_regions_are_taken_one_at_a_time(context: Context) -> None:
+    stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
+    with pytest.raises(UsageError, match="not in one place"):
+        choices(context, Wish(module="3", gpu=("t4", "l4")))
+
+
 def test_a_lab_that_is_stopped_is_started_instead(context: Context) -> None:
     stands(context, deployment_of(stopped=True))
     with pytest.raises(MissingError, match="is stopped") as caught:
