@@ -21,6 +21,7 @@ KEYS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhvc3Q= root@node\n"
 HOOKS = {
     "none": '""',
     "kubernetes": 'file("${path.module}/../stacks/tracing/files/kubernetes.sh")',
+    "inference": 'file("${path.module}/../modules/node/files/inference.sh")',
     "slurm": 'templatefile("${path.module}/../stacks/slurm-cluster/templates/slurm.sh.tftpl", '
     '{ head = "node0", workers = ["node1", "node2"] })',
 }
@@ -150,6 +151,27 @@ class Boot:
             "    cuda = '13.2'\n"
             "__version__ = '2.12.0'\n"
         )
+
+    def package_index(self, *absent: str) -> None:
+        """A pip and a venv that note what they were told; packages that are `absent` cannot be installed."""
+        pip = f"""import sys
+from pathlib import Path
+with Path({str(self.root / "done")!r}).open("a") as done:
+    done.write("pip " + " ".join(sys.argv[1:]) + "\\n")
+sys.exit(any(word in {absent!r} for word in sys.argv))
+"""
+        (self.root / "python").mkdir(exist_ok=True)
+        (self.root / "python/pip.py").write_text(pip)
+        own = f'#!/bin/bash\nexec {shlex.quote(sys.executable)} -m pip "$@"\n'
+        venv = f"""import sys
+from pathlib import Path
+folder = Path(sys.argv[1]) / "bin"
+folder.mkdir(parents=True)
+(folder / "pip").write_text({own!r})
+(folder / "pip").chmod(0o755)
+"""
+        (self.root / "python/venv.py").write_text(venv)
+        (self.root / "usr/local/bin").mkdir(parents=True)
 
     def run(self, script: str) -> int:
         """What the set-up ended with."""

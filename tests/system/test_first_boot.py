@@ -202,3 +202,22 @@ def _shellcheck(paths: list[Path]) -> None:
         pytest.skip("shellcheck is not on this machine: apt install shellcheck")
     said = subprocess.run(["shellcheck", *map(str, paths)], capture_output=True, text=True, timeout=60, check=False)
     assert said.returncode == 0, said.stdout
+
+
+@pytest.mark.parametrize("absent", [(), ("vllm",)])
+def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[str, ...]) -> None:
+    boot.package_index(*absent)
+    assert boot.run(rendered["inference"]) == 0, boot.log()
+    asked = [line for line in boot.done if line.startswith("pip ")]
+    assert "transformers>=5.17,<6" in asked[0]
+    assert asked[-1].endswith(" vllm")
+    assert len(asked) == (4 if absent else 2)  # it is tried three times
+    assert (boot.root / "usr/local/bin/vllm").is_symlink() == (not absent)
+    assert ("could not be installed" in boot.log()) == bool(absent)
+    assert (boot.state / "ready").exists()
+
+
+def test_inference_packages_that_are_not_to_be_had_fail_the_node(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.package_index("transformers>=5.17,<6")
+    assert boot.run(rendered["inference"]) == 1
+    assert "inference packages" in (boot.state / "failed").read_text()
