@@ -32,7 +32,9 @@ class Refused(Exception):
 
 
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
-    """Ask the host of the current folder, or the one whose socket is `at`; its answer's first word, and the rest. Raises NobodyAnswers, HostStuck or Refused."""
+    """Ask the host of the current folder, or the one whose socket is `at`; its answer's first word, and the rest.
+
+    Raises NobodyAnswers, HostStuck or Refused."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(timeout_s)
         try:

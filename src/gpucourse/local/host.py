@@ -130,7 +130,7 @@ class Host:
         """Cut the power of a machine or give it back, or run a command in it as its root."""
         node = self.nodes.get(str(asked["name"]))
         if not isinstance(node, RoomedNode):
-            raise ValueError(f"{asked['name']} is no machine of its own")
+            raise ValueError(f"{asked['name']} is no machine of its own")  # noqa: TRY004 (what was asked for is wrong)
         if verb == "run":
             return await self._room.ask("run", name=node.spec.name, argv=asked["argv"])
         await node.power(str(asked["way"]))

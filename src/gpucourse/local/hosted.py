@@ -43,7 +43,9 @@ class Spec:
         except KeyError as error:
             raise ValueError(f"a node's description lacks {error}") from error
         more = {key: str(found.get(key) or "") for key in ("root", "link", "layer")}
-        tables = {key: {str(name): str(text) for name, text in (found.get(key) or {}).items()} for key in ("addresses", "slurm")}
+        tables = {
+            key: {str(name): str(text) for name, text in (found.get(key) or {}).items()} for key in ("addresses", "slurm")
+        }
         return cls(**words, **more, **tables, gpus=int(found.get("gpus") or 0))  # type: ignore[arg-type]
 
 

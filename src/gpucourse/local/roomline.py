@@ -55,7 +55,7 @@ class RoomLine:
         try:
             await asyncio.wait_for(_writable(line), _DIAL_S)
             if error := line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                raise OSError(error, os.strerror(error))
+                raise OSError(error, os.strerror(error))  # noqa: TRY301 (the line is closed below, whatever went wrong)
         except BaseException:
             line.close()
             raise
@@ -75,7 +75,7 @@ class RoomLine:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = Path(__file__).parent / "machines" / "room.py"
         with theirs:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: ASYNC220 (it must die with this thread, and starting takes a millisecond)
                 [sys.executable, str(program), str(theirs.fileno()), str(self._folder)],
                 stdin=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(),),
@@ -152,7 +152,12 @@ class RoomLine:
 async def _writable(line: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     waiting = loop.create_future()
-    loop.add_writer(line.fileno(), lambda: waiting.done() or waiting.set_result(None))
+
+    def wake() -> None:
+        if not waiting.done():
+            waiting.set_result(None)
+
+    loop.add_writer(line.fileno(), wake)
     try:
         await waiting
     finally:

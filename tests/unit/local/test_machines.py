@@ -23,7 +23,9 @@ def test_a_link_is_read_and_written(text: str, bits: int, delay: float, again: s
     assert link.parse(str(found)) == found
 
 
-@pytest.mark.parametrize("text", ["", "fast", "1", "1gb", "0mbit", "200gbit", "1gbit,", "1gbit,2", "1gbit,2s", "1gbit,0ms", "1gbit,9999ms"])
+@pytest.mark.parametrize(
+    "text", ["", "fast", "1", "1gb", "0mbit", "200gbit", "1gbit,", "1gbit,2", "1gbit,2s", "1gbit,0ms", "1gbit,9999ms"]
+)
 def test_what_is_no_link_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         link.parse(text)

@@ -76,18 +76,19 @@ def _configure(machine: Mapping[str, Any]) -> set[str]:
     munge, slurm = root.ids("munge"), root.ids("slurm")
     for folder in ("/etc/munge", "/var/lib/munge", "/var/log/munge", "/run/munge"):
         os.chown(folder, *munge)
-        os.chmod(folder, 0o755 if folder == "/run/munge" else 0o700)
+        Path(folder).chmod(0o755 if folder == "/run/munge" else 0o700)
     for folder in ("/var/lib/slurm", "/var/lib/slurm/slurmctld", "/var/log/slurm"):
         os.chown(folder, *slurm)
     if root.write(MUNGE_KEY, str(machine["munge_key"]), mode=0o400, owner=munge):
         stale.add("munged")
-    if any([root.write(f"/etc/slurm/{name}", text) for name, text in machine["slurm"].items()]):
+    changed = {name for name, text in machine["slurm"].items() if root.write(f"/etc/slurm/{name}", text)}
+    if changed:
         stale |= {"slurmctld", "slurmd"}
     return stale
 
 
 def _start(name: str, machine: Mapping[str, Any]) -> None:
-    commands = {"sshd": ["/usr/sbin/sshd", "-f", "/etc/ssh/sshd_config"], "munged": ["munged"], "slurmctld": ["slurmctld"], "slurmd": ["slurmd"]}  # fmt: skip
+    command = ["/usr/sbin/sshd", "-f", "/etc/ssh/sshd_config"] if name == "sshd" else [name]
     user, group = root.ids("munge") if name == "munged" else (0, 0)
     # A variable is how processes are found from outside; whatever a session has, it has from sshd.
     environment = {"PATH": PATH, "LANG": "C.UTF-8", **machine["marks"]}
@@ -96,7 +97,7 @@ def _start(name: str, machine: Mapping[str, Any]) -> None:
     said = Path(f"/run/{name}.out")
     with said.open("wb") as output:
         done = subprocess.run(
-            commands[name],
+            command,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -43,9 +43,8 @@ def parse(text: str) -> Link:
 def shape(link: Link, interface: str, *, delayed: bool) -> list[str]:
     """The lines for `tc -batch` that hold what leaves by `interface` to the link's rate; with the delay where `delayed`."""
     burst = max(_LEAST_BURST, round(link.bits / 8 * _BURST_S))
-    lines = [
-        f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {burst}b latency {_QUEUE_MS + link.delay_ms:g}ms"
-    ]
+    most_ms = _QUEUE_MS + link.delay_ms
+    lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {burst}b latency {most_ms:g}ms"]
     if delayed and link.delay_ms:
         lines.append(f"qdisc replace dev {interface} parent 1:1 handle 10: netem delay {link.delay_ms:g}ms limit 100000")
     return lines

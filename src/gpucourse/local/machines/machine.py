@@ -85,7 +85,7 @@ def _answering(tell: Callable[[dict[str, Any]], None], action: Callable[[], dict
     """Tell what the action gives back; a process that cannot do it ends here."""
     try:
         answer = action()
-    except Exception as error:  # whatever it is, somebody waits for an answer
+    except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
         tell({"error": str(error) or type(error).__name__})
         os._exit(1)
     tell(answer)

@@ -66,7 +66,7 @@ class Room:
         asked = json.loads(text)
         try:
             getattr(self, f"_do_{asked['verb']}")(asked)
-        except Exception as error:  # a request that fails must not take the machines down
+        except Exception as error:  # noqa: BLE001 (a request that fails must not take the machines down)
             self._answer(asked, {"error": str(error) or type(error).__name__})
 
     def _answer(self, asked: Document, answer: Document, handles: tuple[int, ...] = ()) -> None:
@@ -200,7 +200,7 @@ def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) 
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         work(tell)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever it is, somebody waits for an answer)
         os.write(writing, json.dumps({"error": str(error) or type(error).__name__}).encode() + b"\n")
     finally:
         os._exit(0)

@@ -1,3 +1,5 @@
+# In a folder that will be another's root, paths are pieces of text, and links are written as they will be read there.
+# ruff: noqa: PTH101, PTH102, PTH103, PTH105, PTH110, PTH112, PTH115, PTH120, PTH211
 """The file system of a machine: the programs of this computer read-only, and everything else its own.
 
 What it writes lies on a disk in memory that outlives a power cut, as a real disk does; home and the shared folder lie in the
@@ -68,13 +70,13 @@ def write(path: str, text: str, *, mode: int = 0o644, owner: tuple[int, int] = (
     return True
 
 
-def ids(name: str, passwd: str = "/etc/passwd") -> tuple[int, int]:
+def ids(name: str, users: str = "/etc/passwd") -> tuple[int, int]:
     """The user's and the group's number of a system user, as the machine's own list has them."""
-    for line in Path(passwd).read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in Path(users).read_text(encoding="utf-8", errors="replace").splitlines():
         entry = line.split(":")
         if entry[0] == name and len(entry) > 3:
             return int(entry[2]), int(entry[3])
-    raise OSError(f"{passwd} has no user {name}")
+    raise OSError(f"{users} has no user {name}")
 
 
 def _make_place(path: str, user_id: int, group_id: int) -> None:

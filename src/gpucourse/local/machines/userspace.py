@@ -1,4 +1,4 @@
-"""A user namespace: where a plain user is root, over his own processes and files only. Needs newuidmap and newgidmap (uidmap)."""
+"""A user namespace: where a plain user is root, over his own processes and files only. Needs newuidmap."""
 
 from __future__ import annotations
 
