@@ -42,11 +42,11 @@ def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     local = Path(one.root) / f"{file['name']}.sbatch"
     local.write_text(file["text"], encoding="utf-8")
     ssh = ["ssh", "-F", str(config), head]
-    subprocess.run([*ssh, "mkdir -p by-hand/work by-hand/logs by-hand/outputs"], check=True)
+    subprocess.run([*ssh, "mkdir -p /shared/by-hand/work /shared/by-hand/logs /shared/by-hand/outputs"], check=True)
     scripts = [upload["source"] for upload in plan["uploads"]]
-    subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{head}:by-hand/work/"], check=True)
-    subprocess.run(["scp", "-q", "-F", str(config), str(local), f"{head}:by-hand/"], check=True)
+    subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{head}:/shared/by-hand/work/"], check=True)
+    subprocess.run(["scp", "-q", "-F", str(config), str(local), f"{head}:/shared/by-hand/"], check=True)
     wait = 'id=$(sbatch --parsable job.sbatch); while [ -n "$(squeue -h -j "$id")" ]; do sleep 0.2; done; cat logs/"$id"-*.out'
-    done = subprocess.run([*ssh, f"cd by-hand && sh -c {shlex.quote(wait)}"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*ssh, f"cd /shared/by-hand && sh -c {shlex.quote(wait)}"], capture_output=True, text=True, check=True)
     if "written: " not in done.stdout:
         raise RuntimeError(f"by hand: the job said {done.stdout!r}")
