@@ -17,6 +17,7 @@ import pytest
 
 from gpucourse.local import driver, health, layout, processes
 from gpucourse.model.node import Node
+from gpucourse.provision.template import copy_template
 from tests.simulated import SimulatedNodes, eventually, make_key
 from tests.system.provisioning import any_terraform
 
@@ -35,11 +36,12 @@ class Terraformed:
 
     def __post_init__(self) -> None:
         self.folder = self.root / "terraform"
-        shutil.copytree(STACK, self.folder)
+        copy_template(STACK, self.folder)
         self.nodes = SimulatedNodes(
             folder=self.root / "nodes", key=make_key(self.root / "key"), uid=f"test-{os.urandom(6).hex()}"
         )
         self.set_count(self.count)
+        assert self.run("init", "-input=false", "-no-color") == 0, (self.root / "terraform.log").read_text()
 
     def set_count(self, count: int) -> None:
         self.count = count
@@ -280,8 +282,9 @@ def test_a_changed_spec_reaches_the_node_without_a_new_home(stack: Terraformed) 
 
 @pytest.mark.parametrize("words", [["fmt", "-check", "-recursive"], ["validate"], ["test"]])
 def test_the_stack_s_own_checks(tmp_path: Path, words: list[str]) -> None:
-    folder = tmp_path / "stack"
+    folder = tmp_path / "stacks" / "simulated"
     shutil.copytree(STACK, folder)
+    shutil.copytree(STACK.parents[1] / "modules" / "slurm", tmp_path / "modules" / "slurm")
     argv = list(any_terraform().argv)
     subprocess.run([*argv, "init", "-input=false"], cwd=folder, capture_output=True, timeout=60, check=True)
     done = subprocess.run([*argv, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False)

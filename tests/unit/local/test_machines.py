@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+
 import pytest
 
 from gpucourse.local.machines import link, reports, requirements
@@ -77,3 +80,19 @@ def test_the_command_that_installs_slurm_names_its_library_too() -> None:
     assert command.startswith("sudo apt-get install --no-install-recommends ")
     assert "libpmix2" in command
     assert command.endswith("munge slurmd")
+
+
+def test_without_slurm_the_exact_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = {"ip", "sshd", "unshare"}
+    monkeypatch.setattr(shutil, "which", lambda name, path="": name if name in there else None)
+    monkeypatch.setattr(sys, "platform", "linux")
+    with pytest.raises(requirements.Lacking, match="slurmctld") as caught:
+        requirements.require(slurm=True)
+    for package in ("slurmctld", "slurmd", "slurm-client", "munge"):
+        assert f" {package}" in caught.value.remedy
+
+
+def test_elsewhere_than_on_linux_there_are_no_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(requirements.Lacking, match="Linux"):
+        requirements.require(slurm=False)
