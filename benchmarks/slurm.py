@@ -47,6 +47,8 @@ def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{head}:/shared/by-hand/work/"], check=True)
     subprocess.run(["scp", "-q", "-F", str(config), str(local), f"{head}:/shared/by-hand/"], check=True)
     wait = 'id=$(sbatch --parsable job.sbatch); while [ -n "$(squeue -h -j "$id")" ]; do sleep 0.2; done; cat logs/"$id"-*.out'
-    done = subprocess.run([*ssh, f"cd /shared/by-hand && sh -c {shlex.quote(wait)}"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*ssh, f"cd /shared/by-hand && sh -c {shlex.quote(wait)}"], capture_output=True, text=True, check=True
+    )
     if "written: " not in done.stdout:
         raise RuntimeError(f"by hand: the job said {done.stdout!r}")

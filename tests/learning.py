@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from gpucourse.cli.boundary import run_command
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import deliver, judge, seal
+from gpucourse.cli.boundary import run_command
 from gpucourse.course.locate import CourseFolders, find_course
 from gpucourse.course.schema import write_schema
 from gpucourse.model.record import RunRecord

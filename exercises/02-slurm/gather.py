@@ -32,7 +32,14 @@ best = min(good, key=lambda row: row["final_loss"])
 for row in rows:
     row["best"] = "best" if row is best else ""
 
-titles = {"task": "task", "value": args.sweep, "final_loss": "final loss", "seconds": "seconds", "steps": "steps", "host": "node"}
+titles = {
+    "task": "task",
+    "value": args.sweep,
+    "final_loss": "final loss",
+    "seconds": "seconds",
+    "steps": "steps",
+    "host": "node",
+}
 titles["best"] = ""
 say(bench.table(rows, titles) + "\n")
 say(f"best {args.sweep}: {best['value']:g}, with a loss of {best['final_loss']:.5f}")

@@ -9,7 +9,9 @@ from gpucourse.model.diagnosis import Diagnosis, Silence
 from gpucourse.model.node import Mode
 from gpucourse.model.slurm import SlurmRun
 
-RunState = Literal["planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"]
+RunState = Literal[
+    "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
+]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
 """`broken` is how a drill ends, whatever became of it: a fault was planted, so it is evidence of nothing."""
 

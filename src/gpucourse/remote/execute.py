@@ -95,7 +95,9 @@ def launch(
     wrapped = parcels(plan.uploads)
     tell = _in_turn(watcher)
     commands, broken = {command.node.name: command for command in plan.commands}, sabotage or {}
-    outcomes = fleet.each(lambda link: _launch_on(fleet, link, plan, commands[link.node.name], wrapped, tell, broken), plan.nodes)
+    outcomes = fleet.each(
+        lambda link: _launch_on(fleet, link, plan, commands[link.node.name], wrapped, tell, broken), plan.nodes
+    )
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
         raise combined(failed, of=len(outcomes))
