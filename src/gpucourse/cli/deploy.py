@@ -73,6 +73,8 @@ def deploy(
         ssh_cidr=ssh_cidr,
         over_budget=over_budget,
     )
+    if link and where != "local":
+        raise UsageError("--link: only for simulated nodes", hint=f"gpucourse deploy {module} --target local --link {link}")
     if where == "aws":
         from gpucourse.cli.cloud import deploy_on_aws
 
