@@ -146,7 +146,11 @@ class Host:
             self.stop()  # the folder belongs to a new stack: this one's nodes are left-overs
             return "ending"
         async with self._turns[spec.name]:
-            if (node := self.nodes.get(spec.name)) is not None:
+            node = self.nodes.get(spec.name)
+            if node is not None and isinstance(node, RoomedNode) != bool(spec.addresses):
+                await self._change_kind(spec.name)
+                node = None
+            if node is not None:
                 await node.reopen(spec)
             else:
                 node = self._make(spec)
@@ -154,6 +158,14 @@ class Host:
                 self.nodes[spec.name] = node
             self._sign()
             return f"node {json.dumps(node.describe())}"
+
+    async def _change_kind(self, name: str) -> None:
+        """A node becomes a machine of its own, or is one no longer: what runs on it ends, its home and its port stay."""
+        node = self.nodes.pop(name)
+        await node.end()
+        await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
+        if isinstance(node, RoomedNode) and not any(isinstance(other, RoomedNode) for other in self.nodes.values()):
+            self._room.end()
 
     async def _remove(self, uid: str, name: str) -> None:
         mark = processes.marker(processes.NODE, f"{uid}/{name}")

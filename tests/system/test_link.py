@@ -1,0 +1,83 @@
+"""`deploy 3 --link`: a slower network between simulated nodes, refused in plain words where it cannot be had, and undone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.local.machines.requirements import Lacking, require
+from tests.system.cli import Learner
+
+pytestmark = pytest.mark.system
+
+BITS = 100_000_000
+
+
+@pytest.fixture(scope="module")
+def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody whose computer can hold a link to a rate."""
+    try:
+        require(slurm=False, cable="1gbit")
+    except Lacking as error:
+        pytest.skip(f"{error}: {error.remedy}")
+    one = Learner(tmp_path_factory.mktemp("link") / "workspace")
+    yield one
+    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    assert one.processes() == []
+    assert str(one.workspace) not in Path("/proc/mounts").read_text(encoding="utf-8")
+
+
+def _cable(learner: Learner, node: int) -> str:
+    return learner.types("ssh", "3", "--node", str(node), "--", "tc qdisc show dev eth0").out
+
+
+@pytest.mark.parametrize("link", ["fast", "1gbit,", "1gbit,2s", "500gbit"])
+def test_what_is_no_link_is_refused_before_anything_stands(somebody: Learner, link: str) -> None:
+    said = somebody.types("deploy", "3", "--link", link, code=2).err
+    assert "--link: " in said
+    assert "gpucourse deploy 3 --link 1gbit" in said
+    assert somebody.documents("status")["stacks"] == []
+
+
+def test_a_delay_is_laid_or_clearly_refused(somebody: Learner) -> None:
+    tried = somebody.types("deploy", "3", "--link", "100mbit,2ms", code=None, timeout=180)
+    if tried.code == 0:  # a kernel with netem: there and back takes twice the delay
+        assert "netem" in _cable(somebody, 0)
+        somebody.types("destroy", "3", "--yes", "--discard")
+        return
+    assert tried.code == 3
+    assert "this kernel has no netem" in tried.err
+    assert "the speed alone: 100mbit" in tried.err
+    assert somebody.documents("status")["stacks"] == []
+
+
+def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Learner) -> None:
+    somebody.types("deploy", "3", timeout=180)
+    somebody.types("deploy", "3", "--link", "100mbit", timeout=180)  # nodes that stand become machines of their own
+    nodes = somebody.documents("status")["stacks"][0]["nodes"]
+    assert [node["healthy"] for node in nodes] == [True, True]
+    for node in (0, 1):
+        assert "tbf" in _cable(somebody, node)
+        assert "rate 100Mbit" in _cable(somebody, node)
+        assert somebody.types("ssh", "3", "--node", str(node), "--", "hostname").out.strip() == f"node{node}"
+
+    somebody.types("run", "3.1", "--set", "elements=65536", timeout=180)
+    assert somebody.newest_run()["state"] == "succeeded"
+    metrics = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
+    largest = max(metrics["sync"], key=lambda row: row["bytes"])
+    # Of two ranks each sends as many bytes as the tensor has. What may pass at once without waiting is less than half of it.
+    assert largest["median_ms"] / 1000 > largest["bytes"] * 8 / BITS / 2
+
+    somebody.types("deploy", "3", "--link", "none", timeout=180)
+    assert all(node["healthy"] for node in somebody.documents("status")["stacks"][0]["nodes"])
+    assert "rate 100Mbit" not in somebody.types("ssh", "3", "--", "tc qdisc show 2>/dev/null; true").out
+
+    somebody.types("destroy", "3", "--yes", "--discard")
+    assert somebody.processes() == []
+    namespaces = subprocess.run(["lsns", "-n", "-o", "command"], capture_output=True, text=True, check=False).stdout
+    assert str(somebody.workspace) not in namespaces
+    assert not (somebody.stack_folder() / "nodes").exists()
