@@ -1,8 +1,9 @@
-"""All tests: `python -m tests.whole [what pytest takes]`, which is what `make test` does.
+"""All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
 
 Two halves run at the same time: tests that keep the processors busy, a worker for each of two processors, and tests that wait
 on the clock of Terraform's AWS provider (it looks at what it builds every few seconds), more at a time. What fails beside
-others is tried once more, alone, and that decides. The last line is the summary of everything.
+others is tried once more, alone, and that decides. The last line is the summary of everything. Tests marked `thorough` look a
+second time at what others promise already: without `--thorough` they are left out, and counted as deselected.
 """
 
 from __future__ import annotations
@@ -56,6 +57,10 @@ CLOCK = Half("clock", "tests that wait on the clock of Terraform's AWS provider"
 def main(arguments: Sequence[str]) -> int:
     """Run everything; pytest's exit code for all of it together."""
     began = time.monotonic()
+    if "--thorough" in arguments:
+        arguments = [word for word in arguments if word != "--thorough"]
+    else:
+        arguments = ["-m", "not thorough", *arguments]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
         process = subprocess.Popen(CLOCK.command(*CLOCK.beside, *arguments), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
         try:

@@ -21,12 +21,14 @@ def accumulation(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.5", 2, tmp_path_factory.mktemp("accumulation") / "a node's work")
 
 
+@pytest.mark.thorough
 def test_with_its_local_defaults_it_passes_every_check_that_a_cpu_can_make(accumulation: Finished) -> None:
     assert accumulation.code == 0, accumulation.output
     assert words(accumulation.verdict()) == NEEDS_GPU
     assert accumulation.verdict().verdict == "passed"
 
 
+@pytest.mark.thorough
 def test_four_ways_with_their_traffic(accumulation: Finished) -> None:
     found = accumulation.metrics
     assert [row["way"] for row in found["ways"]] == WAYS
@@ -41,6 +43,7 @@ def test_four_ways_with_their_traffic(accumulation: Finished) -> None:
         assert row["samples_per_s"] == pytest.approx(2 * 4 * 32 / row["median_ms"] * 1e3)
 
 
+@pytest.mark.thorough
 def test_only_the_right_weight_gives_the_right_gradient(accumulation: Finished) -> None:
     none, each, last, _ = accumulation.metrics["ways"]
     assert max(each["gradient_error"], last["gradient_error"], last["last_group_error"]) < 1e-5
@@ -49,6 +52,7 @@ def test_only_the_right_weight_gives_the_right_gradient(accumulation: Finished) 
     assert accumulation.metrics["last_group_samples"] == 2 * (2 * 32 + 16)
 
 
+@pytest.mark.thorough
 def test_what_it_measured_can_be_drawn_and_tabled(accumulation: Finished, tmp_path: Path) -> None:
     for plot in accumulation.exercise.plots:
         assert len(draw(plot, accumulation.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -77,6 +81,7 @@ def test_a_fault_is_found_by_its_check(checks: set[str], changes: list[tuple[str
     assert run.check("gradients-equal").verdict == ("failed" if "gradients-equal" in checks else "passed")
 
 
+@pytest.mark.thorough
 def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: Path) -> None:
     old = "        with model.no_sync():\n            one_group(BIG"
     new = "        if rank == 1:\n            raise torch.OutOfMemoryError('planted')\n" + old
@@ -89,6 +94,7 @@ def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: 
     assert run.check("calls-saved").verdict == "passed"
 
 
+@pytest.mark.thorough
 def test_odd_numbers_alone_and_by_hand(tmp_path: Path) -> None:
     exercise, script = laid_out("3.5", tmp_path / "work")
     command = [sys.executable, str(script), "--accumulation-steps=3", "--micro-batch=1", "--hidden=7", "--steps=5"]
@@ -98,6 +104,7 @@ def test_odd_numbers_alone_and_by_hand(tmp_path: Path) -> None:
     assert exercise.script in (tmp_path / "metrics.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_a_wrong_flag_is_refused_with_a_sentence(tmp_path: Path) -> None:
     _, script = laid_out("3.5", tmp_path / "work")
     process = start([sys.executable, str(script), "--accumulation-steps=1"], tmp_path, environment(tmp_path))

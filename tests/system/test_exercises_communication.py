@@ -21,6 +21,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.3", 2, tmp_path_factory.mktemp("profile") / "a node's work", **SMALL)
 
 
+@pytest.mark.thorough
 def test_on_two_ranks_it_passes_every_check_that_a_cpu_can_make(profile: Finished) -> None:
     assert profile.code == 0, profile.output
     assert words(profile.verdict()) == {"plateau": "not_measured: not measured: needs a GPU"}
@@ -28,6 +29,7 @@ def test_on_two_ranks_it_passes_every_check_that_a_cpu_can_make(profile: Finishe
     assert (profile.metrics["schema"], profile.metrics["backend"]) == ("communication_profile/1", "gloo")
 
 
+@pytest.mark.thorough
 def test_every_collective_at_every_size_with_both_bandwidths(profile: Finished) -> None:
     sweep = profile.metrics["sweep"]
     assert [(row["collective"], row["bytes"]) for row in sweep] == [(c, b) for c in COLLECTIVES for b in (1024, 8192, 65536)]
@@ -40,6 +42,7 @@ def test_every_collective_at_every_size_with_both_bandwidths(profile: Finished) 
         assert row["link_gb_per_s"] is None
 
 
+@pytest.mark.thorough
 def test_the_summary_says_latency_asymptote_and_plateau_of_each(profile: Finished) -> None:
     assert [row["collective"] for row in profile.metrics["summary"]] == COLLECTIVES
     for row in profile.metrics["summary"]:
@@ -49,6 +52,7 @@ def test_the_summary_says_latency_asymptote_and_plateau_of_each(profile: Finishe
         assert row["percent_of_link"] is None
 
 
+@pytest.mark.thorough
 def test_what_it_measured_can_be_drawn_and_tabled(profile: Finished, tmp_path: Path) -> None:
     for plot in profile.exercise.plots:
         assert len(draw(plot, profile.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -62,6 +66,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(profile: Finished, tmp_path: P
     assert profile.metrics["all_reduce_perf_not_run"]
 
 
+@pytest.mark.thorough
 def test_three_ranks_and_sizes_that_do_not_divide(tmp_path: Path) -> None:
     run = by_torchrun("3.3", 3, tmp_path / "work", min_bytes="4", max_bytes="400", factor="10", link_gbps="1e-5")
     assert run.code == 0, run.output
@@ -92,6 +97,7 @@ def test_a_collective_with_a_wrong_value_is_found(tmp_path: Path) -> None:
     assert run.verdict().verdict == "failed"
 
 
+@pytest.mark.thorough
 def test_a_backend_without_reduce_scatter_is_said_and_measured_as_what_it_is(tmp_path: Path) -> None:
     missing = "def scatter(*_):\n    raise RuntimeError('ProcessGroupGloo does not support reduce_scatter')"
     old = 'scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor'
@@ -102,6 +108,7 @@ def test_a_backend_without_reduce_scatter_is_said_and_measured_as_what_it_is(tmp
     assert run.check("values-right").verdict == "passed"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("flag", "code", "sentence"),
     [

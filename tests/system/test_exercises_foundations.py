@@ -67,6 +67,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_python("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
 
 
+@pytest.mark.thorough
 def test_tiny_transformers_learn(tiny: Finished) -> None:
     assert tiny.code == 0, tiny.output
     assert words(tiny.verdict()) == {}
@@ -77,6 +78,7 @@ def test_tiny_transformers_learn(tiny: Finished) -> None:
     assert (found["schema"], found["mode"], found["cuda"]) == ("tiny_transformer/1", "local", None)
 
 
+@pytest.mark.thorough
 def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) -> None:
     for row in tiny.metrics["models"]:
         mine = [step for step in tiny.metrics["curve"] if step["layers"] == row["layers"]]
@@ -107,6 +109,7 @@ def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
     assert run.verdict().verdict == "failed"
 
 
+@pytest.mark.thorough
 def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
     fault = ("transformer.py", "triu(diagonal=1)", "triu(diagonal=2)")
     run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
@@ -114,18 +117,21 @@ def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
     assert failed(run) == {"no-look-ahead"}
 
 
+@pytest.mark.thorough
 def test_first_weights_that_are_too_large_are_found(tmp_path: Path) -> None:
     run = by_python("0.1", tmp_path / "work", ("transformer.py", "std=0.02", "std=0.5"), **BRIEF)
     assert run.code == 0, run.output
     assert "begins-by-guessing" in failed(run)
 
 
+@pytest.mark.thorough
 def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
     run = by_python("0.1", tmp_path / "work", **BRIEF, lr="100")
     assert run.code == 0, run.output
     assert "more-than-counting" in failed(run)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
@@ -155,6 +161,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     return by_torchrun("0.2", 3, folder, epochs="2"), folder
 
 
+@pytest.mark.thorough
 def test_ranks_train_one_model_on_shares_of_their_own(shared: tuple[Finished, Path], tmp_path: Path) -> None:
     run, _ = shared
     assert run.code == 0, run.output
@@ -168,6 +175,7 @@ def test_ranks_train_one_model_on_shares_of_their_own(shared: tuple[Finished, Pa
     told(run, tmp_path)
 
 
+@pytest.mark.thorough
 def test_the_shards_that_the_ranks_wrote_are_a_partition_but_for_the_padding(shared: tuple[Finished, Path]) -> None:
     run, folder = shared
     for epoch in ("1", "2"):
@@ -183,6 +191,7 @@ def test_the_shards_that_the_ranks_wrote_are_a_partition_but_for_the_padding(sha
     assert all(moved > 50 for moved in run.metrics["samples_new_in_second_epoch"])
 
 
+@pytest.mark.thorough
 def test_logs_side_by_side(shared: tuple[Finished, Path]) -> None:
     run, folder = shared
     lines = (folder / "side_by_side.txt").read_text(encoding="utf-8").splitlines()
@@ -194,6 +203,7 @@ def test_logs_side_by_side(shared: tuple[Finished, Path]) -> None:
     assert "given the same samples they differ by 0." in run.output
 
 
+@pytest.mark.thorough
 def test_ddp_by_hand_is_a_world_of_one(tmp_path: Path) -> None:
     run = by_python("0.2", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output
@@ -209,6 +219,7 @@ def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
     assert run.metrics["samples_twice"] == 64
 
 
+@pytest.mark.thorough
 def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
     run = spoiled(
         "0.2", tmp_path / "work", ("loss_of(model, x, y).backward()", "loss_of(model.module, x, y).backward()"), **SMALL
@@ -227,6 +238,7 @@ def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     return by_python("0.3", folder, nnodes="2", nproc_per_node="2"), folder
 
 
+@pytest.mark.thorough
 def test_the_launcher_starts_real_processes_that_meet(launched: tuple[Finished, Path]) -> None:
     run, folder = launched
     assert run.code == 0, run.output
@@ -246,6 +258,7 @@ def test_the_launcher_starts_real_processes_that_meet(launched: tuple[Finished, 
     assert not {"first", "last"} & set(run.metrics["challenge"]), "the answer is not in the record"
 
 
+@pytest.mark.thorough
 def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
     exercise, script = laid_out("0.3", tmp_path / "work")
     command = [sys.executable, script.name, *flags(exercise, nnodes="2", nproc_per_node="1", answer="4-7")]
@@ -258,6 +271,7 @@ def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
     assert len({row["parent"] for row in run.metrics["ranks"]}) == 2, "each node's process has a launcher of its own"
 
 
+@pytest.mark.thorough
 def test_torchrun_tells_the_same(tmp_path: Path) -> None:
     exercise, script = laid_out("0.3", tmp_path / "work")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
@@ -271,6 +285,7 @@ def test_torchrun_tells_the_same(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.thorough
 def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> None:
     run = by_python("0.3", tmp_path / "work", nnodes="1", nproc_per_node="1", question="3", answer="0-1")
     assert run.code == 0, run.output
@@ -293,6 +308,7 @@ def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: 
     assert "Traceback" not in run.output
 
 
+@pytest.mark.thorough
 def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     exercise, script = laid_out("0.3", tmp_path / "work")
     alone = {"NODE_RANK": "0", "MASTER_PORT": str(free_port()), "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "1"}
@@ -305,6 +321,7 @@ def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> N
     assert "Traceback" not in output
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("flag", "node", "said"),
     [

@@ -21,6 +21,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.6", 2, tmp_path_factory.mktemp("pipeline") / "a node's work")
 
 
+@pytest.mark.thorough
 def test_the_pipeline_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(pipeline: Finished) -> None:
     assert pipeline.code == 0, pipeline.output
     assert words(pipeline.verdict()) == {"pipeline-pays": "not_measured: not measured: needs a GPU"}
@@ -28,6 +29,7 @@ def test_the_pipeline_with_its_local_defaults_passes_every_check_that_a_cpu_can_
     assert (pipeline.metrics["schema"], pipeline.metrics["backend"]) == ("model_parallelism/1", "gloo")
 
 
+@pytest.mark.thorough
 def test_the_sweep_has_both_schedules_and_both_bubbles(pipeline: Finished) -> None:
     sweep = pipeline.metrics["sweep"]
     assert [(row["way"], row["micro_batches"]) for row in sweep] == [
@@ -44,6 +46,7 @@ def test_the_sweep_has_both_schedules_and_both_bubbles(pipeline: Finished) -> No
     assert [row["in_flight"] for row in sweep] == [1, 2, 4, 8, 2, 2, 2]
 
 
+@pytest.mark.thorough
 def test_each_rank_says_what_it_holds_and_how_long_it_worked(pipeline: Finished) -> None:
     assert "rank 0 of 2 on node0 (cpu) has layers 0 to 3 of 8" in pipeline.output
     assert "rank 1 of 2 on node0 (cpu) has layers 4 to 7 of 8" in pipeline.output
@@ -52,6 +55,7 @@ def test_each_rank_says_what_it_holds_and_how_long_it_worked(pipeline: Finished)
     assert losses[-1]["loss"] < losses[0]["loss"]
 
 
+@pytest.mark.thorough
 def test_what_the_pipeline_measured_can_be_drawn_and_tabled(pipeline: Finished, tmp_path: Path) -> None:
     shown(pipeline, tmp_path)
     assert "(p - 1) / (m + p - 1)" in (tmp_path / "bubble.svg").read_text(encoding="utf-8")
@@ -65,6 +69,7 @@ def shown(run: Finished, folder: Path) -> None:
         assert all(column.key in row for row in rows for column in table.columns)
 
 
+@pytest.mark.thorough
 def test_three_ranks_and_layers_that_do_not_divide(tmp_path: Path) -> None:
     run = by_torchrun(
         "3.6", 3, tmp_path / "work", **SMALL_PIPELINE | {"layers": "7", "schedule": "gpipe", "micro_batches": "2"}
@@ -93,6 +98,7 @@ def test_1f1b_with_too_few_micro_batches_is_refused_at_once(tmp_path: Path) -> N
     assert not run.metrics
 
 
+@pytest.mark.thorough
 def test_a_batch_that_cannot_be_cut_is_refused_with_a_sentence(tmp_path: Path) -> None:
     _, script = laid_out("3.6", tmp_path / "work")
     process = start([sys.executable, str(script), "--batch-size=12"], tmp_path, environment(tmp_path))
@@ -107,6 +113,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.9", 4, tmp_path_factory.mktemp("mesh") / "a node's work")
 
 
+@pytest.mark.thorough
 def test_the_mesh_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(mesh: Finished) -> None:
     assert mesh.code == 0, mesh.output
     assert words(mesh.verdict()) == {"faster": "not_measured: not measured: needs a GPU"}
@@ -114,6 +121,7 @@ def test_the_mesh_with_its_local_defaults_passes_every_check_that_a_cpu_can_make
     assert (mesh.metrics["schema"], mesh.metrics["backend"]) == ("hybrid_parallelism/1", "gloo")
 
 
+@pytest.mark.thorough
 def test_every_rank_says_its_coordinates_and_the_record_has_them(mesh: Finished) -> None:
     assert [(row["rank"], row["dp"], row["tp"]) for row in mesh.metrics["ranks"]] == [
         (0, 0, 0),
@@ -125,6 +133,7 @@ def test_every_rank_says_its_coordinates_and_the_record_has_them(mesh: Finished)
         assert f"rank {rank} on node0: copy {rank // 2} of 2, slice {rank % 2} of 2" in mesh.output
 
 
+@pytest.mark.thorough
 def test_each_layout_holds_and_sends_what_the_formulas_say(mesh: Finished) -> None:
     one, *layouts = mesh.metrics["compared"]
     assert [(row["dp"], row["tp"]) for row in layouts] == [(2, 2), (4, 1), (1, 4)]
@@ -143,6 +152,7 @@ def test_each_layout_holds_and_sends_what_the_formulas_say(mesh: Finished) -> No
         assert row["peak_gpu_memory_bytes"] is None
 
 
+@pytest.mark.thorough
 def test_what_the_mesh_measured_can_be_drawn_and_tabled(mesh: Finished, tmp_path: Path) -> None:
     for plot in mesh.exercise.plots:
         assert len(draw(plot, mesh.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -171,6 +181,7 @@ def test_a_fault_of_the_mesh_is_found(
     assert failed <= {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
+@pytest.mark.thorough
 def test_a_mesh_that_does_not_fit_the_ranks_is_refused_at_once(tmp_path: Path) -> None:
     run = spoiled("3.9", tmp_path / "work", ranks=1, **SMALL_MESH)
     assert run.code == 1

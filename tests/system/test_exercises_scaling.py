@@ -20,6 +20,7 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.7", 4, tmp_path_factory.mktemp("curve") / "a node's work")
 
 
+@pytest.mark.thorough
 def test_the_curve_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(curve: Finished) -> None:
     assert curve.code == 0, curve.output
     reason = "not_measured: not measured: needs a GPU"
@@ -28,6 +29,7 @@ def test_the_curve_with_its_local_defaults_passes_every_check_that_a_cpu_can_mak
     assert (curve.metrics["schema"], curve.metrics["backend"]) == ("scaling_efficiency/1", "gloo")
 
 
+@pytest.mark.thorough
 def test_the_curve_holds_its_own_formulas(curve: Finished) -> None:
     rows = curve.metrics["scaling"]
     assert [(row["mode"], row["workers"], row["batch_per_worker"]) for row in rows] == [
@@ -47,11 +49,13 @@ def test_the_curve_holds_its_own_formulas(curve: Finished) -> None:
     assert rows[0]["median_ms"] == rows[3]["median_ms"], "one worker is one worker"
 
 
+@pytest.mark.thorough
 def test_only_the_workers_of_a_group_speak(curve: Finished) -> None:
     assert curve.output.count("2 workers, weak:") == 2
     assert curve.output.count("4 workers, strong:") == 4
 
 
+@pytest.mark.thorough
 def test_what_was_measured_can_be_drawn_and_tabled(curve: Finished, tmp_path: Path) -> None:
     shown(curve, tmp_path)
 
@@ -84,6 +88,7 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_torchrun("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
 
 
+@pytest.mark.thorough
 def test_the_hooks_with_their_local_defaults_pass_every_check_that_a_cpu_can_make(hooks: Finished) -> None:
     assert hooks.code == 0, hooks.output
     assert words(hooks.verdict()) == {"communicates": "not_measured: not measured: needs a GPU"}
@@ -91,6 +96,7 @@ def test_the_hooks_with_their_local_defaults_pass_every_check_that_a_cpu_can_mak
     assert (hooks.metrics["schema"], hooks.metrics["backend"]) == ("gradient_compression/1", "gloo")
 
 
+@pytest.mark.thorough
 def test_each_hook_sent_its_bytes_and_powersgd_only_from_its_start_on(hooks: Finished) -> None:
     rows = {row["hook"]: row for row in hooks.metrics["hooks"]}
     assert list(rows) == ["none", "fp16", "powersgd-1", "powersgd-2"]
@@ -108,11 +114,13 @@ def test_each_hook_sent_its_bytes_and_powersgd_only_from_its_start_on(hooks: Fin
     assert [row["messages_per_step"] for row in rows.values()] == [1, 1, 3, 3]
 
 
+@pytest.mark.thorough
 def test_what_a_cpu_cannot_do_is_left_out_with_the_reason(hooks: Finished) -> None:
     assert hooks.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP takes this hook with NCCL only"}]
     assert "bf16 left out: DDP takes this hook with NCCL only" in hooks.output
 
 
+@pytest.mark.thorough
 def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) -> None:
     plain = hooks.metrics["hooks"][0]
     assert plain["pays_below_gbps"] is None
@@ -126,10 +134,12 @@ def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) 
             assert row["pays_below_gbps"] is None
 
 
+@pytest.mark.thorough
 def test_what_the_hooks_measured_can_be_drawn_and_tabled(hooks: Finished, tmp_path: Path) -> None:
     shown(hooks, tmp_path)
 
 
+@pytest.mark.thorough
 def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> None:
     small = SMALL_HOOKS | {"hook": "powersgd-2", "bucket_mb": "0.01"}
     run = spoiled("3.8", tmp_path / "work", **small)

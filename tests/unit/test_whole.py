@@ -50,7 +50,7 @@ def run(folder: Path, busy: str, clock: str) -> tuple[int, str]:
         f"whole.ROOT = Path({str(folder)!r})\n"
         "whole.BUSY.chosen, whole.CLOCK.chosen = ['test_busy.py'], ['test_clock.py']\n"
         "whole.CLOCK.workers = whole.BUSY.workers = 1\n"
-        "sys.exit(whole.main([]))"
+        "sys.exit(whole.main(['--thorough']))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout
