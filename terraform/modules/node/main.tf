@@ -1,6 +1,7 @@
 locals {
   stack  = var.tags["Stack"]
   market = var.spot ? "spot" : "on-demand"
+  setup  = join("\n", compact([var.inference ? file("${path.module}/files/inference.sh") : "", var.setup]))
   names  = [for index in range(var.first, var.first + var.node_count) : "node${index}"]
 
   # The market is in the key: taking instance_market_options away from an instance shows as no change, so that a spot node would
@@ -24,7 +25,7 @@ module "boot" {
     idle_minutes   = var.idle_minutes
     shared_address = var.shared_address
   }
-  setup = var.setup
+  setup = local.setup
 }
 
 # What these are changes nodes for others. The provider would stop an instance to change its type, which a one-time spot instance

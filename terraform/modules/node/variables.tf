@@ -85,6 +85,12 @@ variable "shared_address" {
   default     = ""
 }
 
+variable "inference" {
+  description = "Whether the set-up also brings what the inference exercises need: transformers and vLLM."
+  type        = bool
+  default     = false
+}
+
 variable "setup" {
   description = "The stack's own part of the set-up: bash, run as root inside setup.sh. Empty for none."
   type        = string

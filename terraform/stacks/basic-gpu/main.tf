@@ -28,5 +28,5 @@ module "nodes" {
   security_group_id = module.network.security_group_id
   key_name          = module.network.key_name
   ttl_hours         = var.ttl_hours
-  setup             = file("${path.module}/../../modules/node/files/inference.sh")
+  inference         = true
 }
