@@ -92,7 +92,7 @@ def deploy(context: Context, wish: Wish) -> Deployed:
             with stage(context.watch, "ready", "waiting until every node is ready"):
                 climb(context, lab.paths, deployment.inventory)
                 if deployment.variables.get("scheduler") == "slurm":
-                    wait_for_slurm(context, deployment.inventory)
+                    wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
         return Deployed(
             deployment=deployment,
             changes=changes,

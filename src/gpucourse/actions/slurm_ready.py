@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from gpucourse.actions.context import Context
 from gpucourse.errors import InfrastructureError
+from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Inventory
 
@@ -16,8 +18,9 @@ _AT_WORK = {"idle", "mixed", "allocated", "completing"}  # a lab that is deploye
 _WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account' /var/log/slurm/slurmctld.log"
 
 
-def wait_for_slurm(context: Context, inventory: Inventory) -> None:
-    """Wait until Slurm has every node at work with its GPUs. Raises InfrastructureError that names each one that is not."""
+def wait_for_slurm(context: Context, inventory: Inventory, *, looks: Callable[[], Sequence[NodeHealth]] = lambda: ()) -> None:
+    """Wait until Slurm has every node at work with its GPUs. Raises InfrastructureError that names each one that is not, by
+    what `looks` sees from outside where that says more."""
     from gpucourse.remote.fleet import Fleet, values
     from gpucourse.remote.ssh import SshTransport
 
@@ -34,6 +37,7 @@ def wait_for_slurm(context: Context, inventory: Inventory) -> None:
             if not wrong:
                 break
             if time.monotonic() - began > _PATIENCE_S:
+                wrong |= {one.node: one.detail for one in looks() if not one.healthy and one.detail}
                 told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
                 raise InfrastructureError(
                     f"Slurm has not every node after {_PATIENCE_S:.0f} s: {told}", hint="type gpucourse deploy again: it mends"

@@ -47,6 +47,8 @@ def test_the_delay_is_laid_once_a_way() -> None:
         ("error: Munge decode failed: Rewound credential\nerror: If munged is up, restart with --num-threads=10", "future"),
         ("error: Munge decode failed: Expired credential", "clock"),
         ("error: Munge decode failed: Invalid credential", "munge.key"),
+        ("error: Munge decode failed: Expired credential\nerror: x: Protocol authentication error", "clock"),
+        ("error: Munge decode failed: Expired credential\nslurmd version 22.05.8 started\n", ""),
         ("sched: JobId=3 has invalid account", "reasons"),
         ("error: Duplicate jobid on nodes node1, set to state DRAIN", "killed"),
         ("slurmd version 22.05.8 started", ""),
@@ -73,6 +75,11 @@ def test_what_slurm_says_of_each_node() -> None:
     assert found["node4"] == "Slurm says drained: Duplicate jobid"
     assert "no GPU" in found["node5"]
     assert found["node6"].startswith("Slurm says idle*")
+
+
+def test_jobs_that_slurm_holds_back() -> None:
+    listed = "7|launch failed requeued held\n8|Resources\n9|launch_failed_requeued_held\n10|JobHeldUser\n"
+    assert reports.held(listed) == ["7", "9"]
 
 
 def test_the_command_that_installs_slurm_names_its_library_too() -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,18 @@ def wanted(machine: Mapping[str, Any]) -> list[str]:
     return ["munged", "sshd", "slurmctld" if machine["role"] == "head" else "slurmd"]
 
 
-def ensure(machine: Mapping[str, Any]) -> None:
-    """Have every daemon run with the configuration of `machine`: what is missing starts, what has another one starts anew.
-    Raises Dead, OSError."""
-    stale = _configure(machine)
+def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
+    """Have every daemon run with the configuration of `machine`: what is missing starts, what has another one or is named in
+    `anew` starts anew. Whether anything had to start. Raises Dead, OSError."""
+    stale = _configure(machine) | set(anew)
+    started = False
     for name in wanted(machine):
         if name in stale:
             _stop(name)
         if running(name) is None:
             _start(name, machine)
+            started = True
+    return started
 
 
 def running(name: str, at: str = "") -> int | None:
@@ -80,7 +83,7 @@ def _configure(machine: Mapping[str, Any]) -> set[str]:
     for folder in ("/var/lib/slurm", "/var/lib/slurm/slurmctld", "/var/log/slurm"):
         os.chown(folder, *slurm)
     if root.write(MUNGE_KEY, str(machine["munge_key"]), mode=0o400, owner=munge):
-        stale.add("munged")
+        stale |= {"munged", "slurmctld", "slurmd"}  # what they logged about the other key is then of the past
     changed = {name for name, text in machine["slurm"].items() if root.write(f"/etc/slurm/{name}", text)}
     if changed:
         stale |= {"slurmctld", "slurmd"}

@@ -9,19 +9,20 @@ from typing import Any
 
 from gpucourse.local.machines import daemons
 
+OTHER_KEY = "munge refuses: the machine has another munge.key than the head"
+
 _LAST_BYTES = 16_384
 _SYMPTOMS = (  # what munge and Slurm write, and what it means; the first that fits is told
     (r"Rewound credential", "its clock is ahead of the others': munge refuses what comes from the future"),
     (r"Expired credential", "its clock differs from the others': munge refuses what is older than five minutes"),
-    (
-        r"Invalid cred(ential)? ?(MAC|HMAC|signature)?|Unable to decode|Invalid credential|Protocol authentication error",
-        "munge refuses: the machine has another munge.key than the head",
-    ),
+    (r"Invalid cred(ential)?\b", OTHER_KEY),
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
     (r"has invalid account|no new list given back", "this Slurm without accounting names wrong reasons for waiting jobs"),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that began just then"),
 )
+_REFUSED = re.compile(r"Unable to decode|Protocol authentication error")  # whatever munge's reason is, this follows
+_BEGAN = re.compile(r"slurm(?:ctl)?d (?:version \S+ )?started")
 _FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 
 
@@ -31,16 +32,37 @@ def absent(machine: Mapping[str, Any], pid: int) -> list[str]:
 
 
 def symptom(logs: str) -> str:
-    """What the last lines of a daemon's log mean; empty where nothing known is in them."""
+    """What a daemon's log means, since the daemon began; empty where nothing known is in it."""
+    logs = _BEGAN.split(logs)[-1]
     newest, found = -1, ""
     for pattern, meaning in _SYMPTOMS:
         for match in re.finditer(pattern, logs):
             if match.start() > newest:
                 newest, found = match.start(), meaning
-    return found
+    return found or (OTHER_KEY if _REFUSED.search(logs) else "")
 
 
-def log_of(pid: int, name: str) -> str:
+def distrusted(logs: str) -> str:
+    """Why the machine's slurmd takes nothing from the head since it began, by its log; empty where it does."""
+    found = symptom(logs)
+    return found if found in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
+
+
+def has_key(pid: int, key: str) -> bool:
+    """Whether the machine whose first process is `pid` has this munge.key."""
+    try:
+        return Path(f"/proc/{pid}/root{daemons.MUNGE_KEY}").read_text(encoding="utf-8") == key
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def explained(what: str, meaning: str) -> str:
+    """What is wrong with a node by Slurm's word, and what its logs or the reason mean."""
+    meaning = meaning or symptom(what)
+    return f"{what} ({meaning})" if what and meaning else what
+
+
+def log_of(pid: int | str, name: str) -> str:
     """The end of a daemon's log, as it lies in the machine."""
     try:
         with Path(f"/proc/{pid}/root{daemons.LOGS[name]}").open("rb") as file:
@@ -48,6 +70,12 @@ def log_of(pid: int, name: str) -> str:
             return file.read().decode(errors="replace")
     except OSError:
         return ""
+
+
+def held(queue: str) -> list[str]:
+    """The jobs that Slurm holds back because a node failed to start them, from `squeue -h -o '%i|%r'`."""
+    rows = (line.partition("|") for line in queue.splitlines())
+    return [job for job, _, reason in rows if reason.replace("_", " ").lower() == "launch failed requeued held"]
 
 
 def states(listed: str) -> dict[str, str]:

@@ -28,6 +28,7 @@ from gpucourse.local.machines.userspace import become_root
 
 _MESSAGE = 1 << 20
 _SINFO = ["timeout", "3", "sinfo", "-h", "-N", "-o", "%N|%T|%G|%E"]
+_HELD = ["timeout", "3", "squeue", "-h", "-t", "PENDING", "-o", "%i|%r"]
 _RESUME_S, _POLL_S = 3.0, 0.05
 
 Document = dict[str, Any]
@@ -108,30 +109,46 @@ class Room:
         found = {}
         for name, wanted in self._machines.items():
             pid = self._first.get(name)
-            absent = reports.absent(wanted, pid) if pid else []
-            found[name] = "it is off" if pid is None else f"{' and '.join(absent)} of it ended" if absent else ""
+            found[name] = self._wrong_with(wanted, pid) if pid else "it is off"
         heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.wanted(wanted)]
         if not heads or found[heads[0]]:
             if heads and "slurmctld" in found[heads[0]]:
-                found[heads[0]] += ": Slurm takes no commands, jobs that run go on"
+                found[heads[0]] += ": Slurm takes no commands; jobs that run go on, one that began just then may start anew"
             self._answer(asked, {"found": found})
         else:
-            self._visit(asked, heads[0], lambda: {"found": self._with_slurm(found)})
+            meanings = self._meanings()
+            self._visit(asked, heads[0], lambda: {"found": self._with_slurm(found, meanings)})
 
-    def _with_slurm(self, found: dict[str, str]) -> dict[str, str]:
+    def _wrong_with(self, wanted: Document, pid: int) -> str:
+        if absent := reports.absent(wanted, pid):
+            return f"{' and '.join(absent)} of it ended"
+        if not wanted.get("slurm"):
+            return ""
+        if not reports.has_key(pid, self._key):
+            return reports.OTHER_KEY
+        return "" if wanted["role"] == "head" else reports.distrusted(reports.log_of(pid, "slurmd"))
+
+    def _with_slurm(self, found: dict[str, str], meanings: dict[str, str]) -> dict[str, str]:
         listed = _output(_SINFO)
+        head = next(name for name, wanted in self._machines.items() if wanted["role"] == "head")
         if listed["code"]:
-            head = next(name for name, wanted in self._machines.items() if wanted["role"] == "head")
-            return {**found, head: found[head] or f"Slurm does not answer: {listed['errors'].strip()[-200:]}"}
-        return {name: what or reports.states(listed["output"]).get(name, "") for name, what in found.items()}
+            said = reports.explained(f"Slurm does not answer: {listed['errors'].strip()[-200:]}", meanings.get(head, ""))
+            return {**found, head: found[head] or said}
+        states = reports.states(listed["output"])
+        if held := reports.held(_output(_HELD)["output"]):
+            states[head] = f"Slurm holds back job {', '.join(held)}: its start had failed"
+        return {name: what or reports.explained(states.get(name, ""), meanings.get(name, "")) for name, what in found.items()}
 
     def _do_logs(self, asked: Document) -> None:
         """What the logs of each machine's daemons mean, where it is something known."""
+        self._answer(asked, {"found": self._meanings()})
+
+    def _meanings(self) -> dict[str, str]:
         found = {}
         for name, pid in self._first.items():
             texts = (reports.log_of(pid, daemon) for daemon in daemons.wanted(self._machines[name]) if daemon in daemons.LOGS)
             found[name] = next(filter(None, map(reports.symptom, texts)), "")
-        self._answer(asked, {"found": found})
+        return found
 
     def _visit(self, asked: Document, name: str, action: Callable[[], Document]) -> None:
         pid = self._first.get(name)
@@ -207,17 +224,27 @@ def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) 
 
 
 def _ensured(wanted: Document) -> Document:
-    daemons.ensure(wanted)
+    started = daemons.ensure(wanted)
     if wanted.get("slurm") and wanted["role"] != "head":
+        if not started and ("*" in _state(wanted["name"]) or reports.distrusted(reports.log_of("self", "slurmd"))):
+            # All of them run, and the head and this machine do not hear each other: one of them is not well.
+            daemons.ensure(wanted, anew=("munged", "slurmd"))
         _resume(wanted["name"])
+    elif wanted.get("slurm") and (held := reports.held(_output(_HELD)["output"])):
+        _output(["scontrol", "release", ",".join(held)])
     return {}
+
+
+def _state(name: str) -> str:
+    """What is wrong with this node, by Slurm's word."""
+    return reports.states(_output(_SINFO)["output"]).get(name, "")
 
 
 def _resume(name: str) -> None:
     """Take back what somebody, or Slurm itself, said against this node."""
     deadline = time.monotonic() + _RESUME_S
     while time.monotonic() < deadline:
-        state = reports.states(_output(_SINFO)["output"]).get(name, "")
+        state = _state(name)
         if not any(word in state for word in ("drain", "inval", "fail", "down")) or "down*" in state:
             return
         _output(["scontrol", "update", f"nodename={name}", "state=resume"])
