@@ -22,11 +22,11 @@ HOOKS = {
     "none": '""',
     "kubernetes": 'file("${path.module}/../stacks/tracing/files/kubernetes.sh")',
     "inference": 'file("${path.module}/../modules/node/files/inference.sh")',
-    "slurm": 'templatefile("${path.module}/../stacks/slurm-cluster/templates/slurm.sh.tftpl", '
-    '{ head = "node0", workers = ["node1", "node2"] })',
+    "slurm": "module.scheduler.setup",
 }
 _CONFIGURATION = """
 variable "node" { type = any }
+module "scheduler" { source = "../modules/slurm/boot" }
 %s
 """
 _RENDERED = """

@@ -14,7 +14,13 @@ from tests.system.first_boot import HOOKS, KEYS, TERRAFORM, Boot, in_hours, rend
 
 pytestmark = pytest.mark.system
 
-SCRIPTS = sorted([*(TERRAFORM / "modules/node/files").glob("*.sh"), *(TERRAFORM / "stacks").glob("*/files/*.sh")])
+SCRIPTS = sorted(
+    [
+        *(TERRAFORM / "modules").glob("*/files/*.sh"),
+        *(TERRAFORM / "modules").glob("*/boot/*.sh"),
+        *(TERRAFORM / "stacks").glob("*/files/*.sh"),
+    ]
+)
 UNITS = sorted((TERRAFORM / "modules/node/files").glob("gpucourse-*"))
 
 
@@ -133,14 +139,6 @@ def test_storage_that_never_answers_is_told(boot: Boot, sharing: dict[str, str])
     failed = (boot.state / "failed").read_text()
     assert failed.startswith("step 'shared storage' failed")
     assert "Connection timed out" in failed
-
-
-def test_the_hook_for_slurm_tells_what_the_node_is(boot: Boot, sharing: dict[str, str]) -> None:
-    assert boot.run(sharing["slurm"]) == 0
-    told = json.loads((boot.root / "shared/.gpucourse/w1-0123456789ab/node0.json").read_text())
-    assert (told["name"], told["role"], told["address"], told["gpus"]) == ("node0", "head", "10.77.1.7", 0)
-    assert told["cpus"] > 0
-    assert told["memory_mib"] > 0
 
 
 def test_kubernetes_comes_by_its_own_installer(boot: Boot, rendered: dict[str, str]) -> None:

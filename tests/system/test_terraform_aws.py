@@ -26,7 +26,7 @@ pytestmark = pytest.mark.system
 
 TERRAFORM = Path(__file__).parents[2] / "terraform"
 STACKS = ["basic-gpu", "slurm-cluster", "parallel", "benchmark", "tracing"]
-MODULES = ["network", "storage", "node", "node/boot"]
+MODULES = ["network", "storage", "node", "node/boot", "slurm/boot"]
 FOLDERS = [*(f"modules/{name}" for name in MODULES), *(f"stacks/{name}" for name in STACKS)]
 EVERYWHERE = ["region", "zone", "instance_type", "node_count", "spot", "ssh_cidr", "public_key", "tags", "ttl_hours"]
 THE_SAME = ["region", "zone", "spot", "ssh_cidr", "public_key", "tags", "ttl_hours"]
@@ -260,7 +260,7 @@ def test_one_lock_for_every_platform() -> None:
 
 
 def test_one_constraint_on_versions() -> None:
-    files = [TERRAFORM / "modules" / name / "versions.tf" for name in MODULES if name != "node/boot"]
+    files = [TERRAFORM / "modules" / name / "versions.tf" for name in MODULES if not name.endswith("/boot")]
     assert (
         len({file.read_text() for file in [*files, *(TERRAFORM / "stacks" / stack / "versions.tf" for stack in STACKS)]}) == 1
     )

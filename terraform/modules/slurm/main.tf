@@ -15,8 +15,14 @@ variable "names" {
 }
 
 variable "workers" {
-  description = "A NodeName line each; with more than one GPU, gres.conf has to say so too."
+  description = "A NodeName line each."
   type        = list(string)
+}
+
+variable "devices" {
+  description = "The numbers of a node's GPUs, as gres.conf writes them behind /dev/nvidia: 0, or [0-3]."
+  type        = string
+  default     = "0"
 }
 
 variable "patience_s" {
@@ -33,7 +39,7 @@ output "files" {
       workers    = join("\n", var.workers)
       patience_s = var.patience_s
     })
-    "gres.conf" = file("${path.module}/gres.conf") # without File the count is 0, and Slurm takes no such node
+    "gres.conf" = templatefile("${path.module}/gres.conf.tftpl", { devices = var.devices }) # without File the count is 0, and Slurm takes no such node
 
     # With this nothing looks for cgroups: slurmd of 22.05 and 23.11 would, and end where it finds none that it knows.
     "cgroup.conf" = file("${path.module}/cgroup.conf")

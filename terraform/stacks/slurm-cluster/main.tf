@@ -25,11 +25,8 @@ module "storage" {
   security_group_id = module.network.security_group_id
 }
 
-locals {
-  scheduler = templatefile("${path.module}/templates/slurm.sh.tftpl", {
-    head    = "node0"
-    workers = [for index in range(1, var.node_count + 1) : "node${index}"]
-  })
+module "scheduler" {
+  source = "../../modules/slurm/boot"
 }
 
 # On demand, also where the GPU nodes are spot: losing the head loses the cluster, and it costs a few cents an hour.
@@ -46,7 +43,7 @@ module "head" {
   key_name          = module.network.key_name
   ttl_hours         = var.ttl_hours
   shared_address    = module.storage.address
-  setup             = local.scheduler
+  setup             = module.scheduler.setup
 }
 
 module "workers" {
@@ -62,5 +59,5 @@ module "workers" {
   key_name          = module.network.key_name
   ttl_hours         = var.ttl_hours
   shared_address    = module.storage.address
-  setup             = local.scheduler
+  setup             = module.scheduler.setup
 }

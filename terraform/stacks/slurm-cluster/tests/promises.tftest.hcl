@@ -49,14 +49,16 @@ run "head_and_gpu_nodes_mount_the_shared_storage" {
   }
 }
 
-run "the_hook_for_slurm_is_part_of_the_first_boot" {
+run "the_set_up_of_slurm_is_part_of_every_first_boot" {
   command = plan
   variables {
     node_count = 2
   }
   assert {
-    condition     = strcontains(local.scheduler, "Head: node0. Workers: node1 node2.") && startswith(local.scheduler, "# The scheduler's part")
-    error_message = "The template knows the head and the GPU nodes; setup.sh runs it on each."
+    condition = length(merge(module.head.scripts, module.workers.scripts)) == 3 && alltrue([
+      for script in merge(module.head.scripts, module.workers.scripts) : strcontains(script, module.scheduler.setup)
+    ])
+    error_message = "setup.sh runs it on the head and on every GPU node."
   }
 }
 
