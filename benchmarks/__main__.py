@@ -8,7 +8,7 @@ import sys
 
 from benchmarks.measure import Row, table
 
-NAMES = ("startup", "deploying", "running", "slurm", "failing", "transfer", "fanout", "streaming", "cloud")
+NAMES = ("startup", "deploying", "running", "slurm", "cluster", "failing", "transfer", "fanout", "streaming", "cloud")
 
 
 def main(wanted: list[str]) -> int:

@@ -1,0 +1,56 @@
+"""A simulated Slurm cluster of 3, 16 and 64 nodes: how long until every node is idle, how long until all is gone, and the
+memory of a further node. `CLUSTER_NODES=3,16` measures some of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import partial
+from pathlib import Path
+
+from benchmarks.lab import Lab, lab
+from benchmarks.measure import Row, seconds
+from gpucourse.local import processes
+
+NODES = "3,16,64"
+
+
+def measure() -> list[Row]:
+    """`deploy 2 --nodes N` from the command to the prompt, `destroy 2`, and what the cluster holds in memory between the two.
+    Nothing is promised of a whole command; the rows are there to be read."""
+    rows: list[Row] = []
+    before: tuple[int, float] | None = None
+    for nodes in map(int, os.environ.get("CLUSTER_NODES", NODES).split(",")):
+        with lab() as one:
+            up = seconds(partial(one.type, "deploy", "2", "--nodes", str(nodes)))
+            memory = _memory_mib(one)
+            down = seconds(partial(one.type, "destroy", "2", "--yes"))
+        more = f": {(memory - before[1]) / (nodes - before[0]):.1f} MiB a further node" if before else ""
+        rows.append(
+            Row(
+                what=f"Slurm, {nodes} nodes idle; {memory:.0f} MiB{more}",
+                ours_s=up,
+                theirs="its destroy",
+                theirs_s=down,
+                promise="none",
+                held=True,
+            )
+        )
+        before = nodes, memory
+    return rows
+
+
+def _memory_mib(one: Lab) -> float:
+    """The proportional share (PSS) of every process that carries this cluster's mark, its host and room among them. The
+    machines' disks in memory are not in it."""
+    record = next((one.root / ".gpucourse" / "deployments").glob("02-*.json"))
+    uid = json.loads(record.read_text(encoding="utf-8"))["uid"]
+    return sum(map(_pss_kib, processes.carrying(processes.marker(processes.STACK, uid)))) / 1024
+
+
+def _pss_kib(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0  # it has ended since it was found
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
