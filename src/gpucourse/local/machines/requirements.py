@@ -15,6 +15,12 @@ _PACKAGES = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "unsh
 _SLURM = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 _TRIAL = "mount -t proc proc /proc && mount -t tmpfs trial /tmp && ip link add trial type bridge"
 
+_SWITCHES = (  # of the kernel: the value that forbids, and one that allows
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    *((f"user.max_{kind}_namespaces", "0", "10000") for kind in ("user", "mnt", "net", "uts", "ipc", "pid")),
+)
+
 
 class Lacking(Exception):
     """This computer lacks something; the message says what, `remedy` what to type."""
@@ -76,8 +82,22 @@ def _require_namespaces() -> None:
     if tried.returncode:
         raise Lacking(
             f"this computer allows no namespaces of one's own: {tried.stderr.strip()[:160] or 'unshare refused'}",
-            "sudo (as root they are allowed; inside a container it needs --privileged), or: --target aws",
+            f"{_way_to_allow()}; or: --target aws",
         )
+
+
+def _way_to_allow() -> str:
+    """What forbids namespaces here, as far as the kernel tells, and the command that allows them."""
+    for name, forbidding, allowing in _SWITCHES:
+        try:
+            value = Path("/proc/sys", *name.split(".")).read_text(encoding="utf-8").strip()
+        except OSError:
+            continue
+        if value == forbidding and (name.startswith("user.max") or os.geteuid() != 0):
+            return f"{name} is {value} here: sudo sysctl -w {name}={allowing}"
+    if os.geteuid() != 0:
+        return "type the command again with sudo"
+    return "root has no CAP_SYS_ADMIN or CAP_NET_ADMIN here: start the container with docker run --privileged"
 
 
 def _require_link(wanted: link.Link) -> None:
