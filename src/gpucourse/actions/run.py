@@ -83,7 +83,7 @@ def run(
         with stage(context.watch, "connect", f"connecting to {len(nodes)} nodes", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, order, lab)
+                plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))
             else:
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
         if (objection := object_to(plan)) is not None:

@@ -60,8 +60,16 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     return Fleet(transport, nodes)
 
 
-def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module) -> LaunchPlan:
-    """Ask the cluster what it has, refuse what it can never give, then plan."""
+def python_of(deployment: Deployment) -> str:
+    """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
+    nodes = deployment.inventory.nodes if deployment.inventory and deployment.target == "aws" else ()
+    return next((node.python for node in nodes if node.role == "worker"), "")
+
+
+def plan_on(
+    context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module, *, python: str = ""
+) -> LaunchPlan:
+    """Ask the cluster what it has, refuse what it can never give, then plan. `python`: see `python_of`."""
     from gpucourse.remote.slurm import cluster
 
     head = fleet.nodes[0]
@@ -70,7 +78,9 @@ def plan_on(context: Context, fleet: Fleet, wanted: planning.Request, order: Ord
     partition = _partition(wanted, found)
     gpus = _gpus(wanted, partition, nodes)
     _enough(context, wanted, partition, nodes, gpus, lab)
-    place = launcher.Place(partition=partition.name, threads=LOCAL_THREADS if head.mode == "local" else None, gpus=gpus)
+    place = launcher.Place(
+        partition=partition.name, threads=LOCAL_THREADS if head.mode == "local" else None, gpus=gpus, python=python
+    )
     return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
 
 

@@ -6,21 +6,30 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpucourse.actions.context import Context
-from gpucourse.errors import InfrastructureError
+from gpucourse.errors import InfrastructureError, Interrupted
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Inventory
 
 _PATIENCE_S, _POLL_S = 30.0, 0.1
-_LIST = "sinfo -h -N -o '%N|%T|%G'"
+_MENDS = "type gpucourse deploy again: it mends"
+_LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
 _AT_WORK = {"idle", "mixed", "allocated", "completing"}  # a lab that is deployed again may have jobs
 # What slurmctld writes at its start where it will reject every job at first, and name a reason that is none.
 _WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account' /var/log/slurm/slurmctld.log"
 
 
-def wait_for_slurm(context: Context, inventory: Inventory, *, looks: Callable[[], Sequence[NodeHealth]] = lambda: ()) -> None:
-    """Wait until Slurm has every node at work with its GPUs. Raises InfrastructureError that names each one that is not, by
-    what `looks` sees from outside where that says more."""
+def wait_for_slurm(
+    context: Context,
+    inventory: Inventory,
+    *,
+    looks: Callable[[], Sequence[NodeHealth]] = lambda: (),
+    patience_s: float = _PATIENCE_S,
+    poll_s: float = _POLL_S,
+    hint: str = _MENDS,
+) -> None:
+    """Wait until Slurm has every node at work with its GPUs. Raises InfrastructureError with `hint` that names each one that
+    is not, with Slurm's reason, or by what `looks` sees from outside where that says more."""
     from gpucourse.remote.fleet import Fleet, values
     from gpucourse.remote.ssh import SshTransport
 
@@ -36,13 +45,12 @@ def wait_for_slurm(context: Context, inventory: Inventory, *, looks: Callable[[]
             )
             if not wrong:
                 break
-            if time.monotonic() - began > _PATIENCE_S:
+            if time.monotonic() - began > patience_s:
                 wrong |= {one.node: one.detail for one in looks() if not one.healthy and one.detail}
                 told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
-                raise InfrastructureError(
-                    f"Slurm has not every node after {_PATIENCE_S:.0f} s: {told}", hint="type gpucourse deploy again: it mends"
-                )
-            time.sleep(_POLL_S)
+                raise InfrastructureError(f"Slurm has not every node after {patience_s:.0f} s: {told}", hint=hint)
+            if context.stop.wait(poll_s):
+                raise Interrupted("stopped while Slurm was taking its nodes")
         reasons = (
             values(fleet.each(lambda link: link.run(_WRONG_REASONS, timeout_s=20.0)))[0].stdout.decode(errors="replace").strip()
         )
@@ -56,14 +64,14 @@ def wait_for_slurm(context: Context, inventory: Inventory, *, looks: Callable[[]
 
 
 def _not_ready(inventory: Inventory, listed: str) -> dict[str, str]:
-    rows = {line.split("|")[0]: line.split("|")[1:] for line in listed.splitlines() if line.count("|") == 2}
+    rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
     wrong = {}
     for node in inventory.nodes:
         if not node.gpus:
             continue
-        state, gres = rows.get(node.name, ["unknown", ""])
+        state, gres, reason = rows.get(node.name, ["unknown", "", ""])
         if state not in _AT_WORK:
-            wrong[node.name] = state
+            wrong[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
         elif f"gpu:{node.gpus}" not in gres:
             wrong[node.name] = f"{state}, GPUs {gres}"
     return wrong

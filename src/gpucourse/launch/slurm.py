@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
@@ -21,11 +21,12 @@ _SUBMIT = ("sbatch", "--parsable")
 @dataclass(frozen=True, kw_only=True)
 class Place:
     """What was looked up in the cluster: which partition (empty: its default), how many threads a process may use (None: the
-    job itself finds out), and the GPUs of its nodes for each job (0 where they have none)."""
+    job itself finds out), the GPUs of its nodes for each job (0 where they have none), and their Python (empty: the head's)."""
 
     partition: str
     threads: int | None
     gpus: int
+    python: str = ""
 
 
 def partition_of(request: Request) -> tuple[str, bool]:
@@ -111,7 +112,8 @@ def _session(request: Request, head: Node, place: Place, *, run_id: str, module:
         session=True,
         module=module,
     )
-    return _plan(request, NodeCommand(node=head, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
+    there = replace(head, python=place.python or head.python)  # `python` in the session is the one of the GPU nodes
+    return _plan(request, NodeCommand(node=there, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
 
 
 def _plan(request: Request, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
@@ -149,7 +151,7 @@ def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: 
         time_s=request.timeout_s,
         environment=_environment(request, head.mode, place.gpus),
         threads=place.threads,
-        command=(head.python, "-u", request.script, *request.arguments),
+        command=(place.python or head.python, "-u", request.script, *request.arguments),
     )
     files = [BatchFile(name="array" if count else "job", text=sbatch.render(first), copies=_whole(copies), tasks=count)]
     if asked.gather and request.script == exercise.script:
@@ -161,7 +163,7 @@ def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: 
             time_s=request.timeout_s,
             environment=_environment(request, head.mode, 0),
             threads=place.threads,
-            command=(head.python, "-u", asked.gather, *request.arguments),
+            command=(place.python or head.python, "-u", asked.gather, *request.arguments),
         )
         files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
     return tuple(files)

@@ -15,6 +15,7 @@ from gpucourse.actions.cloud import first_boot, meeting
 from gpucourse.actions.cloud.lab import CloudLab
 from gpucourse.actions.context import Context
 from gpucourse.actions.ready import write_ssh_files
+from gpucourse.actions.slurm_ready import wait_for_slurm
 from gpucourse.actions.timing import stage
 from gpucourse.aws import console, instances
 from gpucourse.aws.caller import caller_cidr
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SSH_S, SSH_PAUSE_S = 240.0, 3.0
+SLURM_S, SLURM_PAUSE_S = 120.0, 2.0  # its nodes follow the head's configuration within seconds, and register within a minute
+SHARED = "/shared"  # where the stacks mount what their nodes share
 _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 
@@ -60,6 +63,9 @@ def climb(context: Context, lab: CloudLab) -> Inventory:
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 meeting.hold(context, fleet, with_gpu, simulated)
+    if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
+        lab.deployment.shared = SHARED
+        _slurm(context, lab, inventory, simulated)
     return replace(
         inventory, nodes=tuple(replace(node, gpus=0) if node.name in simulated else node for node in inventory.nodes)
     )
@@ -192,6 +198,19 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
     if skipped := [node.name for node in nodes if node.name in simulated]:
         text = f"{', '.join(skipped)}: simulated, as the computer itself says: no GPU, no driver looked for"
         context.watch(Note(text=text, level="warning"))
+
+
+def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str]) -> None:
+    """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where computers say they are simulated."""
+    if simulated:
+        names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
+        text = f"{names}: simulated, as the computer itself says: no Slurm looked for"
+        context.watch(Note(text=text, level="warning"))
+        return
+    ssh = f"gpucourse ssh {lab.deployment.module} --"
+    hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
+    with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
+        wait_for_slurm(context, inventory, patience_s=SLURM_S, poll_s=SLURM_PAUSE_S, hint=hint)
 
 
 def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:

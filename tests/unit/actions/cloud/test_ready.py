@@ -158,3 +158,58 @@ def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World, mo
     ) as caught:
         world.climb()
     assert caught.value.hint == "gpucourse allow-ip 3"
+
+
+class TestSlurm:
+    """The last rung of a lab with a scheduler."""
+
+    @pytest.fixture
+    def cluster(self, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+        world.deployment = deployment_of("2")
+        world.deployment.inventory = Inventory(
+            stack=world.deployment.stack,
+            nodes=(node("node0", role="head", gpus=0, address="10.0.0.1"), node("node1", address="10.0.0.2")),
+        )
+        world.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
+        plain = world.answer
+
+        def answer(one: Node, command: str) -> Completed:
+            if "slurmctld.log" in command:
+                return said("0\n", code=1)
+            if "sinfo" in command:
+                assert one.name == "node0"
+                return said(world.sinfo)  # type: ignore[attr-defined]
+            return plain(one, command)
+
+        monkeypatch.setattr(world, "answer", answer)
+        monkeypatch.setattr(ready, "SLURM_S", 0.0)
+        monkeypatch.setattr(ready, "SLURM_PAUSE_S", 0.01)
+        return world
+
+    def test_every_node_at_work_with_its_gpu(self, cluster: World) -> None:
+        cluster.climb()
+        assert [event.node for event in cluster.told(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
+        assert cluster.deployment.shared == "/shared"
+
+    @pytest.mark.parametrize(
+        ("line", "why"),
+        [
+            ("node1|drained|gpu:1|gres/gpu count (0 < 1)\n", r"node1: drained \(gres/gpu count \(0 < 1\)\)"),
+            ("node1|idle*|gpu:1|none\n", r"node1: idle\*$"),
+            ("node1|idle|(null)|none\n", r"node1: idle, GPUs \(null\)"),
+            ("", "node1: unknown"),
+        ],
+    )
+    def test_a_node_that_slurm_has_not_is_named_with_the_reason(self, cluster: World, line: str, why: str) -> None:
+        cluster.sinfo = line  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match=why) as caught:
+            cluster.climb()
+        assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
+
+    def test_simulated_computers_have_no_slurm(self, cluster: World) -> None:
+        cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
+        cluster.sinfo = ""  # type: ignore[attr-defined]
+        cluster.climb()
+        assert [note.text for note in cluster.told(Note) if "no Slurm looked for" in note.text] == [
+            "node0, node1: simulated, as the computer itself says: no Slurm looked for"
+        ]
