@@ -1,4 +1,4 @@
-"""Where the kernel refuses namespaces, `deploy 2` and `--link` say what forbids them and what allows them, and build nothing."""
+"""Where the kernel refuses namespaces, `deploy 2` and `--link` name what forbids and what allows them, and build nothing."""
 
 from __future__ import annotations
 
