@@ -167,3 +167,15 @@ def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
     plan = planned(own)
     assert plan.batch is not None
     assert [file.name for file in plan.batch.files] == ["job"]
+
+
+@pytest.mark.parametrize("kind", ["slurm", "slurm-pty"])
+def test_jobs_run_with_the_python_of_the_nodes_where_it_is_not_the_heads(kind: str) -> None:
+    place = slurm.Place(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
+    plan = slurm.plan(request({"kind": kind}), head("aws"), 1, place, run_id="20260131-142501-otter", module="2")
+    assert plan.batch is not None
+    if kind == "slurm":
+        assert "/opt/pytorch/bin/python -u work.py" in plan.batch.files[0].text
+        assert plan.commands[0].node.python == head("aws").python
+    else:
+        assert plan.commands[0].node.python == "/opt/pytorch/bin/python"
