@@ -94,6 +94,7 @@ def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
     assert two.processes() == []
 
 
+@pytest.mark.thorough
 def test_two_deploys_at_once(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]
     said = [one.communicate(timeout=60)[1].decode() for one in both]
@@ -102,7 +103,15 @@ def test_two_deploys_at_once(learner: Learner) -> None:
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
 
 
-@pytest.mark.parametrize("moment", ["deployments/03-local.json", "terraform-apply.log", "nodes/host.json", "nodes/node0.json"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "deployments/03-local.json",
+        pytest.param("terraform-apply.log", marks=pytest.mark.thorough),
+        pytest.param("nodes/host.json", marks=pytest.mark.thorough),
+        "nodes/node0.json",
+    ],
+)
 def test_deploy_killed(learner: Learner, moment: str) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
     base = learner.workspace / ".gpucourse"
@@ -132,6 +141,7 @@ def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learne
     assert learner.processes() == []
 
 
+@pytest.mark.thorough
 def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
@@ -142,7 +152,9 @@ def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     assert learner.documents("status")["stacks"] == []
 
 
-@pytest.mark.parametrize("state", ["planned", "starting", "running", "collecting"])
+@pytest.mark.parametrize(
+    "state", ["planned", pytest.param("starting", marks=pytest.mark.thorough), "running", "collecting"]
+)
 def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
     script = scripts.write(tmp_path, "brief")
     running = two.begins("run", "3.1", "--script", script, "--launcher", "python")

@@ -49,6 +49,7 @@ def test_a_rank_that_hangs_meets_the_time_limit(lab: Learner, tmp_path: Path) ->
     assert lab.newest_run()["state"] == "timed_out"
 
 
+@pytest.mark.thorough
 def test_two_hundred_megabytes_arrive_byte_for_byte(lab: Learner, tmp_path: Path) -> None:
     said = start(lab, tmp_path, "loud", "--nodes", "1", code=0)
     log = lab.run_folder() / "logs/node0-rank0.log"

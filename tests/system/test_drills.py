@@ -87,6 +87,7 @@ def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learn
     assert lab.types("check", "3.2", code=3)  # a drill is evidence of nothing
 
 
+@pytest.mark.thorough
 def test_one_by_chance_is_not_told(lab: Learner) -> None:
     typed = lab.types("break", "3.1", "--set", "elements=1000")
     for how in ("kill-rank", "block-port", "wrong-world-size", "slow-rank"):

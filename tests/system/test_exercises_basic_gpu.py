@@ -81,6 +81,7 @@ def test_faults_in_hello_are_found(tmp_path: Path) -> None:
     assert failed(run) == {"right", "allocated", "warm-calls"}
 
 
+@pytest.mark.thorough
 def test_faster_than_any_processor_is_refused(tmp_path: Path) -> None:
     fault = ("hello_gpu.py", "    tflops = gpus.matmul_tflops(n, median)", "    tflops = gpus.matmul_tflops(n, 1e-9)")
     run = with_faults("1.1", tmp_path / "work", fault, **TINY)
@@ -90,6 +91,7 @@ def test_faster_than_any_processor_is_refused(tmp_path: Path) -> None:
     assert "refused: 64: CPU" in run.output
 
 
+@pytest.mark.thorough
 def test_sizes_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
     run = with_faults("1.1", tmp_path / "work", small="300", size="200")
     assert run.code == 2
@@ -122,6 +124,7 @@ def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_pat
     told(run, tmp_path)
 
 
+@pytest.mark.thorough
 @needs_transformers
 def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
     more_tokens = ("first_inference.py", "    speed = tokens / e2e\n", "    speed = 1000 * tokens / e2e\n")
@@ -172,6 +175,7 @@ def answers(port: int) -> bool:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
+@pytest.mark.thorough
 def test_vllm_without_a_gpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
     run = with_faults("1.2", tmp_path / "work", engine="vllm")
     assert run.code == 1
@@ -204,6 +208,7 @@ def test_loads_and_another_exercise_are_recorded(basic: Learner, tmp_path: Path)
     told(run, tmp_path)
 
 
+@pytest.mark.thorough
 @needs_psutil
 def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
     slow = (
@@ -262,6 +267,7 @@ def test_a_learner_repairs_their_own_copy_and_passes(basic: Learner, tmp_path: P
 HEAD = "import torch\n\n\ndef sums_of_squares(load, rows):\n"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("body", "found"),
     [
@@ -284,6 +290,7 @@ def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     assert failed(run) == {"cache-keeps", "cache-emptied", "nothing-left"}
 
 
+@pytest.mark.thorough
 def test_memory_that_lasts_is_no_out_of_memory(tmp_path: Path) -> None:
     run = with_faults("1.4", tmp_path / "work", **SMALL, steps="3")
     assert run.code == 0, run.output

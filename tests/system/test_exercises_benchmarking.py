@@ -106,6 +106,7 @@ def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     assert all(row["tflops"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -154,6 +155,7 @@ def test_throughput_by_batch_size_and_what_it_costs(benchmark: Learner, tmp_path
     told(cost, tmp_path)
 
 
+@pytest.mark.thorough
 @needs_transformers
 def test_faults_of_a_throughput_are_found(tmp_path: Path) -> None:
     twice = (
@@ -174,6 +176,7 @@ def test_faults_of_a_throughput_are_found(tmp_path: Path) -> None:
     assert "refused: 3 at a time" in run.output
 
 
+@pytest.mark.thorough
 def test_lengths_beyond_the_model_are_refused_with_a_sentence(tmp_path: Path) -> None:
     run = with_faults("4.3", tmp_path / "work", input_len="1000", output_len="100")
     assert run.code == 2
@@ -227,6 +230,7 @@ def test_costs_of_what_was_measured_and_of_nothing_else(tmp_path: Path) -> None:
     told(run, tmp_path)
 
 
+@pytest.mark.thorough
 def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
     run = reckoned(tmp_path / "work", tok_per_s="200")
     assert run.code == 0, run.output

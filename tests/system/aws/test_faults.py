@@ -26,10 +26,10 @@ def small(learner: CloudLearner, tmp_path: Path) -> CloudLearner:
 @pytest.mark.parametrize(
     ("phase", "call"),
     [
-        ("looking at the account", "servicequotas:GetServiceQuota"),
+        pytest.param("looking at the account", "servicequotas:GetServiceQuota", marks=pytest.mark.thorough),
         ("planning", "ec2:DescribeImages"),
         ("building", "ec2:CreateVpc"),
-        ("waiting for the host key", "ec2:GetConsoleOutput"),
+        pytest.param("waiting for the host key", "ec2:GetConsoleOutput", marks=pytest.mark.thorough),
     ],
 )
 def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: CloudLearner, phase: str, call: str) -> None:

@@ -52,6 +52,7 @@ def _of(learner: CloudLearner, stack: str) -> list[str]:
     return [str(one) for one in learner.standing() if one.tags.get("Stack") == stack]
 
 
+@pytest.mark.thorough
 def test_credentials_run_out_then_we_are_killed_then_aws_holds_on_then_all_is_gone(labs: CloudLearner) -> None:
     uid = labs.deployment("01-aws-t4")["uid"]
     [instance] = [one.id for one in labs.standing("instance") if one.tags["Stack"] == uid]
@@ -77,6 +78,7 @@ def test_credentials_run_out_then_we_are_killed_then_aws_holds_on_then_all_is_go
     assert labs.deployment("01-aws-t4") == {}
 
 
+@pytest.mark.thorough
 def test_terraform_is_killed_and_the_same_command_goes_on_by_tag(labs: CloudLearner) -> None:
     stranger = launch(labs.account)
     uid = labs.deployment("04-aws-t4")["uid"]
