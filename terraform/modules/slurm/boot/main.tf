@@ -14,6 +14,7 @@ module "slurm" {
 output "setup" {
   description = "Bash for setup.sh, the same on every node; it is also the program of the service that follows the cluster."
   value = join("", [
+    "# shellcheck shell=bash disable=SC2153,SC2154\n",
     "slurm_file() {\ncase $1 in\n",
     join("", [for name, text in module.slurm.files : "${name}) cat <<'END_OF_SLURM_FILE'\n${text}END_OF_SLURM_FILE\n;;\n"]),
     "esac\n}\n",
