@@ -19,6 +19,7 @@ _SYMPTOMS = (  # what munge and Slurm write, and what it means; the first that f
     (r"Munge encode failed|Failed to access \"[^\"]*munge", "munged does not answer on it"),
     (r"has invalid account|no new list given back", "this Slurm without accounting names wrong reasons for waiting jobs"),
     (r"gres/gpu count reported lower than configured", "Slurm counts fewer GPUs than it should have"),
+    (r"Orphan StepId", "slurmctld was killed before it had stored a job that began just then: it is lost, submit it again"),
     (r"Duplicate jobid", "slurmctld was killed before it had stored a job that began just then"),
 )
 _REFUSED = re.compile(r"Unable to decode|Protocol authentication error")  # whatever munge's reason is, this follows

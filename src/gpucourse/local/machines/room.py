@@ -113,7 +113,9 @@ class Room:
         heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.wanted(wanted)]
         if not heads or found[heads[0]]:
             if heads and "slurmctld" in found[heads[0]]:
-                found[heads[0]] += ": Slurm takes no commands; jobs that run go on, one that began just then may start anew"
+                found[heads[0]] += (
+                    ": Slurm takes no commands; jobs that run go on, one just submitted may start anew or be lost"
+                )
             self._answer(asked, {"found": found})
         else:
             meanings = self._meanings()
