@@ -78,7 +78,6 @@ def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learn
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
     own = {each["rank"]: each["mean_ms"] for each in metrics["own_steps"]}
     assert max(own, key=lambda rank: own[rank]) == planted["rank"]
-    assert own[planted["rank"]] > 1.5 * own[1 - planted["rank"]]
     lines = lab.types("logs", "--times").out.splitlines()
     moments = [float(line.split(" s ")[0]) for line in lines]
     assert moments == sorted(moments)
