@@ -154,6 +154,7 @@ def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
     assert run.verdict().verdict == "failed"
 
 
+@pytest.mark.thorough
 def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> None:
     changes = [
         ("model, mine = build(parallel=True)", "model, mine = build(parallel=False)"),
@@ -173,6 +174,7 @@ def test_ranks_that_share_samples_are_found(tmp_path: Path) -> None:
     assert run.check("shares-disjoint").verdict == "failed"
 
 
+@pytest.mark.thorough
 def test_training_that_explodes_fails_and_its_nan_is_no_number(tmp_path: Path) -> None:
     run = spoiled("3.2", tmp_path / "work", ("lr=0.05", "lr=1e30"), **SMALL_TRAINING)
     assert run.code == 0, run.output
@@ -181,6 +183,7 @@ def test_training_that_explodes_fails_and_its_nan_is_no_number(tmp_path: Path) -
     assert run.check("parameters-equal").verdict == "failed"
 
 
+@pytest.mark.thorough
 def test_a_rank_that_brings_a_wrong_value_is_found(tmp_path: Path) -> None:
     fault = (
         "tensor = torch.full((args.elements,), float(rank + 1)",

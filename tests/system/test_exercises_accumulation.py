@@ -70,7 +70,11 @@ WEIGHT, QUIET = "by_k else piece / count", "if way == LAST and begin < count els
             {"last-group", "calls-saved", "bytes-saved"},
             [(WEIGHT, "by_k or way != BIG else 1.0"), (QUIET, "if way == 'never' else")],
         ),
-        ({"ranks-agree", "gradients-equal", "same-weights", "calls-saved", "bytes-saved"}, [(QUIET, "if way == LAST else")]),
+        pytest.param(
+            {"ranks-agree", "gradients-equal", "same-weights", "calls-saved", "bytes-saved"},
+            [(QUIET, "if way == LAST else")],
+            marks=pytest.mark.thorough,
+        ),
     ],
     ids=["divided by k, without no_sync", "never in sync"],
 )

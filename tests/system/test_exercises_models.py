@@ -79,6 +79,7 @@ def test_three_ranks_and_layers_that_do_not_divide(tmp_path: Path) -> None:
     assert {"gradients-right", "loss-equal", "parameters-equal", "all-layers"}.isdisjoint(words(run.verdict()))
 
 
+@pytest.mark.thorough
 def test_unequal_shares_and_a_wrong_gradient_sent_back_are_found(tmp_path: Path) -> None:
     changes = [
         ("args.layers * r // size, args.layers * (r + 1) // size", "7 * (r > 0), 7 if r == 0 else args.layers"),

@@ -160,6 +160,7 @@ def test_a_node_that_slurm_has_drained_is_named_with_its_meaning_and_mended(clus
     _mend(cluster)
 
 
+@pytest.mark.thorough
 def test_a_job_on_a_dead_slurmd_goes_back_into_the_queue_and_begin_time_can_be_skipped(cluster: Cluster) -> None:
     text = 'echo restarts=$SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     cluster.ssh("node0", f"cd /shared && sbatch -w node1 --gres=gpu:1 --open-mode=append -o dead.out --wrap '{text}'")
@@ -176,6 +177,7 @@ def test_a_job_on_a_dead_slurmd_goes_back_into_the_queue_and_begin_time_can_be_s
     eventually("idle", cluster.idle)
 
 
+@pytest.mark.thorough
 def test_another_munge_key_is_named_and_mended(cluster: Cluster) -> None:
     new_key = "head -c 512 /dev/urandom > /etc/munge/munge.key"
     cluster.inside("node1", "sh", "-c", f"{new_key}; {_again('munged')}")
@@ -185,6 +187,7 @@ def test_another_munge_key_is_named_and_mended(cluster: Cluster) -> None:
     eventually("idle", cluster.idle)
 
 
+@pytest.mark.thorough
 def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
