@@ -6,6 +6,7 @@ import logging
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -30,6 +31,8 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 WINDOW = 4 << 20
 """Bytes that may be under way on one channel."""
+REFUSED_S = 5.0
+"""How long a server may refuse another channel before that is taken for its last word."""
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
 _SIGNED = {"ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256")}  # how a key of that kind signs today
@@ -141,13 +144,23 @@ class SshLink:
         guard.daemon = True
         guard.start()
         try:
-            channel = self._transport.open_session(timeout=timeout_s)
+            channel = self._session(timeout_s)
             channel.exec_command(in_home(command))
         except _LOST as error:
             raise _lost(self.node, error) from error
         finally:
             guard.cancel()
         return channel
+
+    def _session(self, timeout_s: float) -> paramiko.Channel:
+        """A new channel. A busy server counts one that we have just closed for a moment longer, and refuses the next."""
+        deadline = time.monotonic() + min(timeout_s, REFUSED_S)
+        while True:
+            try:
+                return self._transport.open_session(timeout=timeout_s)
+            except paramiko.ChannelException:
+                if time.monotonic() >= deadline or self._closed.wait(0.05):
+                    raise
 
     def _watch(self, every_s: float) -> None:
         while not self._closed.wait(every_s):
