@@ -44,7 +44,7 @@ def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     ssh = ["ssh", "-F", str(config), head]
     subprocess.run([*ssh, "mkdir -p /shared/by-hand/work /shared/by-hand/logs /shared/by-hand/outputs"], check=True)
     scripts = [upload["source"] for upload in plan["uploads"]]
-    subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{head}:/shared/by-hand/work/"], check=True)
+    subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{head}:/shared/by-hand/work"], check=True)
     subprocess.run(["scp", "-q", "-F", str(config), str(local), f"{head}:/shared/by-hand/"], check=True)
     wait = 'id=$(sbatch --parsable job.sbatch); while [ -n "$(squeue -h -j "$id")" ]; do sleep 0.2; done; cat logs/"$id"-*.out'
     done = subprocess.run(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpucourse.course.written import read
-from gpucourse.errors import ManifestError
+from gpucourse.course.written import read_beside
 from gpucourse.model.quiz import Quiz
 
 FILE = "quiz.yaml"
@@ -14,11 +13,4 @@ HINT = "what stands in it: modules/quiz.schema.json, explained in docs/authoring
 
 def read_quiz(modules: Path) -> Quiz | None:
     """The quiz that lies beside the modules; None where there is none. Raises ManifestError with every complaint."""
-    shown = f"{modules.name}/{FILE}"
-    try:
-        raw = (modules / FILE).read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HINT) from error
-    return read(raw, Quiz, shown, hint=HINT)[0]
+    return read_beside(modules, FILE, Quiz, hint=HINT)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpucourse.course.written import read
-from gpucourse.errors import ManifestError
+from gpucourse.course.written import read_beside
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.report_plan import ReportChapter, ReportPlan
 
@@ -16,14 +15,7 @@ HINT = "what stands in it is explained in docs/authoring.md"
 
 def read_report_plan(modules: Path) -> ReportPlan | None:
     """The plan that lies beside the modules; None where there is none. Raises ManifestError with every complaint."""
-    shown = f"{modules.name}/{FILE}"
-    try:
-        raw = (modules / FILE).read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HINT) from error
-    return read(raw, ReportPlan, shown, hint=HINT)[0]
+    return read_beside(modules, FILE, ReportPlan, hint=HINT)
 
 
 def strangers(plan: ReportPlan, modules: tuple[Module, ...]) -> Iterator[str]:

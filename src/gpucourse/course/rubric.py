@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpucourse.course.written import read
-from gpucourse.errors import ManifestError
+from gpucourse.course.written import read_beside
 from gpucourse.model.manifest import Module
 from gpucourse.model.rubric import Part, Rubric, usual
 
@@ -16,14 +15,7 @@ HINT = "what stands in it: modules/rubric.schema.json, explained in docs/authori
 
 def read_rubric(modules: Path) -> Rubric | None:
     """The rubric that lies beside the modules; None where there is none. Raises ManifestError with every complaint."""
-    shown = f"{modules.name}/{FILE}"
-    try:
-        raw = (modules / FILE).read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=HINT) from error
-    return read(raw, Rubric, shown, hint=HINT)[0]
+    return read_beside(modules, FILE, Rubric, hint=HINT)
 
 
 def parts_of(rubric: Rubric | None, modules: tuple[Module, ...]) -> tuple[Part, ...]:

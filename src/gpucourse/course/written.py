@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -11,6 +12,19 @@ from gpucourse.course.document import Complaint, Document, read_document
 from gpucourse.errors import ManifestError
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_beside(modules: Path, name: str, model: type[Model], *, hint: str) -> Model | None:
+    """What the file of that name beside the modules holds; None where there is none. Raises ManifestError with every
+    complaint."""
+    shown = f"{modules.name}/{name}"
+    try:
+        raw = (modules / name).read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ManifestError([f"{shown}: cannot be read: {error.strerror}"], hint=hint) from error
+    return read(raw, model, shown, hint=hint)[0]
 
 
 def read(raw: bytes, model: type[Model], shown: str, *, hint: str = "") -> tuple[Model, Document]:
