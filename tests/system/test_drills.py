@@ -14,6 +14,8 @@ from tests.system.exercising import needs_torch
 pytestmark = [pytest.mark.system, needs_torch]
 
 SMALL = ["--set", "steps=10", "--set", "samples=1024", "--set", "hidden=64", "--set", "batch_size=64", "--set", "epochs=2"]
+# Steps that are longer than the slices in which a slow rank is stopped: of shorter ones it is chance how many are hit.
+LONGER = ["--set", "steps=10", "--set", "samples=2048", "--set", "hidden=1024", "--set", "batch_size=256", "--set", "epochs=2"]
 
 
 def broken(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -73,11 +75,12 @@ def test_a_world_that_is_told_too_large(lab: Learner) -> None:
 
 
 def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
-    record, planted = broken(lab, "3.2", "slow-rank", *SMALL)
+    record, planted = broken(lab, "3.2", "slow-rank", *LONGER)
     assert all(each["code"] == 0 for each in record["rank_exits"])
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
     own = {each["rank"]: each["mean_ms"] for each in metrics["own_steps"]}
     assert max(own, key=lambda rank: own[rank]) == planted["rank"]
+    assert own[planted["rank"]] > 1.5 * own[1 - planted["rank"]]
     lines = lab.types("logs", "--times").out.splitlines()
     moments = [float(line.split(" s ")[0]) for line in lines]
     assert moments == sorted(moments)
