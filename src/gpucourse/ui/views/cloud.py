@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Items, Part, Table, View, facts, table
-from gpucourse.ui.text import counted
+from gpucourse.ui.views.lab import standing
 from gpucourse.units import format_seconds, seconds_since
 
 if TYPE_CHECKING:
@@ -50,20 +50,7 @@ def quote(proposal: Proposal, *, again: str = "") -> View:
 def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
     deployment, cloud = result.deployment, result.deployment.cloud
-    count = len(deployment.inventory.nodes) if deployment.inventory else 0
-    did = [counted(len(result.changes), "change")] if result.changes else ["nothing to change"]
-    if result.healed:
-        did.append(f"{len(result.healed)} nodes built anew")
-    about = facts(
-        [
-            ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
-            ("stack", deployment.stack),
-            *(_place(cloud) if cloud else []),
-            ("terraform", deployment.terraform),
-            ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
-            ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
-        ]
-    )
+    about = standing(result, ssh_config, healed="nodes built anew", where=_place(cloud) if cloud else ())
     parts: list[Part] = [about]
     if cloud and cloud.tried:
         parts.append(attempts(cloud.tried))

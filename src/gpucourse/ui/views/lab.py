@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import Receipt
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
+from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
 from gpucourse.ui.text import age, counted
 from gpucourse.units import format_seconds, seconds_since
 
@@ -71,23 +71,31 @@ def deploy_plan(result: Deployed) -> View:
 def deployed(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now, how to get in, what to type next."""
     deployment = result.deployment
+    about = standing(result, ssh_config, healed="brought back to health")
+    after = f"run {exercise}" if exercise else f"show {deployment.module}"
+    footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
+    title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
+    return View(title=title, parts=(about,), footer=footer, mode=deployment.target)
+
+
+def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = ()) -> Facts:
+    """What a deploy left standing and how to get in. `healed` says what was done to nodes that were not well; `where` comes
+    after the stack's name."""
+    deployment = result.deployment
     count = len(deployment.inventory.nodes) if deployment.inventory else 0
     did = [counted(len(result.changes), "change")] if result.changes else ["nothing to change"]
     if result.healed:
-        did.append(f"{len(result.healed)} brought back to health")
-    about = facts(
+        did.append(f"{len(result.healed)} {healed}")
+    return facts(
         [
             ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
             ("stack", deployment.stack),
+            *where,
             ("terraform", deployment.terraform),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
             ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
         ]
     )
-    after = f"run {exercise}" if exercise else f"show {deployment.module}"
-    footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
-    title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
-    return View(title=title, parts=(about,), footer=footer, mode=deployment.target)
 
 
 def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
