@@ -71,8 +71,12 @@ def test_a_signal_from_the_client_reaches_the_whole_group(lab: SimulatedNodes) -
     eventually("the child ends with its parent", lambda: running(lab) == [])
 
 
+# A shell without a trap forgets an interrupt that comes while its child is just ending by itself.
+INTERRUPTED = "trap 'trap - INT; kill -INT $$' INT"
+
+
 def test_a_terminal_has_the_client_s_size_and_keys(lab: SimulatedNodes) -> None:
-    script = "stty -echo; stty size; trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done"
+    script = f"stty -echo; stty size; {INTERRUPTED}; trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done"
 
     async def ask() -> list[str]:
         async with connected(lab) as connection:
