@@ -14,6 +14,7 @@ from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import finish
 from gpucourse.actions.timing import stage
+from gpucourse.actions.warm import warming
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.node import Node
@@ -79,7 +80,7 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
                 record.id,
                 fleet.nodes,
                 files,
-                context.watch,
+                warming(context.watch),
                 context.stop,
                 give_up_s=GIVE_UP_S.get(record.mode, 60.0),
                 ears=coaching.ears(context, record),

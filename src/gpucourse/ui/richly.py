@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from io import StringIO
-from typing import ClassVar
 
 from rich import box
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, Group, RenderResult
-from rich.markdown import Heading as HeadingElement
-from rich.markdown import Markdown as RichMarkdown
-from rich.markdown import MarkdownElement
+from rich.console import Console, ConsoleRenderable, Group
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -82,7 +78,9 @@ def _part(part: Part, width: int, glyphs: Glyphs) -> Iterator[ConsoleRenderable]
     elif isinstance(part, Paragraph):
         yield _bounded(Text(clean(part.text), style=STYLES[part.style]), width)
     elif isinstance(part, Markdown):
-        yield _bounded(_Lesson(clean(part.text), code_theme="ansi_dark", hyperlinks=False), width)
+        from gpucourse.ui.prose import Prose
+
+        yield _bounded(Prose(clean(part.text), code_theme="ansi_dark", hyperlinks=False), width)
 
 
 def _bounded(content: ConsoleRenderable, width: int) -> Padding:
@@ -134,20 +132,6 @@ def _items(items: Items, glyphs: Glyphs) -> RichTable:
 def _text(content: Content, *, one_line: bool = True) -> Text:
     text = text_of(content)
     return Text(clean_line(text) if one_line else clean(text), style=STYLES[style_of(content)])
-
-
-class _Heading(HeadingElement):
-    """A heading on the left, as a book has it; rich centres the first two levels and draws boxes around them."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        text = self.text.copy()
-        text.justify = "left"
-        text.stylize("bold cyan" if self.tag in {"h1", "h2"} else "bold")
-        yield text
-
-
-class _Lesson(RichMarkdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = RichMarkdown.elements | {"heading_open": _Heading}
 
 
 def _rule(glyphs: Glyphs) -> box.Box:
