@@ -22,7 +22,8 @@ def test_everything_is_told_on_and_the_first_words_of_a_rank_make_ready_once(mon
     words = [LogBytes(node="node0", rank=rank, data=b"hello\n") for rank in (0, 1, 0)]
     for event in quiet:
         watch(event)
-    assert not _ended() and readied == []
+    assert not _ended()
+    assert readied == []
     for event in words:
         watch(event)
     _ended()
