@@ -160,6 +160,7 @@ def _sshd_config(spec: Spec) -> str:
         "GPUCOURSE_NODE": spec.name,
         processes.STACK: spec.uid,
         processes.NODE: f"{spec.uid}/{spec.name}",
+        **({environment.ROOT: spec.root} if spec.root else {}),
     }
     lines = {
         "HostKey": "/etc/ssh/host_key",
