@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 PORT_S, COLLECTIVE_S = 30, 180
+_TRIES = 3
+_TAKEN = ("EADDRINUSE", "Address already in use")
 _LISTEN = """
 import socket, sys
 port, others, patience = map(int, sys.argv[1:])
@@ -60,8 +62,20 @@ group.destroy_process_group()
 def hold(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
     """Let the nodes reach a port of the first one, and sum up one tensor over all of them.
 
-    Raises InfrastructureError with what the nodes said where they cannot.
+    A port that somebody takes between the look and the use is no fault of the nodes: then others are tried. Raises
+    InfrastructureError with what the nodes said where they cannot.
     """
+    for left in reversed(range(_TRIES)):
+        try:
+            _meet(context, fleet, nodes, simulated)
+        except InfrastructureError as error:
+            if not left or not any(word in error.what for word in _TAKEN):
+                raise
+        else:
+            return
+
+
+def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
     from gpucourse.remote import jobs
     from gpucourse.remote.fleet import values
 

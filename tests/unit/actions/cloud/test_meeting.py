@@ -60,3 +60,26 @@ def test_a_port_that_nobody_reaches_is_named(nodes: list[Node], tmp_path: Path) 
     with pytest.raises(InfrastructureError, match=r"do not reach node0 at 127\.9\.9\.9") as caught:
         meeting.hold(context, fleet_of(walled, *nodes), nodes, set())
     assert "TimeoutError: timed out" in caught.value.what
+
+
+def test_a_port_that_was_just_taken_is_given_up_for_another_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    tried: list[str] = []
+
+    def crowded(one: Node, command: str) -> Completed:
+        if command.startswith("ip "):
+            return here(one, command)
+        if "init_process_group" in command and one.name == "node0":
+            tried.append(command)
+            if len(tried) != succeeds_at:
+                return said(code=1, complaint="DistNetworkError: failed to listen on port 29531: EADDRINUSE\n")
+        return said()
+
+    succeeds_at = 2
+    meeting.hold(context, fleet_of(crowded, *nodes), nodes, {"node0", "node1"})
+    assert len(tried) == 2
+    tried.clear()
+    succeeds_at = 0
+    with pytest.raises(InfrastructureError, match="EADDRINUSE"):
+        meeting.hold(context, fleet_of(crowded, *nodes), nodes, {"node0", "node1"})
+    assert len(tried) == 3
