@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gpucourse.local import health
 from tests.parts import need_module
@@ -216,22 +216,23 @@ class Account:
 def mock_account(
     folder: Path,
     *,
-    computers: bool = False,
+    behind: Literal["", "computers", "machines"] = "",
     region: str = REGION,
     gaps: bool = False,
     quotas: Mapping[str, float] | None = None,
 ) -> Iterator[Account]:
     """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
 
-    `computers`: each instance has a simulated node behind it, that answers SSH through `proxy_command`. `quotas`: limits by
-    code. Fails at the end if a call met a gap of the mock, unless the test allows `gaps`.
+    `behind` each instance may stand one of `computers`, simulated nodes that answer SSH through `proxy_command`, or of `machines`
+    (`machines.py`), which do at their first boot what the user data say. `quotas`: limits by code. Fails at the end if a call met
+    a gap of the mock, unless the test allows `gaps`.
     """
     need_module("moto.server")
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("config", "credentials"):
         (folder / name).touch()
     log = (folder / "server.log").open("wb")
-    words = [sys.executable, "-m", "tests.mock_aws.server", str(folder), *(["--computers"] if computers else [])]
+    words = [sys.executable, "-m", "tests.mock_aws.server", str(folder), *([behind] if behind else [])]
     process = subprocess.Popen(
         words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True
     )

@@ -13,6 +13,7 @@ import threading
 import uuid
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,19 @@ _DRIVER = Path(driver.__file__)
 _DRIVER_S = 90
 
 
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What an instance was launched with: the key that opens it, its tags, its address in the network, what its type has, and
+    the script of its first boot as the API took it."""
+
+    id: str
+    public_key: str
+    tags: Mapping[str, str]
+    address: str
+    instance_type: str
+    user_data: str
+
+
 class SimulatedComputers:
     """The nodes of one account. Starting and ending happens in the background, as machines boot in theirs."""
 
@@ -39,7 +53,7 @@ class SimulatedComputers:
         self._lock = threading.Lock()
         self._booting: dict[str, Future[None]] = {}
         self._booted: dict[str, dict[str, Any]] = {}
-        self._halted: set[str] = set()
+        self._halting: dict[str, Future[None]] = {}
         self._ended: set[str] = set()
         (state.folder / "uid").write_text(self._uid, encoding="utf-8")
         self._write({})
@@ -47,16 +61,12 @@ class SimulatedComputers:
     def reconcile(self) -> None:
         """Have a computer for each instance that runs; end those of terminated ones; let stopped ones keep their disk only."""
         for _region, instance in self._state.instances():
-            if instance.state == "running":
-                self._halted.discard(instance.id)
-            if instance.state == "running" and instance.id not in self._booting:
-                key = instance.ec2_backend.key_pairs.get(instance.key_name)
-                public_key = key.public_key.strip() if key else "# nobody"
-                tags = {tag["key"]: tag["value"] for tag in instance.get_tags()}
-                self._booting[instance.id] = self._work.submit(self._boot, instance.id, public_key, tags)
-            elif instance.state == "stopped" and instance.id not in self._halted:
-                self._halted.add(instance.id)
-                self._work.submit(self._halt, instance.id)
+            if instance.state == "running" and (halting := self._halting.pop(instance.id, None)):
+                self._work.submit(self._start, instance.id, halting)
+            elif instance.state == "running" and instance.id not in self._booting:
+                self._booting[instance.id] = self._work.submit(self._boot, _wanted(instance))
+            elif instance.state == "stopped" and instance.id not in self._halting:
+                self._halting[instance.id] = self._work.submit(self._halt, instance.id)
             elif instance.state == GONE and instance.id in self._booting and instance.id not in self._ended:
                 self._ended.add(instance.id)
                 self._work.submit(self._end, instance.id)
@@ -72,9 +82,14 @@ class SimulatedComputers:
         """By instance: what its node says of itself, its home folder, and the folder that stands for its root."""
         with self._lock:
             return {
-                name: {**node, "home": str(layout.home(self._folder, name)), "root": str(self._root(name))}
+                name: {**node, "home": str(layout.home(self._folder, self._name(name))), "root": self._root(name)}
                 for name, node in self._booted.items()
             }
+
+    def address(self, usual: str) -> str:
+        """The address in its network that an instance gets instead of the `usual` one. All computers are this machine, which
+        answers under every 127.x.y.z (on Linux) and under no 10.x.y.z."""
+        return f"127.{usual.partition('.')[2]}"
 
     def close(self) -> None:
         """End every computer and whatever runs on it."""
@@ -82,40 +97,57 @@ class SimulatedComputers:
         health.end_everything(self._folder, self._uid)
         self._write({})
 
-    def _root(self, instance_id: str) -> Path:
-        return layout.node_folder(self._folder, instance_id) / "root"
+    def _name(self, instance_id: str) -> str:
+        return instance_id
 
-    def _boot(self, instance_id: str, public_key: str, tags: Mapping[str, str]) -> None:
-        first_boot.leave_marks(self._root(instance_id), tags, python=sys.executable)
-        self._drive("up", instance_id, public_key)
-        found = layout.read_json(layout.description(self._folder, instance_id))
+    def _root(self, instance_id: str) -> str:
+        """The folder that stands for the root of its file system."""
+        return str(layout.node_folder(self._folder, instance_id) / "root")
+
+    def _boot(self, wanted: Wanted) -> None:
+        self._set_up(wanted)
+        with self._state.lock:
+            self._map()
+
+    def _set_up(self, wanted: Wanted) -> None:
+        """Have the computer, as it is after its first boot."""
+        first_boot.leave_marks(Path(self._root(wanted.id)), wanted.tags, python=sys.executable)
+        self._raise(wanted.id, public_key=wanted.public_key)
+
+    def _raise(self, instance_id: str, **more: object) -> None:
+        """Have the computer answer; `more` of its spec."""
+        self._drive("up", instance_id, **more)
+        found = layout.read_json(layout.description(self._folder, self._name(instance_id)))
         if found is None:
             raise RuntimeError(f"the computer behind {instance_id} did not come up")
         with self._lock:
             self._booted[instance_id] = found
-        with self._state.lock:
-            self._map()
 
     def _halt(self, instance_id: str) -> None:
         processes.end(processes.marker(processes.NODE, f"{self._uid}/{instance_id}"))
+
+    def _start(self, instance_id: str, halting: Future[None]) -> None:
+        """Its door was never closed."""
 
     def _end(self, instance_id: str) -> None:
         self._booting[instance_id].exception()  # one that still boots is ended afterwards
         with self._lock:
             self._booted.pop(instance_id, None)
-        self._drive("down", instance_id, "")
+        self._drive("down", instance_id)
         with self._state.lock:
             self._map()
 
-    def _drive(self, verb: str, name: str, public_key: str) -> None:
+    def _drive(self, verb: str, instance_id: str, **more: object) -> None:
+        name = self._name(instance_id)
         spec = {
             "name": name,
             "role": "worker",
             "uid": self._uid,
             "user": USER,
             "python": sys.executable,
-            "public_key": public_key,
-            "root": str(self._root(name)),
+            "public_key": "",
+            "root": self._root(instance_id),
+            **more,
         }
         done = subprocess.run(
             [sys.executable, "-I", "-S", str(_DRIVER), verb, str(layout.description(self._folder, name))],
@@ -127,7 +159,7 @@ class SimulatedComputers:
             check=False,
         )
         if done.returncode != 0:
-            sys.stderr.write(f"the computer behind {name} does not come {verb}: {done.stderr}\n")
+            sys.stderr.write(f"the computer behind {instance_id} does not come {verb}: {done.stderr}\n")
             raise RuntimeError(done.stderr)
 
     def _map(self) -> None:
@@ -147,3 +179,15 @@ class SimulatedComputers:
         aside = self._state.folder / f".{ADDRESSES}"
         aside.write_text(json.dumps(addresses, indent=1), encoding="utf-8")
         aside.replace(self._state.folder / ADDRESSES)
+
+
+def _wanted(instance: Any) -> Wanted:
+    key = instance.ec2_backend.key_pairs.get(instance.key_name)
+    return Wanted(
+        id=instance.id,
+        public_key=key.public_key.strip() if key else "# nobody",
+        tags={tag["key"]: tag["value"] for tag in instance.get_tags()},
+        address=str(instance.private_ip),
+        instance_type=instance.instance_type,
+        user_data=str(instance.user_data or ""),
+    )

@@ -1,4 +1,4 @@
-"""The process of one mock account: `python -m tests.mock_aws.server FOLDER [--computers]`.
+"""The process of one mock account: `python -m tests.mock_aws.server FOLDER [computers | machines]`.
 
 It says its port in one line and then serves until its standard input ends, so it never outlives whoever started it.
 """
@@ -22,14 +22,18 @@ from werkzeug.serving import make_server
 from tests.mock_aws import patches
 from tests.mock_aws.computers import SimulatedComputers
 from tests.mock_aws.gate import Gate
+from tests.mock_aws.machines import SimulatedMachines
 from tests.mock_aws.state import State
 
 
-def main(folder: Path, *, computers: bool) -> None:
+STANDING = {"computers": SimulatedComputers, "machines": SimulatedMachines}
+
+
+def main(folder: Path, behind: str = "") -> None:
     """Serve one account on a free port of 127.0.0.1."""
     state = State(folder=folder)
     patches.install(state)
-    standing = SimulatedComputers(state) if computers else None
+    standing = STANDING[behind](state) if behind else None
     state.computers = standing
     server = make_server("127.0.0.1", 0, Gate(state), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -47,4 +51,4 @@ def main(folder: Path, *, computers: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), computers="--computers" in sys.argv[2:])
+    main(Path(sys.argv[1]), *sys.argv[2:3])

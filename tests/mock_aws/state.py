@@ -33,6 +33,9 @@ class Computers(Protocol):
     def seen(self) -> dict[str, dict[str, Any]]:
         """Where each booted computer is."""
 
+    def address(self, usual: str) -> str:
+        """The address in its network that an instance gets instead of the `usual` one, under which others reach its computer."""
+
 
 @dataclass(kw_only=True)
 class State:

@@ -62,7 +62,7 @@ class Learner:
 def learner(tmp_path: Path) -> Iterator[Learner]:
     folder = tmp_path / "the learner's things"  # a blank and a quote for the proxy command; ssh's own options cannot take them
     key = make_key(tmp_path / "id_ed25519")
-    with mock_account(folder / "account", computers=True) as account:
+    with mock_account(folder / "account", behind="computers") as account:
         public = key.with_suffix(".pub").read_bytes()
         account.client("ec2").import_key_pair(KeyName="learner", PublicKeyMaterial=public)
         yield Learner(account, key, tmp_path / "known_hosts")

@@ -31,19 +31,20 @@ def give_every_instance_another_public_address() -> None:
 
 
 def let_computers_reach_each_other(state: State) -> None:
-    """The computers behind the instances are all this machine, which answers under every 127.x.y.z (on Linux) and under no
-    10.x.y.z: there an instance's private address begins with 127."""
+    """An instance has the private address under which the computer behind it is reached by the others."""
     usual, freed = Subnet.get_available_subnet_ip, Subnet.del_subnet_ip
+    given: dict[str, str] = {}
 
     def get_available_subnet_ip(self: Any, instance: Any) -> str:
         found = usual(self, instance)
         if state.computers is None or not isinstance(instance, Instance):
             return found
-        return f"127.{found.partition('.')[2]}"
+        address = state.computers.address(found)
+        given[address] = found
+        return address
 
     def del_subnet_ip(self: Any, ip: str) -> None:
-        own = str(self.cidr.network_address).partition(".")[0]
-        freed(self, f"{own}.{ip.partition('.')[2]}" if ip.startswith("127.") else ip)
+        freed(self, given.pop(ip, ip))
 
     Subnet.get_available_subnet_ip = get_available_subnet_ip  # type: ignore[method-assign]
     Subnet.del_subnet_ip = del_subnet_ip  # type: ignore[method-assign]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -48,15 +48,22 @@ class CloudLearner(Learner):
 
 
 @contextmanager
-def cloud_learner(folder: Path, *, quotas: Mapping[str, float] | None = None, gaps: bool = False) -> Iterator[CloudLearner]:
+def cloud_learner(
+    folder: Path,
+    *,
+    quotas: Mapping[str, float] | None = None,
+    gaps: bool = False,
+    behind: Literal["computers", "machines"] = "computers",
+) -> Iterator[CloudLearner]:
     """A learner in `folder` with an account that is empty and paid for. Skips without Terraform or the AWS provider.
 
-    Proves at the end that no process of the workspace is left. `quotas`: limits in vCPUs by code.
+    Proves at the end that no process of the workspace is left. `quotas`: limits in vCPUs by code. `behind`: what stands behind
+    the instances; machines do their first boot.
     """
     any_terraform()
     if find_mirror(TERRAFORM / "stacks" / "parallel", os.environ, None) is None:
         pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
-    with mock_account(folder / "the account", computers=True, quotas=quotas, gaps=gaps) as account:
+    with mock_account(folder / "the account", behind=behind, quotas=quotas, gaps=gaps) as account:
         learner = CloudLearner(folder / "work space", dict(account.environment), account)
         learner.workspace.mkdir(parents=True)
         learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)
