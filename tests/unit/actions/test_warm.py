@@ -18,8 +18,8 @@ def test_everything_is_told_on_and_the_first_words_of_a_rank_make_ready_once(mon
     monkeypatch.setattr(plots, "make_ready", lambda: readied.append(threading.current_thread().name))
     told: list[Event] = []
     watch = warming(told.append)
-    quiet = [Note(text="here"), LogBytes(node="node0", rank=None, data=b"torchrun starts\n")]
-    words = [LogBytes(node="node0", rank=rank, data=b"hello\n") for rank in (0, 1, 0)]
+    quiet: list[Event] = [Note(text="here"), LogBytes(node="node0", rank=None, data=b"torchrun starts\n")]
+    words: list[Event] = [LogBytes(node="node0", rank=rank, data=b"hello\n") for rank in (0, 1, 0)]
     for event in quiet:
         watch(event)
     assert not _ended()

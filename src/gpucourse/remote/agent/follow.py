@@ -4,48 +4,36 @@ from __future__ import annotations
 
 import json
 import os
-import time
 
 from gpucourse.remote.agent import frames, supervise
 from gpucourse.remote.agent.job import Job
-
-BEAT_S = 0.5
-_PIECE = 1 << 17
-_NAP_MIN_S, _NAP_MAX_S = 0.005, 0.05
+from gpucourse.remote.agent.line import PIECE, Line
 
 
 def follow(job: Job, offsets: dict[int, int], out: int) -> None:
     """Send every byte of every log from its offset on, how each rank ended (after its log), at last how the run ended."""
     logs: dict[int, _Log] = {}
     told: set[int] = set()
-    nap, last_sent = _NAP_MIN_S, 0.0
+    line = Line(out)
     while True:
         # The state is read before the logs: what was written before the end is seen before the end is told.
         supervise.settle(job)
         ended, ranks = job.state() in ("ended", "absent"), job.ranks()
         sent = False
         for rank_log in _new_logs(job, logs, offsets):
-            _write(out, frames.frame(frames.LOG, rank_log.stream, rank_log.offset))  # a rank that says nothing has a log, too
+            line.send(frames.LOG, rank_log.stream, rank_log.offset)  # a rank that says nothing has a log, too
             sent = True
         for log in logs.values():
-            sent = _send_log(log, out, to_its_end=ended or (log.stream - 1 in ranks and log.stream - 1 not in told)) or sent
+            sent = _send_log(log, line, to_its_end=ended or (log.stream - 1 in ranks and log.stream - 1 not in told)) or sent
         for rank in sorted(set(ranks) - told):
-            _write(out, frames.frame(frames.RANK, rank + 1, 0, json.dumps(ranks[rank]).encode()))
+            line.send(frames.RANK, rank + 1, 0, json.dumps(ranks[rank]).encode())
             told.add(rank)
             sent = True
         if ended:
             how = job.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
-            _write(out, frames.frame(frames.END, 0, 0, json.dumps(how).encode()))
+            line.send(frames.END, 0, 0, json.dumps(how).encode())
             return
-        now = time.monotonic()
-        if sent:
-            nap, last_sent = _NAP_MIN_S, now
-            continue
-        if now - last_sent >= BEAT_S:
-            _write(out, frames.frame(frames.BEAT))
-            last_sent = now
-        time.sleep(nap)
-        nap = min(nap * 1.5, _NAP_MAX_S)
+        line.rest(sent=sent)
 
 
 class _Log:
@@ -56,7 +44,7 @@ class _Log:
         self.handle = os.open(path, os.O_RDONLY)
 
     def piece(self) -> bytes:
-        return os.pread(self.handle, _PIECE, self.offset)
+        return os.pread(self.handle, PIECE, self.offset)
 
 
 def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> list[_Log]:
@@ -79,19 +67,13 @@ def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> list[
     return [log for stream, log in logs.items() if stream not in known and stream != frames.LAUNCHER]
 
 
-def _send_log(log: _Log, out: int, *, to_its_end: bool) -> bool:
+def _send_log(log: _Log, line: Line, *, to_its_end: bool) -> bool:
     """Send what is new; no more than one piece while the run goes on, so that no log waits for another."""
     sent = False
     for data in iter(log.piece, b""):
-        _write(out, frames.frame(frames.LOG, log.stream, log.offset, data))
+        line.send(frames.LOG, log.stream, log.offset, data)
         log.offset += len(data)
         sent = True
         if not to_its_end:
             break
     return sent
-
-
-def _write(out: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(out, view) :]

@@ -12,15 +12,14 @@ import threading
 import time
 
 from gpucourse.remote.agent import frames, slurm, slurm_watch
-from gpucourse.remote.agent.follow import BEAT_S
 from gpucourse.remote.agent.job import Job, mapping
+from gpucourse.remote.agent.line import PIECE, Line
 from gpucourse.remote.agent.slurm_submit import recover
 
 FIRST_S, MOST_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
 """Pauses between two questions to Slurm: the first, the longest, and after a job has written down that it ended."""
 
-_PIECE = 1 << 17
-_NAP_MIN_S, _NAP_MAX_S = 0.005, 0.05
+_LOOK_S = 0.05
 _JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
 _RANK_LOG = re.compile(r"^(?P<node>.+)-rank(?P<rank>\d+)\.log$")
 
@@ -31,29 +30,21 @@ def follow(job: Job, offsets: dict[str, int], out: int) -> None:
     logs = _Logs(job, offsets)
     asking = _Asking(job)
     asking.start()
-    nap, last_sent = _NAP_MIN_S, 0.0
+    line = Line(out)
     while True:
         if asking.fault is not None:
             raise asking.fault
         # Looked at before the logs: what was written before the end is seen before the end is told.
         ended = slurm_watch.state(job) in ("ended", "absent")
-        sent = logs.send(out, whole=ended)
+        sent = logs.send(line, whole=ended)
         if ended:
             how = job.read("exit.json") or {"code": 137, "reason": "lost", "seconds": None, "killed": 0}
             ranks = how.get("ranks")
             for rank in ranks if isinstance(ranks, list) else []:
-                _write(out, frames.frame(frames.RANK, int(mapping(rank)["rank"]) + 1, 0, json.dumps(rank).encode()))  # type: ignore[call-overload]
-            _write(out, frames.frame(frames.END, 0, 0, json.dumps(how).encode()))
+                line.send(frames.RANK, int(mapping(rank)["rank"]) + 1, 0, json.dumps(rank).encode())  # type: ignore[call-overload]
+            line.send(frames.END, 0, 0, json.dumps(how).encode())
             return
-        now = time.monotonic()
-        if sent:
-            nap, last_sent = _NAP_MIN_S, now
-            continue
-        if now - last_sent >= BEAT_S:
-            _write(out, frames.frame(frames.BEAT))
-            last_sent = now
-        time.sleep(nap)
-        nap = min(nap * 1.5, _NAP_MAX_S)
+        line.rest(sent=sent)
 
 
 class _Asking(threading.Thread):
@@ -85,7 +76,7 @@ class _Asking(threading.Thread):
             if notes != self._notes:
                 self._notes = notes
                 return True
-            time.sleep(min(_NAP_MAX_S, max(0.0, deadline - time.monotonic())))
+            time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
         return False
 
 
@@ -100,25 +91,25 @@ class _Logs:
         asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
         self._spread = bool(asked.get("spread"))
 
-    def send(self, out: int, whole: bool) -> bool:
+    def send(self, line: Line, *, whole: bool) -> bool:
         """Send what is new: one piece of each log, or with `whole` everything. Whether there was anything."""
         moved = False
         for name in sorted(os.listdir(self._job.path("logs"))):
-            if name not in self._streams and not self._open(name, out):
+            if name not in self._streams and not self._open(name, line):
                 continue
             stream, handle = self._streams[name]
             while True:
-                data = os.pread(handle, _PIECE, self._sent[name])
+                data = os.pread(handle, PIECE, self._sent[name])
                 if not data:
                     break
-                _write(out, frames.frame(frames.LOG, stream, self._sent[name], data))
+                line.send(frames.LOG, stream, self._sent[name], data)
                 self._sent[name] += len(data)
                 moved = True
                 if not whole:
                     break
         return moved
 
-    def _open(self, name: str, out: int) -> bool:
+    def _open(self, name: str, line: Line) -> bool:
         """Tell what the log is: of which node, of which rank. False for a file that is no log."""
         whose = self._whose(name)
         if whose is None:
@@ -127,8 +118,8 @@ class _Logs:
         stream = len(self._streams)
         self._streams[name] = (stream, os.open(self._job.path("logs", name), os.O_RDONLY))
         self._sent[name] = self._offsets.get("{}/{}".format(node, "-" if rank is None else rank), 0)
-        _write(out, frames.frame(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode()))
-        _write(out, frames.frame(frames.LOG, stream, self._sent[name]))  # one that says nothing has a log, too
+        line.send(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode())
+        line.send(frames.LOG, stream, self._sent[name])  # one that says nothing has a log, too
         return True
 
     def _whose(self, name: str) -> tuple[str, int | None] | None:
@@ -143,9 +134,3 @@ class _Logs:
             return of_job["node"], None if self._spread else rank
         of_rank = _RANK_LOG.match(name)
         return (of_rank["node"], int(of_rank["rank"])) if of_rank else None
-
-
-def _write(out: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(out, view) :]

@@ -1,0 +1,40 @@
+"""The line to whoever follows a run: frames as they come, and a sign of life while there is nothing to tell."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gpucourse.remote.agent import frames
+
+BEAT_S = 0.5
+PIECE = 1 << 17
+"""Bytes of one log that are read at once."""
+
+_NAP_MIN_S, _NAP_MAX_S = 0.005, 0.05
+
+
+class Line:
+    """An open file descriptor that frames go to."""
+
+    def __init__(self, out: int) -> None:
+        self._out = out
+        self._nap_s, self._last_sent = _NAP_MIN_S, 0.0
+
+    def send(self, kind: bytes, stream: int = 0, offset: int = 0, data: bytes = b"") -> None:
+        """Send one frame, whole. Raises BrokenPipeError where nobody follows any more."""
+        view = memoryview(frames.frame(kind, stream, offset, data))
+        while view:
+            view = view[os.write(self._out, view) :]
+
+    def rest(self, *, sent: bool) -> None:
+        """Between two looks at the logs: no nap after one that found something, else one longer than the last."""
+        now = time.monotonic()
+        if sent:
+            self._nap_s, self._last_sent = _NAP_MIN_S, now
+            return
+        if now - self._last_sent >= BEAT_S:
+            self.send(frames.BEAT)
+            self._last_sent = now
+        time.sleep(self._nap_s)
+        self._nap_s = min(self._nap_s * 1.5, _NAP_MAX_S)
