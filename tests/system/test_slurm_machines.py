@@ -66,12 +66,18 @@ def _files() -> dict[str, str]:
         "${head.name}": "node0",
         "${head.address}": network.address(0),
         "${names}": "node[1-2]",
-        "${workers}": "\n".join(workers),
+        "${lines}": "\n".join(workers),
+        "${daemons.user}": "slurm",
+        "${daemons.port}": "6817",
+        "${daemons.run}": "/run",
+        "${daemons.state}": "/var/lib/slurm",
+        "${daemons.logs}": "/var/log/slurm",
+        "${daemons.each}": "",
         "${patience_s}": "15",
     }
     for mark, value in values.items():
         text = text.replace(mark, value)
-    devices = (MODULE / "gres.conf.tftpl").read_text(encoding="utf-8").replace("${devices}", "0")
+    devices = (MODULE / "gres.conf.tftpl").read_text(encoding="utf-8").replace("${devices}", "/dev/nvidia0")
     cgroups = (MODULE / "cgroup.conf").read_text(encoding="utf-8")
     return {"slurm.conf": text, "gres.conf": devices, "cgroup.conf": cgroups, "mpi.conf": "", "plugstack.conf": ""}
 

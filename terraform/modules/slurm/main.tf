@@ -1,4 +1,4 @@
-# Every file of /etc/slurm, for simulated machines and for those on AWS: one template, two targets.
+# Every file of /etc/slurm, for simulated machines, for nodes that share one computer, and for machines on AWS: one template.
 
 terraform {
   required_version = ">= 1.4"
@@ -19,10 +19,23 @@ variable "workers" {
   type        = list(string)
 }
 
+variable "more" {
+  description = "Further lines of slurm.conf, before those of the nodes."
+  type        = list(string)
+  default     = []
+}
+
 variable "devices" {
-  description = "The numbers of a node's GPUs, as gres.conf writes them behind /dev/nvidia: 0, or [0-3]."
+  description = "The device files of a node's GPUs, as gres.conf writes them: /dev/nvidia0, or /dev/nvidia[0-3]."
   type        = string
-  default     = "0"
+  default     = "/dev/nvidia0"
+}
+
+variable "daemons" {
+  description = "Who slurmctld is, its port, and where the daemons keep what they write; `each` is put behind slurmd's name (%n)."
+  type        = object({ user = string, port = string, run = string, state = string, logs = string, each = string })
+  default     = { user = "slurm", port = "6817", run = "/run", state = "/var/lib/slurm", logs = "/var/log/slurm", each = "" }
+  nullable    = false
 }
 
 variable "patience_s" {
@@ -36,7 +49,8 @@ output "files" {
     "slurm.conf" = templatefile("${path.module}/slurm.conf.tftpl", {
       head       = var.head
       names      = var.names
-      workers    = join("\n", var.workers)
+      lines      = join("\n", concat(var.more, var.workers))
+      daemons    = var.daemons
       patience_s = var.patience_s
     })
     "gres.conf" = templatefile("${path.module}/gres.conf.tftpl", { devices = var.devices }) # without File the count is 0, and Slurm takes no such node

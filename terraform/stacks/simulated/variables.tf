@@ -96,6 +96,12 @@ variable "scheduler" {
   }
 }
 
+variable "one_host" {
+  description = "Under Slurm: no machines, but its daemons side by side on this computer, where namespaces are refused."
+  type        = bool
+  default     = false
+}
+
 variable "link" {
   description = "Speed of each machine's cable, with a delay if you like: 1gbit, or 1gbit,2ms. Empty: as fast as memory."
   type        = string

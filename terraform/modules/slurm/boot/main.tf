@@ -7,7 +7,7 @@ module "slurm" {
   head       = { name = "node0", address = "@HEAD@" }
   names      = "@NAMES@"
   workers    = ["@WORKERS@"]
-  devices    = "@DEVICES@"
+  devices    = "/dev/nvidia@DEVICES@"
   patience_s = 60
 }
 

@@ -97,6 +97,35 @@ run "slurm_puts_a_head_before_the_nodes" {
   }
 }
 
+run "slurm_on_one_host_leaves_ports_and_places_to_whoever_starts_it" {
+  command = plan
+
+  variables {
+    node_count = 2
+    scheduler  = "slurm"
+    one_host   = true
+  }
+
+  assert {
+    condition     = [for spec in local.specs : "${jsondecode(spec).gpus} ${lookup(jsondecode(spec), "addresses", "none")}"] == ["0 none", "1 none", "1 none"]
+    error_message = "Its nodes are no machines; what Slurm is told of them is handed over all the same."
+  }
+
+  assert {
+    condition = alltrue([for line in [
+      "SlurmctldHost=@HOST@(127.0.0.1)", "SlurmUser=@USER@", "SlurmctldPort=@PORT_slurmctld@", "SlurmdSpoolDir=@FOLDER@/slurm/state/slurmd.%n",
+      "SlurmdUser=@USER@", "AuthInfo=socket=@FOLDER@/munge.sock",
+      "NodeName=node2 NodeHostname=@HOST@ NodeAddr=127.0.0.1 Port=@PORT_node2@ CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN",
+    ] : strcontains(jsondecode(local.specs[1]).slurm["slurm.conf"], "\n${line}\n")])
+    error_message = "Nothing of the system's own Slurm is named: no folder, no port, no user."
+  }
+
+  assert {
+    condition     = !can(regex("=/(var|run|etc)", jsondecode(local.specs[0]).slurm["slurm.conf"])) && jsondecode(local.specs[0]).slurm["gres.conf"] == "Name=gpu File=/dev/null\n"
+    error_message = "Its daemons keep what they write in a folder of their own."
+  }
+}
+
 run "a_link_makes_machines_of_nodes" {
   command = plan
 
