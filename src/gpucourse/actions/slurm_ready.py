@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
 from gpucourse.actions.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.event import NodeEvent
-from gpucourse.model.node import Inventory
+from gpucourse.model.node import Inventory, Node
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
 
 _PATIENCE_S, _POLL_S = 30.0, 0.1
 _MENDS = "type gpucourse deploy again: it mends"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
 _AT_WORK = {"idle", "mixed", "allocated", "completing"}  # a lab that is deployed again may have jobs
 # What slurmctld writes at its start where it will reject every job at first, and name a reason that is none.
-_WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account' /var/log/slurm/slurmctld.log"
+_WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account'"
+_LOG = "/var/log/slurm/{daemon}.log"
+_AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
+_LINES, _MOST_LOGS = 12, 3
 
 
 def wait_for_slurm(
@@ -28,8 +35,11 @@ def wait_for_slurm(
     poll_s: float = _POLL_S,
     hint: str = _MENDS,
 ) -> None:
-    """Wait until Slurm has every node at work with its GPUs. Raises InfrastructureError with `hint` that names each one that
-    is not, with Slurm's reason, or by what `looks` sees from outside where that says more."""
+    """Wait until Slurm has every node at work with its GPUs; not for one that is drained, which only a word of somebody's ends.
+
+    Raises InfrastructureError with `hint` that names each one that is not, with Slurm's reason, or by what `looks` sees from
+    outside where that says more, and with the end of its daemon's log.
+    """
     from gpucourse.remote.fleet import Fleet, values
     from gpucourse.remote.ssh import SshTransport
 
@@ -45,15 +55,15 @@ def wait_for_slurm(
             )
             if not wrong:
                 break
-            if time.monotonic() - began > patience_s:
+            waited = time.monotonic() - began
+            if waited > patience_s or all(what.startswith("drain") for what in wrong.values()):
                 wrong |= {one.node: one.detail for one in looks() if not one.healthy and one.detail}
                 told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
-                raise InfrastructureError(f"Slurm has not every node after {patience_s:.0f} s: {told}", hint=hint)
+                logs = _logs(context, inventory, wrong)
+                raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)
             if context.stop.wait(poll_s):
                 raise Interrupted("stopped while Slurm was taking its nodes")
-        reasons = (
-            values(fleet.each(lambda link: link.run(_WRONG_REASONS, timeout_s=20.0)))[0].stdout.decode(errors="replace").strip()
-        )
+        [reasons] = values(fleet.each(lambda link: _of_log(link, _WRONG_REASONS)))
     for node in inventory.nodes:
         context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
     if reasons.isdecimal() and int(reasons):
@@ -75,3 +85,24 @@ def _not_ready(inventory: Inventory, listed: str) -> dict[str, str]:
         elif f"gpu:{node.gpus}" not in gres:
             wrong[node.name] = f"{state}, GPUs {gres}"
     return wrong
+
+
+def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str:
+    """The end of the daemon's log on each of these nodes, as lines; nothing of a node that does not answer."""
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.ssh import SshTransport
+
+    nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
+    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+        ends = [(outcome.node, outcome.value) for outcome in fleet.each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
+    return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
+
+
+def _of_log(link: Link, command: str) -> str:
+    """What a command says of the log of the node's daemon, which on an instance belongs to root."""
+    done = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _log(node: Node) -> str:
+    return _LOG.format(daemon="slurmctld" if node.role == "head" else "slurmd")

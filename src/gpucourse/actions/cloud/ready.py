@@ -63,12 +63,11 @@ def climb(context: Context, lab: CloudLab) -> Inventory:
         if len(with_gpu) > 1:
             with stage(context.watch, "meet", "the nodes reach each other"):
                 meeting.hold(context, fleet, with_gpu, simulated)
+    inventory = replace(inventory, nodes=tuple(_as_it_is(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
         _slurm(context, lab, inventory, simulated)
-    return replace(
-        inventory, nodes=tuple(replace(node, gpus=0) if node.name in simulated else node for node in inventory.nodes)
-    )
+    return inventory
 
 
 def _gpus(node: Node) -> int:
@@ -77,6 +76,11 @@ def _gpus(node: Node) -> int:
 
     known = instance_types().get(node.instance_type)
     return known.gpus if known else 0
+
+
+def _as_it_is(node: Node, mark: first_boot.Mark) -> Node:
+    """A computer that says that it is simulated has the GPUs that it counts, whatever the type of its instance."""
+    return replace(node, gpus=len(mark.told.get("gpus") or ())) if mark.simulated else node
 
 
 def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str, CloudInstance]:
@@ -201,10 +205,10 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
 
 
 def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str]) -> None:
-    """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where computers say they are simulated."""
-    if simulated:
+    """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where simulated computers count none."""
+    if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
-        text = f"{names}: simulated, as the computer itself says: no Slurm looked for"
+        text = f"{names}: simulated, as the computer itself says: no GPU, no Slurm looked for"
         context.watch(Note(text=text, level="warning"))
         return
     ssh = f"gpucourse ssh {lab.deployment.module} --"

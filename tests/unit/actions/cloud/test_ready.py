@@ -170,12 +170,14 @@ class TestSlurm:
             stack=world.deployment.stack,
             nodes=(node("node0", role="head", gpus=0, address="10.0.0.1"), node("node1", address="10.0.0.2")),
         )
-        world.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
+        world.sinfo, world.log = "node1|idle|gpu:1|none\n", ""  # type: ignore[attr-defined]
         plain = world.answer
 
         def answer(one: Node, command: str) -> Completed:
             if "slurmctld.log" in command:
                 return said("0\n", code=1)
+            if "slurmd.log" in command:
+                return said(world.log)  # type: ignore[attr-defined]
             if "sinfo" in command:
                 assert one.name == "node0"
                 return said(world.sinfo)  # type: ignore[attr-defined]
@@ -206,10 +208,31 @@ class TestSlurm:
             cluster.climb()
         assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
 
+    def test_the_end_of_its_log_explains_a_node_that_slurm_has_not(self, cluster: World) -> None:
+        cluster.sinfo, cluster.log = "node1|down*|gpu:1|none\n", "error: Munge decode failed\n"  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError) as caught:
+            cluster.climb()
+        assert caught.value.what.splitlines()[1:] == [
+            "node1, the end of /var/log/slurm/slurmd.log:",
+            "error: Munge decode failed",
+        ]
+
+    def test_a_drained_node_is_not_waited_for(self, cluster: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ready, "SLURM_S", 600.0)
+        cluster.sinfo = "node1|drained|gpu:1|somebody wants it so\n"  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(somebody wants it so\)"):
+            cluster.climb()
+
+    def test_simulated_computers_that_count_gpus_have_a_slurm(self, cluster: World) -> None:
+        cluster.boot = f"simulated\nready\n{json.dumps({'gpus': ['a stand-in']})}\n"
+        cluster.sinfo = ""  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match="node1: unknown"):
+            cluster.climb()
+
     def test_simulated_computers_have_no_slurm(self, cluster: World) -> None:
         cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
         cluster.sinfo = ""  # type: ignore[attr-defined]
         cluster.climb()
         assert [note.text for note in cluster.told(Note) if "no Slurm looked for" in note.text] == [
-            "node0, node1: simulated, as the computer itself says: no Slurm looked for"
+            "node0, node1: simulated, as the computer itself says: no GPU, no Slurm looked for"
         ]
