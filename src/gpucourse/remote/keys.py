@@ -7,31 +7,32 @@ from pathlib import Path
 from gpucourse.errors import MissingError
 from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace.files import storing, write_bytes, write_text
+from gpucourse.workspace.lock import locked
 
 
 def ensure_client_key(path: Path) -> str:
     """The public key (`ssh-ed25519 AAAA... gpucourse`) that belongs to the private key at `path`; makes both where there is
-    none. The private key is readable by its owner alone."""
+    none. Commands that come at once get the same. The private key is readable by its owner alone."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        private = path.read_bytes() if path.exists() else None
-    if private is None:
-        key = ed25519.Ed25519PrivateKey.generate()
-        form, secret = serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
-        write_bytes(path, key.private_bytes(serialization.Encoding.PEM, form, secret), mode=0o600)
-    else:
-        try:
-            key = serialization.load_ssh_private_key(private, password=None)  # type: ignore[assignment]  # checked below
-        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-            raise _damaged(path, str(error)) from error
-        if not isinstance(key, ed25519.Ed25519PrivateKey):
-            raise _damaged(path, "it is not an Ed25519 key")
+    if not path.exists():
+        with locked(path.with_name(f".{path.name}.lock"), "making the SSH key"):
+            if not path.exists():  # nor has anybody made one in the meantime
+                form, secret = serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+                new = ed25519.Ed25519PrivateKey.generate()
+                write_bytes(path, new.private_bytes(serialization.Encoding.PEM, form, secret), mode=0o600)
+    try:
         with storing(path):
             path.chmod(0o600)
+            key = serialization.load_ssh_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise _damaged(path, str(error)) from error
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise _damaged(path, "it is not an Ed25519 key")
     encoded = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     line = f"{encoded.decode()} gpucourse"
     public = path.with_name(path.name + ".pub")

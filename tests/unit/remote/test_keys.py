@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import getpass
 import subprocess
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,18 @@ def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert key.read_bytes() == before
     assert key.stat().st_mode & 0o777 == 0o600
     assert key.with_name("id.pub").read_text() == public + "\n"
+
+
+def test_who_comes_at_once_gets_the_same_key(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+
+    def ask(_number: int) -> str:
+        together.wait(30)
+        return ensure_client_key(tmp_path / "keys" / "id")
+
+    with ThreadPoolExecutor(8) as pool:
+        (public,) = {*pool.map(ask, range(8))}
+    assert (tmp_path / "keys" / "id.pub").read_text() == public + "\n"
 
 
 def test_openssh_reads_the_key(tmp_path: Path) -> None:
