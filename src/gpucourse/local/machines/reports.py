@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,14 @@ _FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 def absent(machine: Mapping[str, Any], pid: int) -> list[str]:
     """The daemons of the machine whose first process is `pid` that should run and do not."""
     return [name for name in daemons.wanted(machine) if daemons.running(name, f"/proc/{pid}/root") is None]
+
+
+def ended(absent: Sequence[str]) -> str:
+    """A node whose daemons of these names do not run."""
+    what = f"{' and '.join(absent)} of it ended"
+    if "slurmctld" in absent:
+        what += ": Slurm takes no commands; jobs that run go on, one just submitted may start anew or be lost"
+    return what
 
 
 def symptom(logs: str) -> str:
@@ -65,8 +73,13 @@ def explained(what: str, meaning: str) -> str:
 
 def log_of(pid: int | str, name: str) -> str:
     """The end of a daemon's log, as it lies in the machine."""
+    return end_of(Path(f"/proc/{pid}/root{daemons.LOGS[name]}"))
+
+
+def end_of(log: Path) -> str:
+    """The end of a log; empty where there is none."""
     try:
-        with Path(f"/proc/{pid}/root{daemons.LOGS[name]}").open("rb") as file:
+        with log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - _LAST_BYTES))
             return file.read().decode(errors="replace")
     except OSError:

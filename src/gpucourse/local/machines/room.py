@@ -13,9 +13,7 @@ import os
 import selectors
 import signal
 import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,12 +22,11 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
 from gpucourse.local.machines import daemons, kernel, machine, network, reports
+from gpucourse.local.machines.controller import Controller
 from gpucourse.local.machines.userspace import become_root
 
 _MESSAGE = 1 << 20
-_SINFO = ["timeout", "3", "sinfo", "-h", "-N", "-o", "%N|%T|%G|%E"]
-_HELD = ["timeout", "3", "squeue", "-h", "-t", "PENDING", "-o", "%i|%r"]
-_RESUME_S, _POLL_S = 3.0, 0.05
+_SLURM = Controller({"PATH": daemons.PATH, "LANG": "C.UTF-8"})  # for what visits the head
 
 Document = dict[str, Any]
 
@@ -102,7 +99,7 @@ class Room:
 
     def _do_run(self, asked: Document) -> None:
         """Run a command inside a machine, as its root."""
-        self._visit(asked, asked["name"], lambda: _output(asked["argv"]))
+        self._visit(asked, asked["name"], lambda: _SLURM.output(asked["argv"]))
 
     def _do_check(self, asked: Document) -> None:
         """What is wrong with each machine, in words; empty where nothing is."""
@@ -112,34 +109,19 @@ class Room:
             found[name] = self._wrong_with(wanted, pid) if pid else "it is off"
         heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.wanted(wanted)]
         if not heads or found[heads[0]]:
-            if heads and "slurmctld" in found[heads[0]]:
-                found[heads[0]] += (
-                    ": Slurm takes no commands; jobs that run go on, one just submitted may start anew or be lost"
-                )
             self._answer(asked, {"found": found})
         else:
             meanings = self._meanings()
-            self._visit(asked, heads[0], lambda: {"found": self._with_slurm(found, meanings)})
+            self._visit(asked, heads[0], lambda: {"found": _SLURM.judged(found, heads[0], meanings)})
 
     def _wrong_with(self, wanted: Document, pid: int) -> str:
         if absent := reports.absent(wanted, pid):
-            return f"{' and '.join(absent)} of it ended"
+            return reports.ended(absent)
         if not wanted.get("slurm"):
             return ""
         if not reports.has_key(pid, self._key):
             return reports.OTHER_KEY
         return "" if wanted["role"] == "head" else reports.distrusted(reports.log_of(pid, "slurmd"))
-
-    def _with_slurm(self, found: dict[str, str], meanings: dict[str, str]) -> dict[str, str]:
-        listed = _output(_SINFO)
-        head = next(name for name, wanted in self._machines.items() if wanted["role"] == "head")
-        if listed["code"]:
-            said = reports.explained(f"Slurm does not answer: {listed['errors'].strip()[-200:]}", meanings.get(head, ""))
-            return {**found, head: found[head] or said}
-        states = reports.states(listed["output"])
-        if held := reports.held(_output(_HELD)["output"]):
-            states[head] = f"Slurm holds back job {', '.join(held)}: its start had failed"
-        return {name: what or reports.explained(states.get(name, ""), meanings.get(name, "")) for name, what in found.items()}
 
     def _do_logs(self, asked: Document) -> None:
         """What the logs of each machine's daemons mean, where it is something known."""
@@ -227,37 +209,14 @@ def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) 
 
 def _ensured(wanted: Document) -> Document:
     started = daemons.ensure(wanted)
-    if wanted.get("slurm") and wanted["role"] != "head":
-        if not started and ("*" in _state(wanted["name"]) or reports.distrusted(reports.log_of("self", "slurmd"))):
+    if wanted.get("slurm") and wanted["role"] == "head":
+        _SLURM.release()
+    elif wanted.get("slurm"):
+        if not started and ("*" in _SLURM.state(wanted["name"]) or reports.distrusted(reports.log_of("self", "slurmd"))):
             # All of them run, and the head and this machine do not hear each other: one of them is not well.
             daemons.ensure(wanted, anew=("munged", "slurmd"))
-        _resume(wanted["name"])
-    elif wanted.get("slurm") and (held := reports.held(_output(_HELD)["output"])):
-        _output(["scontrol", "release", ",".join(held)])
+        _SLURM.resume(wanted["name"])
     return {}
-
-
-def _state(name: str) -> str:
-    """What is wrong with this node, by Slurm's word."""
-    return reports.states(_output(_SINFO)["output"]).get(name, "")
-
-
-def _resume(name: str) -> None:
-    """Take back what somebody, or Slurm itself, said against this node."""
-    deadline = time.monotonic() + _RESUME_S
-    while time.monotonic() < deadline:
-        state = _state(name)
-        if not any(word in state for word in ("drain", "inval", "fail", "down")) or "down*" in state:
-            return
-        _output(["scontrol", "update", f"nodename={name}", "state=resume"])
-        time.sleep(_POLL_S)
-
-
-def _output(argv: list[str]) -> Document:
-    """What a command inside the machine says."""
-    environment = {"PATH": daemons.PATH, "LANG": "C.UTF-8"}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
-    return {"code": done.returncode, "output": done.stdout, "errors": done.stderr}
 
 
 def main(handle: int, folder: str) -> None:

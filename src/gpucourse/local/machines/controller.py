@@ -1,0 +1,61 @@
+"""Slurm's own commands, typed beside its daemons: what it says of its nodes, and taking back what was said against them."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpucourse.local.machines import reports
+
+_SINFO = ("timeout", "3", "sinfo", "-h", "-N", "-o", "%N|%T|%G|%E")
+_HELD = ("timeout", "3", "squeue", "-h", "-t", "PENDING", "-o", "%i|%r")
+_RESUME_S, _POLL_S = 3.0, 0.05
+
+
+@dataclass(frozen=True)
+class Controller:
+    """The cluster that commands with this environment reach."""
+
+    environment: Mapping[str, str]
+
+    def output(self, argv: Sequence[str]) -> dict[str, Any]:
+        """What a command says: its `code`, `output` and `errors`."""
+        done = subprocess.run(argv, env=self.environment, capture_output=True, text=True, errors="replace", check=False)
+        return {"code": done.returncode, "output": done.stdout, "errors": done.stderr}
+
+    def state(self, name: str) -> str:
+        """What is wrong with this node, by Slurm's word."""
+        return reports.states(self.output(_SINFO)["output"]).get(name, "")
+
+    def judged(self, found: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
+        """What is wrong with each node: as it was `found` by looking at its daemons, else by Slurm's word. `meanings`: what
+        their logs mean."""
+        listed = self.output(_SINFO)
+        if listed["code"]:
+            said = f"Slurm does not answer: {listed['errors'].strip()[-200:]}"
+            return {**found, head: found[head] or reports.explained(said, meanings.get(head, ""))}
+        states = reports.states(listed["output"])
+        if held := self._held():
+            states[head] = f"Slurm holds back job {', '.join(held)}: its start had failed"
+        return {name: what or reports.explained(states.get(name, ""), meanings.get(name, "")) for name, what in found.items()}
+
+    def release(self) -> None:
+        """Let go the jobs that Slurm holds back because a node failed to start them."""
+        if held := self._held():
+            self.output(["scontrol", "release", ",".join(held)])
+
+    def resume(self, name: str) -> None:
+        """Take back what somebody, or Slurm itself, said against this node."""
+        deadline = time.monotonic() + _RESUME_S
+        while time.monotonic() < deadline:
+            state = self.state(name)
+            if not any(word in state for word in ("drain", "inval", "fail", "down")) or "down*" in state:
+                return
+            self.output(["scontrol", "update", f"nodename={name}", "state=resume"])
+            time.sleep(_POLL_S)
+
+    def _held(self) -> list[str]:
+        return reports.held(self.output(_HELD)["output"])
