@@ -67,12 +67,15 @@ def question_of(answering: Answering, name: str) -> Question:
 
 
 def weigh(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
-    """What an answer would be worth. Raises ValueError, with the reason, where it is not of the question's kind."""
-    from gpucourse.grading.answers import judge
-    from gpucourse.grading.checks import on_gpu
+    """What an answer would be worth.
 
-    found = evidence.material(context, answering.record) if answering.record else None
-    gpu = answering.record is not None and found is not None and on_gpu(found["metrics"], answering.record.mode)
+    Raises ValueError, with the reason, where it is not of the question's kind; MissingError where the question reads files of
+    the run that are damaged, or not as it left them.
+    """
+    from gpucourse.grading.answers import judge
+
+    asks = bool(question.reads) or question.evidence == "gpu"
+    found, gpu = evidence.spoken(context, answering.record) if answering.record and asks else (None, False)
     return judge(question, answer, found, on_gpu=gpu)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpucourse.actions.context import Context
@@ -10,21 +11,21 @@ from gpucourse.errors import GpucourseError, ManifestError, MissingError
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
+from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_json, read_record
 
-QUICK = ("run.json", "plan.json", "metrics.json")
-
 
 def counting(context: Context, exercise: Exercise) -> RunRecord | None:
-    """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded."""
+    """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded
+    and was judged. A script of the learner's own that measured nothing is judged by nobody, and takes no other's place."""
     good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
     handed_in = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
     marked = [record for record in good if handed_in is not None and record.id == handed_in.run]
-    standing = marked or good
+    standing = marked or [record for record in good if record.verdict is not None] or good
     return standing[-1] if standing else None
 
 
@@ -60,17 +61,41 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
 
 
 def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
-    """Every question with what the handed-in answer is worth; one that cannot be read counts as open, and says why."""
+    """Every question with what the handed-in answer is worth; one that cannot be read counts as open, and says why.
+
+    Where the run's files are damaged, or not as it left them, only the answers that speak of it are not comparable.
+    """
     from gpucourse.actions.sheet import stored
 
     sheet = stored(context, exercise)
-    record = _spoken_of(context, exercise, sheet.run if sheet else None)
     judgements = judged(context, exercise.id)
-    found = material(context, record) if record else None
-    return tuple(
-        _judge(question, sheet.answers.get(question.id) if sheet else None, found, record, judgements)
+    found, gpu, trouble = None, False, ""
+    try:
+        if record := _spoken_of(context, exercise, sheet.run if sheet else None):
+            found, gpu = spoken(context, record)
+    except GpucourseError as error:
+        trouble = error.what
+    results = (
+        _judge(question, sheet.answers.get(question.id) if sheet else None, found, judgements, on_gpu=gpu)
         for question in exercise.questions
     )
+    return tuple(replace(each, said=trouble) if trouble and each.verdict == "error" else each for each in results)
+
+
+def spoken(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
+    """What answers that speak of a run are compared with, and whether a GPU took part in it.
+
+    Raises MissingError where its files are damaged, or are not as the run left them.
+    """
+    from gpucourse.grading.checks import on_gpu
+
+    found = material(context, record)
+    if changed := seals.changed(runs.files_of(context.paths, record), seals.EVIDENCE):
+        raise MissingError(
+            f"{', '.join(changed)} of run {record.id} changed after it had ended, so no answer can be compared with it",
+            hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
+        )
+    return found, on_gpu(found["metrics"], record.mode)
 
 
 def judged(context: Context, exercise_id: str) -> dict[tuple[str, str], Judgement]:
@@ -111,7 +136,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
         answers=answers,
         wanted=wanted,
         handed_in=_handed_in(context, exercise, record),
-        changed=seals.changed(files, None if thorough else QUICK),
+        changed=seals.changed(files, None if thorough else seals.EVIDENCE),
         trouble=trouble,
     )
 
@@ -123,19 +148,18 @@ def _spoken_of(context: Context, exercise: Exercise, run: str | None) -> RunReco
 
 
 def _judge(
-    question: Any,
+    question: Question,
     answer: Scalar | None,
     found: Mapping[str, Mapping[str, Any]] | None,
-    record: RunRecord | None,
     judgements: Mapping[tuple[str, str], Judgement],
+    *,
+    on_gpu: bool,
 ) -> AnswerResult:
     from gpucourse.grading.answers import fingerprint, judge
-    from gpucourse.grading.checks import on_gpu
 
-    gpu = record is not None and found is not None and on_gpu(found["metrics"], record.mode)
     known = judgements.get((question.id, fingerprint(answer))) if answer is not None else None
     try:
-        return judge(question, answer, found, on_gpu=gpu, judgement=known)
+        return judge(question, answer, found, on_gpu=on_gpu, judgement=known)
     except ValueError as error:
         return AnswerResult(
             id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)

@@ -39,8 +39,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
+    seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same
     deliver(context, exercise, record)
-    seal(files, record.mode)
     return verdict
 
 
@@ -79,7 +79,8 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
     """
     files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
     there = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
-    if record.state != "succeeded" or record.verdict in {None, "failed", "error"} or (there and there.run > record.id):
+    newer = there is not None and there.run > record.id and context.paths.run(exercise.id, there.run).record.exists()
+    if record.state != "succeeded" or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
     named = {source.relative_to(files.folder).as_posix(): source for source in sources if source.is_file()}

@@ -95,10 +95,10 @@ def _gone(handed_in: ExerciseVerdict | None) -> ExerciseVerdict | None:
 
 
 def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
-    """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is."""
+    """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is, or a run that is gone."""
     path = context.paths.verdict(exercise.id)
     there = read_record(path, ExerciseVerdict)
-    if there is None or there.run == verdict.run:
+    if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():
         write_record(path, verdict)
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
 
+EVIDENCE = ("run.json", "plan.json", "metrics.json")
+"""What checks and questions read of a run."""
+
 
 def sealed(files: RunPaths) -> dict[str, str]:
     """The digests that the run left, by path relative to its folder; empty where there is no readable seal."""
@@ -23,13 +26,15 @@ def sealed(files: RunPaths) -> dict[str, str]:
 def changed(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, ...]:
     """The files that are not as the run left them, or gone. `names`: only these, where the run had them.
 
-    A verdict is left out: it is computed anew from the rest.
+    Evidence that was put there later is named as well. A verdict is left out: it is computed anew from the rest.
     """
     seal = sealed(files)
     if not seal:
         return (files.hashes.name,)
-    wanted = [name for name in names if name in seal] if names is not None else list(seal)
-    return tuple(name for name in sorted(wanted) if name != files.verdict.name and sha256(files.folder / name) != seal[name])
+    wanted = {name for name in names if name in seal} if names is not None else set(seal)
+    wanted |= {name for name in EVIDENCE if name not in seal and (files.folder / name).exists()}
+    bad = (name for name in wanted - {files.verdict.name} if sha256(files.folder / name) != seal.get(name))
+    return tuple(sorted(bad))
 
 
 def seal_again(files: RunPaths, names: Iterable[str]) -> None:

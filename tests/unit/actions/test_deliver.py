@@ -55,6 +55,7 @@ def ended(context: Context, run_id: str, ranks: int, verdict: str | None = "pass
         files.rank_log(f"node{rank}", rank).write_text(f"{run_id} {rank}")
     files.metrics.write_text("{}")
     write_record(files.verdict, ExerciseVerdict(exercise="3.2", run=run_id, mode="local", verdict="passed"))
+    runs.save(context.paths, record)
     return record
 
 
@@ -90,7 +91,7 @@ def test_the_seal_shows_a_later_change_and_takes_the_screen_in(context: Context)
     files = runs.files_of(context.paths, record)
     seal(files, "local")
     first = read_json(files.hashes)["sha256"]
-    assert set(first) == {"logs/node0-rank0.log", "metrics.json", "verdict.json"}
+    assert set(first) == {"run.json", "logs/node0-rank0.log", "metrics.json", "verdict.json"}
     files.screen.write_text("<svg/>")
     seal_screen(files)
     assert set(read_json(files.hashes)["sha256"]) == {*first, "screen.svg"}

@@ -1,0 +1,118 @@
+"""What a run recorded is evidence as it was: no points for what was put there later, none lost with a file beside it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpucourse.actions import finish
+from gpucourse.errors import StorageError
+from gpucourse.model.record import RunRecord
+from tests.learning import METRICS, Learning
+
+
+def rows(learning: Learning) -> dict[str, float]:
+    document = learning.types("grade", "--json", code=None).document
+    return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
+
+
+def changed(learning: Learning, record: RunRecord) -> Path:
+    """The run's metrics, written over by hand."""
+    metrics = learning.folder(record) / "metrics.json"
+    metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
+    return metrics
+
+
+def test_no_answer_is_compared_with_what_was_written_after_the_run(learning: Learning) -> None:
+    record = learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b")
+    before = changed(learning, record)
+    said = learning.types("answer", "1.1", "--set", "speedup=9.9", code=3)
+    assert f"metrics.json of run {record.id} changed after it had ended" in said.err
+    assert "gpucourse run 1.1" in said.err
+    learning.types("answer", "1.1", "--set", "why=It falls.")
+    assert rows(learning)["understanding"] == 2.5, "the choice; no number"
+    assert "no answer can be compared with it" in " ".join(learning.types("answer", "1.1").out.split())
+    before.write_text(before.read_text().replace("9.9", "1.9"))
+    assert rows(learning)["understanding"] == 5
+
+
+def test_nor_with_that_of_another_run_than_the_one_that_counts(learning: Learning) -> None:
+    first = learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9")
+    learning.record()
+    assert rows(learning)["understanding"] == 2.5
+    changed(learning, first)
+    assert rows(learning)["understanding"] == 0
+
+
+def test_evidence_that_was_put_there_later_counts_for_nothing(learning: Learning) -> None:
+    record = learning.record(metrics={"wet": False})
+    folder = learning.folder(record)
+    hashes = json.loads((folder / "hashes.json").read_text())
+    del hashes["sha256"]["metrics.json"]
+    (folder / "hashes.json").write_text(json.dumps(hashes))
+    (folder / "metrics.json").write_text(json.dumps(METRICS))
+    assert "changed: metrics.json" in learning.types("check", "1.1", code=5).out
+    assert rows(learning)["completed"] == 0
+
+
+@pytest.mark.parametrize("name", ["metrics.json", "run.json"])
+def test_a_damaged_file_of_a_run_takes_no_answer_along_that_does_not_speak_of_it(learning: Learning, name: str) -> None:
+    record = learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b", "--set", "why=It falls.")
+    learning.types("grade", "--review", "--judge", "1.1/why=100")
+    assert rows(learning)["understanding"] == 7.5
+    (learning.folder(record) / name).write_text('{"schema": 1, "dev')
+    assert rows(learning)["understanding"] == 5, "the choice, and the free text that a person judged"
+    assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
+
+
+def test_a_script_that_measured_nothing_takes_no_points_away(learning: Learning) -> None:
+    learning.record(metrics={**METRICS, "wet": False})
+    assert rows(learning)["completed"] == 2.5
+    own = learning.record(own_script="mine.py")
+    folder = learning.folder(own)
+    (folder / "metrics.json").unlink()
+    own.verdict = None
+    (folder / "run.json").write_text((folder / "run.json").read_text().replace('"verdict": "passed"', '"verdict": null'))
+    (learning.workspace / "deliverables/1.1/verdict.json").unlink()
+    assert rows(learning)["completed"] == 2.5
+
+
+def test_the_mark_of_a_run_that_is_gone_passes_to_no_other(learning: Learning) -> None:
+    gone = learning.record()
+    learning.record(metrics={**METRICS, "wet": False})
+    assert "1 of 2 exercises passed" in learning.types("list").out
+    shutil.rmtree(learning.folder(gone))
+    assert "No longer passed: 1.1" in learning.types("check", "--all", code=5).out
+    assert "0 of 2 exercises passed" in learning.types("list").out
+
+
+def test_an_older_run_is_handed_in_again_where_the_newer_one_is_gone(learning: Learning) -> None:
+    older, newer = learning.record(), learning.record()
+    shutil.rmtree(learning.folder(newer))
+    learning.types("check", "1.1")
+    assert json.loads((learning.workspace / "deliverables/1.1/verdict.json").read_text())["run"] == older.id
+    assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
+
+
+def test_a_run_that_cannot_be_handed_in_for_want_of_space_is_sealed_all_the_same(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = learning.record()
+    folder = learning.folder(record)
+    (folder / "hashes.json").unlink()
+    context = learning.opened()
+
+    def full(*_: object) -> None:
+        raise StorageError("no space left to write")
+
+    monkeypatch.setattr(finish, "deliver", full)
+    monkeypatch.setattr(finish, "_collect", lambda *_: None)
+    with pytest.raises(StorageError):
+        finish.finish(context, None, record)  # type: ignore[arg-type]
+    assert (folder / "hashes.json").is_file()
