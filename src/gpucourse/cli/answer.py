@@ -10,7 +10,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.flags import JsonFlag, pairs
 from gpucourse.cli.session import Session, current
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
 from gpucourse.model.answer import AnswerResult
@@ -62,17 +62,6 @@ def answer(
         session.face.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})
     session.face.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode))
     return _code(results, exercise)
-
-
-def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
-    """`name=value` as typed, several times. Raises UsageError for anything else."""
-    found: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip():
-            raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
-        found[name.strip()] = value
-    return found
 
 
 def _asked(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:

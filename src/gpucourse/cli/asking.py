@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 from gpucourse.cli.session import Session
@@ -16,6 +17,8 @@ def ask(session: Session, prompt: str) -> str | None:
     """The line that the person types, without white space around it; None where they ended the input (Ctrl-D)."""
     err = session.face.err
     err.write(prompt)
+    if isinstance(sys.stdin, io.TextIOWrapper):  # bytes that are no text are somebody's slip, and are asked for again
+        sys.stdin.reconfigure(errors="surrogateescape")
     line = sys.stdin.readline()
     if not line:
         err.write("\n")

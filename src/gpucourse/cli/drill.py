@@ -25,10 +25,11 @@ def break_(
     """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""
     from gpucourse.actions.drill import start
     from gpucourse.actions.prepare import Order
-    from gpucourse.cli.runs import pairs
+    from gpucourse.cli.flags import pairs
     from gpucourse.ui.views.drill import drill
 
-    order = Order(exercise=exercise, nodes=nodes, settings=pairs(settings or [], exercise))
+    listed = f"gpucourse show {exercise} lists its parameters"
+    order = Order(exercise=exercise, nodes=nodes, settings=pairs(settings or [], listed))
     session = current()
     context = session.context
     session.face.mode(context.settings.target)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.answer import pairs
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.flags import JsonFlag, pairs
 from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted
 

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
+from gpucourse.errors import UsageError
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")]
+
+
+def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
+    """What stands after each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
+    given twice: nobody could say which of the two was meant."""
+    found: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
+        if name in found:
+            raise UsageError(f"--set {name} is given twice: {found[name]} and {value}", hint=f"name {name} once")
+        found[name] = value
+    return found

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
-from gpucourse.cli.answer import pairs
 from gpucourse.cli.asking import ask, somebody_there
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.flags import JsonFlag, pairs
 from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, UsageError
 

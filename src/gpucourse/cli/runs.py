@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Optional
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.flags import JsonFlag, pairs
 from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, UsageError
 
@@ -78,7 +78,7 @@ def run(
     order = Order(
         exercise=exercise,
         nodes=nodes,
-        settings=pairs(settings or [], exercise),
+        settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
         launcher=launcher,
         arguments=tuple(arguments or ()),
@@ -172,19 +172,6 @@ def _home(exercise: str | None, arguments: list[str], script: Path | None) -> tu
     if script is None:
         raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
     return OWN_SCRIPTS, [*([exercise] if exercise is not None else []), *arguments]
-
-
-def pairs(settings: list[str], exercise: str) -> dict[str, str]:
-    """What stands after each --set, by parameter. Raises UsageError for one without an equals sign."""
-    pairs: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise UsageError(
-                f"--set {setting}: not of the form name=value", hint=f"gpucourse show {exercise} lists its parameters"
-            )
-        pairs[name.strip()] = value
-    return pairs
 
 
 COMMANDS = {"run": run, "runs": runs, "logs": logs, "cancel": cancel}

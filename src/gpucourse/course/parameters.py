@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpucourse.errors import UnknownName, UsageError
-from gpucourse.model.fields import Scalar
+from gpucourse.model.fields import Scalar, is_utf8
 from gpucourse.model.manifest import ARTICLE, Exercise, Parameter
 
 _INT = re.compile(r"[-+]?[0-9]+(?:_[0-9]{3})*")
@@ -60,6 +60,8 @@ def _typed(exercise: Exercise, parameter: Parameter, text: str) -> Scalar:
     objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
         objection = "a value cannot hold the character NUL"
+    if objection is None and not is_utf8(text):
+        objection = "it is not text in UTF-8"
     if objection is None and value is not None:
         return value
     raise UsageError(

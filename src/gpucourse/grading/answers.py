@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from gpucourse.grading.checks import shown
 from gpucourse.grading.values import Unreadable, is_number, read
 from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
-from gpucourse.model.fields import Scalar
+from gpucourse.model.fields import Scalar, is_utf8
 from gpucourse.model.questions import Question
 
 _NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*)", re.DOTALL)
@@ -34,6 +34,8 @@ def judge(
     """
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         return _result(question, "open", None)
+    if isinstance(answer, str) and not is_utf8(answer):
+        raise ValueError("it is not text in UTF-8")
     if question.kind == "choice":
         return _choice(question, answer)
     if question.kind == "numeric":

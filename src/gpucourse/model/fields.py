@@ -101,6 +101,11 @@ EXPRESSION = re.compile(
 EVIDENCE = ("metrics", "plan", "run")
 
 
+def is_utf8(text: str) -> bool:
+    """Whether the text can be stored: what is typed may hold bytes that are no text in UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def is_evidence(text: str) -> bool:
     """Whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
     found = EXPRESSION.match(text)

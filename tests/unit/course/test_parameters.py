@@ -161,7 +161,9 @@ def test_any_text_reaches_the_script_as_one_argument(text: str) -> None:
     assert said == f"--words={text}".encode()
 
 
-def test_no_argument_can_hold_the_character_nul() -> None:
+def test_no_argument_can_hold_the_character_nul_or_bytes_that_are_no_text() -> None:
+    with pytest.raises(UsageError, match="is not text in UTF-8"):
+        resolve(exercise(WORDS), {"words": "a\udcffb"}, local=False)
     with pytest.raises(UsageError, match="NUL"):
         resolve(exercise(WORDS), {"words": "a\0b"}, local=False)
 

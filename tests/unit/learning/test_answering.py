@@ -126,6 +126,8 @@ def test_wrong_words(learning: Learning) -> None:
     for words, said in (
         (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
         (["--set", "speedup"], "--set speedup: not of the form name=value"),
+        (["--set", "where=b", "--set", " where=c"], "--set where is given twice: b and c"),
+        (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
         (["--run", other.id], f"run {other.id} is one of 1.2, not of 1.1"),
         (["--run", lost.id], f"run {lost.id} did not succeed"),
