@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpucourse.errors import UsageError
 from gpucourse.workspace.files import read_record, storing, write_record, write_text
+from gpucourse.workspace.lock import locked
 from gpucourse.workspace.paths import WorkspacePaths
 
 SETTINGS_TEXT = """\
@@ -59,8 +60,15 @@ def find_root(explicit: Path | None, environ: Mapping[str, str], cwd: Path, home
     return home / "gpucourse"
 
 
+def personal_cache(environ: Mapping[str, str]) -> Path:
+    """The folder for what can be fetched again, of this person and for all workspaces: in XDG_CACHE_HOME, or ~/.cache."""
+    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or Path.home()) / ".cache"
+    return Path(base) / "gpucourse"
+
+
 def open_workspace(root: Path) -> Workspace:
-    """Open the workspace at `root`, making what is missing. Raises NewerFormat, StorageError, UsageError."""
+    """Open the workspace at `root`, making what is missing. Commands that come at once make one workspace: what they build in
+    the cloud bears its id, and is found again by it. Raises NewerFormat, StorageError, UsageError."""
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file, not a workspace folder", hint="name a folder: gpucourse --workspace DIR ...")
     paths = WorkspacePaths(root)
@@ -71,10 +79,13 @@ def open_workspace(root: Path) -> Workspace:
 
     with storing(paths.private):
         paths.private.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not paths.settings.exists():
-        write_text(paths.settings, SETTINGS_TEXT)
-    identity = Identity(id=secrets.token_hex(6))
-    write_record(paths.identity, identity)
+    with locked(paths.lock("workspace"), "making the workspace"):
+        if (made := read_record(paths.identity, Identity)) is not None:
+            return Workspace(paths=paths, id=made.id, created=False)
+        if not paths.settings.exists():
+            write_text(paths.settings, SETTINGS_TEXT)
+        identity = Identity(id=secrets.token_hex(6))
+        write_record(paths.identity, identity)
     return Workspace(paths=paths, id=identity.id, created=True)
 
 

@@ -27,7 +27,6 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CloudLearne
     folder = tmp_path_factory.mktemp("stacks")
     with cloud_learner(folder) as learner:
         learner.environ["GPUCOURSE_COURSE"] = str(write_course(folder / "course"))
-        learner.types("list")  # makes the workspace, before several commands come at once
         learner.account.throttle("ec2:RunInstances", 2)
         with ThreadPoolExecutor(len(LABS)) as pool:
             typed = {

@@ -29,7 +29,6 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
     folder = tmp_path_factory.mktemp("labs")
     with cloud_learner(folder) as learner:
         learner.environ["GPUCOURSE_COURSE"] = str(write_course(folder / "course"))
-        learner.types("list")  # makes the workspace, before several commands come at once
         with ThreadPoolExecutor(len(MODULES)) as pool:
             for done in [pool.submit(_deploy, learner, module) for module in MODULES]:
                 done.result()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,20 @@ def test_a_workspace_is_made_once(tmp_path: Path) -> None:
     assert (first.created, second.created) == (True, False)
     assert first.id == second.id
     assert (root / "gpucourse.yaml").is_file()
+
+
+def test_who_comes_at_once_finds_one_workspace(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+
+    def enter(_number: int) -> tuple[str, bool]:
+        together.wait(30)
+        workspace = open_workspace(tmp_path / "new")
+        return workspace.id, workspace.created
+
+    with ThreadPoolExecutor(8) as pool:
+        ids, created = zip(*pool.map(enter, range(8)), strict=True)
+    assert len(set(ids)) == 1
+    assert sorted(created) == [False] * 7 + [True]
 
 
 def test_settings_of_the_learner_survive(tmp_path: Path) -> None:
