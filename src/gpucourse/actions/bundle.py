@@ -6,10 +6,13 @@ A bundle is a small workspace in a zip: the runs that count, what is handed in, 
 
 from __future__ import annotations
 
+import errno
+import lzma
 import shutil
 import stat
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,13 +20,14 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from gpucourse import __version__
-from gpucourse.actions import evidence, sheet
+from gpucourse.actions import evidence
 from gpucourse.actions.context import Context
 from gpucourse.actions.grade import grade, who
 from gpucourse.errors import ManifestError, UsageError
+from gpucourse.model.fields import is_utf8
 from gpucourse.model.score import Grade
 from gpucourse.units import format_bytes, now_utc
-from gpucourse.workspace import seals
+from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record, storing, to_json, writing
 from gpucourse.workspace.locate import open_workspace
 
@@ -49,7 +53,8 @@ class Card:
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A bundle that is open. `changed`: files that are not as they were when it was made; the context reads what is in it."""
+    """A bundle that is open. `changed`: files that are not as they were when it was made, or are gone or new; the context
+    reads what is in it without them."""
 
     path: Path
     card: Card
@@ -62,7 +67,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
     files = dict(sorted(_wanted(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
-    kept = {name: source for name, source in files.items() if source.stat().st_size <= LARGEST_FILE}
+    kept = {name: source for name, source in files.items() if source.stat().st_size <= LARGEST_FILE and is_utf8(name)}
     card = Card(
         by=by or who(context),
         made=now_utc(),
@@ -70,9 +75,10 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
         gpucourse=__version__,
         grade=grade(context),
         files={name: digest for name, source in kept.items() if (digest := seals.sha256(source))},
-        left_out=tuple(name for name in files if name not in kept),
+        left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in kept),
     )
-    with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as bundle:
+    # Not strict: where the clock once stood before 1980, which a zip cannot say, its earliest date stands for it.
+    with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
         bundle.writestr(CARD, to_json(card))
         for name, source in kept.items():
             bundle.write(source, name)
@@ -94,14 +100,16 @@ def opened(context: Context, path: Path) -> Iterator[Opened]:
         if card is None:
             raise _not_a_bundle(path, f"it holds no {CARD}")
         there = {name.relative_to(root).as_posix() for name in root.rglob("*") if name.is_file()} - {CARD}
-        wrong = {name for name, digest in card.files.items() if seals.sha256(root / name) != digest}
+        wrong = {name for name, digest in card.files.items() if seals.sha256(root / name) != digest} | (there - set(card.files))
+        for name in wrong & there:  # nobody knows what stood there: it counts for nothing
+            (root / name).unlink()
         review = reviews_of(path)
         for source in sorted(review.rglob("review.json")) if review.is_dir() else ():
             target = root / "deliverables" / source.relative_to(review)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
         inside = Context(workspace=open_workspace(root), folders=context.folders, environ=context.environ, watch=context.watch)
-        yield Opened(path=path, card=card, context=inside, changed=tuple(sorted(wrong | (there - set(card.files)))))
+        yield Opened(path=path, card=card, context=inside, changed=tuple(sorted(wrong)))
 
 
 def reviews_of(path: Path) -> Path:
@@ -123,15 +131,8 @@ def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
     folders = [context.paths.handed_in, context.paths.exercises]
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            record = evidence.counting(context, exercise)
-            names = {record.id} if record else set()
-            try:
-                answers = sheet.stored(context, exercise)
-            except ManifestError:  # goes along as it is; whoever opens it reads what is wrong
-                answers = None
-            if answers and answers.run:
-                names.add(answers.run)
-            folders += [context.paths.run(exercise.id, name).folder for name in sorted(names)]
+            found = [evidence.counting(context, exercise), evidence.answered_for(context, exercise)]
+            folders += sorted({runs.files_of(context.paths, record).folder for record in found if record})
     single = [context.paths.identity, context.paths.quiz]
     found = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
     for path in found:
@@ -159,8 +160,10 @@ def _unpack(path: Path, root: Path) -> None:
     except OSError as error:
         if error.filename and Path(error.filename) == path:
             raise UsageError(f"{path} cannot be read: {error.strerror}", hint="gpucourse grade --open FILE") from error
+        if error.errno in {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG}:
+            raise _not_a_bundle(path, f"names in it cannot stand side by side: {error.strerror}") from error
         raise
-    except (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, RuntimeError, ValueError) as error:
         raise _not_a_bundle(path, str(error)) from error
 
 

@@ -98,6 +98,17 @@ def spoken(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[st
     return found, on_gpu(found["metrics"], record.mode)
 
 
+def answered_for(context: Context, exercise: Exercise) -> RunRecord | None:
+    """The run that the handed-in answers speak of; None where there is none, or the sheet cannot be read."""
+    from gpucourse.actions.sheet import stored
+
+    try:
+        sheet = stored(context, exercise)
+    except ManifestError:
+        return None
+    return _spoken_of(context, exercise, sheet.run) if sheet else None
+
+
 def judged(context: Context, exercise_id: str) -> dict[tuple[str, str], Judgement]:
     """The newest judgement on each text, by the question and the digest of the words."""
     review = read_record(context.paths.review(exercise_id), Review)

@@ -10,6 +10,7 @@ from gpucourse.actions import evidence, quiz, sheet
 from gpucourse.actions.context import Context
 from gpucourse.errors import ManifestError, UnknownName, UsageError
 from gpucourse.model.answer import AnswerResult, Judgement, Review
+from gpucourse.model.fields import is_utf8
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.score import Grade
@@ -59,8 +60,10 @@ def pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
     ]
 
 
-def judge(context: Context, exercise_id: str, question: str, share: float, *, by: str, comment: str = "") -> Judgement:
-    """Record what a person says of one free text: how good it is, from 0 to 1.
+def judgement(
+    context: Context, exercise_id: str, question: str, share: float, *, by: str, comment: str = ""
+) -> tuple[str, Judgement]:
+    """What a person says of one free text, to be kept with `keep`: how good it is, from 0 to 1.
 
     Raises UnknownName; UsageError where the share is out of range, the name is empty, or there is no free text to judge.
     """
@@ -74,8 +77,8 @@ def judge(context: Context, exercise_id: str, question: str, share: float, *, by
         raise UsageError(
             f"{share:.0%} is not from 0 to 100%", hint=f"gpucourse grade --review --judge {exercise_id}/{question}=80"
         )
-    if not by.strip():
-        raise UsageError("a judgement needs a name", hint="gpucourse grade --review --by NAME")
+    if not by.strip() or not is_utf8(by + comment):
+        raise UsageError("a judgement needs a name, in text", hint="gpucourse grade --review --by NAME")
     found = sheet.stored(context, exercise)
     answer = found.answers.get(question) if found else None
     kind = next(each.kind for each in exercise.questions if each.id == question)
@@ -86,10 +89,15 @@ def judge(context: Context, exercise_id: str, question: str, share: float, *, by
     made = Judgement(
         question=question, share=share, by=by.strip(), at=now_utc(), comment=comment, answer_sha256=fingerprint(answer)
     )
-    path = context.paths.review(exercise_id)
-    before = read_record(path, Review)
-    write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
-    return made
+    return exercise_id, made
+
+
+def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
+    """Record judgements, each with its exercise, behind those that are there. Raises StorageError."""
+    for exercise_id, made in judgements:
+        path = context.paths.review(exercise_id)
+        before = read_record(path, Review)
+        write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
 
 
 def who(context: Context) -> str:

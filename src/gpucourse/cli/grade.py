@@ -72,7 +72,7 @@ def _show(session: Session, bundles: list[Opened], *, csv: bool, json: bool) -> 
             face.document(vars(found))
         else:
             face.show(views.grade(found))
-        return _code([("", found.changed)])
+        return _code([_few(tuple(found.changed))] if found.changed else [], "gpucourse check --all says which, and what to do")
     grades = [(each, act(each.context)) for each in bundles]
     if csv:
         face.text(views.as_csv([(each.card.by, each.card.made, found) for each, found in grades]))
@@ -90,9 +90,12 @@ def _show(session: Session, bundles: list[Opened], *, csv: bool, json: bool) -> 
     else:
         for each, found in grades:
             face.show(views.opened(each, found))
-    return _code(
-        [(each.path.name, found.changed or ({"bundle": each.changed} if each.changed else {})) for each, found in grades]
-    )
+    bad = [
+        f"{each.path.name}: {_few(each.changed or tuple(found.changed))}"
+        for each, found in grades
+        if each.changed or found.changed
+    ]
+    return _code(bad, f"gpucourse grade --open {grades[0][0].path} shows them, and what they cost")
 
 
 def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
@@ -109,13 +112,16 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
 def _review(session: Session, context: Context, judgements: list[str], by: str | None) -> None:
     from gpucourse.actions import grade as act
 
+    made = []
     for given in judgements:
         place, equals, percent = given.partition("=")
         exercise, slash, question = place.partition("/")
         number = percent.strip().removesuffix("%")
-        if not (equals and slash and number.isdecimal()):
+        if not (equals and slash and number.isascii() and number.isdecimal()):
             raise UsageError(f"--judge {given}: not of the form 3.2/why=80", hint="80 is how good it is, in percent")
-        act.judge(context, exercise, question, int(number) / 100, by=by or act.who(session.context))
+        name = by if by is not None else act.who(session.context)
+        made.append(act.judgement(context, exercise, question, int(number) / 100, by=name))
+    act.keep(context, made)  # all of them, or none
     if judgements:
         return
     waiting = act.pending(context)
@@ -146,21 +152,28 @@ def _asked(session: Session, context: Context, waiting: list[Pending], by: str |
             percent = line.removesuffix("%").strip()
             if not line:
                 break
-            if not percent.isdecimal() or int(percent) > 100:
+            if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
                 session.face.warn(f"'{line}' is not a whole number from 0 to 100")
                 continue
             comment = ask(session, "a word to the learner> ") or ""
-            act.judge(context, one.exercise.id, one.question.id, int(percent) / 100, by=name or usual, comment=comment)
+            made = act.judgement(
+                context, one.exercise.id, one.question.id, int(percent) / 100, by=name or usual, comment=comment
+            )
+            act.keep(context, [made])
             break
         if line is None:
             return
 
 
-def _code(changed: list[tuple[str, dict[str, tuple[str, ...]]]]) -> int:
-    bad = [f"{name}{': ' if name else ''}{', '.join(files)}" for name, files in changed if files]
-    if bad:
-        raise CheckFailed(f"files were changed: {'; '.join(bad)}", hint="gpucourse check --all says which, and what to do")
+def _code(changed: list[str], hint: str) -> int:
+    if changed:
+        raise CheckFailed(f"files were changed: {'; '.join(changed)}", hint=hint)
     return ExitCode.DONE
+
+
+def _few(names: tuple[str, ...]) -> str:
+    """The first of many names."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 COMMANDS = {"grade": grade}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -75,6 +77,8 @@ def test_a_person_judges_at_the_terminal(learning: Learning) -> None:
     [
         (["--review", "--judge", "1.1/why=120"], "120% is not from 0 to 100%"),
         (["--review", "--judge", "1.1/why"], "not of the form 3.2/why=80"),
+        (["--review", "--judge", "1.1/why=-5"], "not of the form 3.2/why=80"),
+        (["--review", "--judge", "1.1/why=50", "--judge", "1.1/whi=80"], "there is no question 'whi'"),
         (["--review", "--judge", "1.1/whi=80"], "there is no question 'whi'. Did you mean why"),
         (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
         (["--review", "--judge", "1.1/where=80"], "1.1 where is not free text"),
@@ -89,6 +93,7 @@ def test_wrong_words(learning: Learning, words: list[str], said: str) -> None:
     handed_in(learning)
     answered = learning.types("grade", *words, code=2)
     assert said in answered.err + answered.out
+    assert not (learning.workspace / "deliverables/1.1/review.json").exists(), "nothing was kept, or all of it"
 
 
 def test_nothing_to_judge_and_nothing_to_hand_in(learning: Learning) -> None:
@@ -107,8 +112,12 @@ def test_a_table_for_a_spreadsheet(learning: Learning) -> None:
 def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:
     handed_in(learning)
     path = learning.root / "evil.zip"
-    learning.types("grade", "--bundle", str(path), "--by", "=HYPERLINK(1)")
-    assert "'=HYPERLINK(1)" in learning.types("grade", "--open", str(path), "--csv").out
+    learning.types("grade", "--bundle", str(path), "--by", '\t=HYPERLINK("a", 1)')
+    other = changed(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
+    said = learning.types("grade", "--open", str(other), "--csv").out
+    table = list(csv.reader(io.StringIO(said)))
+    assert {row[0] for row in table[1:]} == {'\'=HYPERLINK("a", 1)'}
+    assert not [cell for row in table for cell in row if cell.startswith(("=", "+", "-", "@"))]
 
 
 def test_a_bundle_is_opened_on_another_machine(learning: Learning) -> None:
@@ -158,14 +167,50 @@ def test_a_file_changed_after_the_run_shows_although_the_bundle_is_whole(learnin
     assert "files were changed: work.zip" in said.err
 
 
-def test_a_file_that_was_added_shows(learning: Learning) -> None:
-    other = changed(handed_in(learning), "nothing", b"", b"", extra=("deliverables/1.1/extra.txt", b"{}"))
-    assert (
-        "deliverables/1.1/review.json"
-        in learning.types("grade", "--open", str(other), code=None).out + "deliverables/1.1/review.json"
-    )
-    card = learning.types("grade", "--open", str(other), "--json", code=None)
-    assert card.code in {3, 5}
+@pytest.mark.parametrize("name", ["deliverables/1.1/extra.txt", "deliverables/1.1/review.json", "runs/1.1/x/run.json"])
+def test_a_file_that_was_added_shows_and_counts_for_nothing(learning: Learning, name: str) -> None:
+    other = changed(handed_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
+    said = learning.types("grade", "--open", str(other), code=5)
+    assert f"files were changed: changed.zip: {name}" in said.err
+    assert "17.5 then, 17.5 as counted here" in said.out
+    assert rows(learning, "--open", str(other), code=5)["understanding"] == 7.5
+
+
+def test_answers_changed_in_the_bundle_count_for_nothing(learning: Learning) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--set", "where=a", code=5)
+    path = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(path))
+    other = changed(path, "answers.yaml", b'where: "a"', b'where: "b"')
+    assert rows(learning, "--open", str(other), code=5)["understanding"] == 0
+    said = learning.types("grade", "--open", str(other), "--csv", code=5)
+    assert "changed.zip: deliverables/1.1/answers.yaml" in said.err
+
+
+def test_whatever_byte_of_a_bundle_is_wrong_nobody_is_at_fault_but_the_bundle(learning: Learning) -> None:
+    raw = handed_in(learning).read_bytes()
+    path = learning.root / "flipped.zip"
+    for place in range(40, len(raw), 199):
+        path.write_bytes(raw[:place] + bytes([raw[place] ^ 0xFF]) + raw[place + 1 :])
+        assert learning.types("grade", "--open", str(path), code=None).code in {0, 2, 5}
+
+
+def test_a_bundle_of_files_with_odd_dates_and_names(learning: Learning) -> None:
+    path = handed_in(learning)
+    os.utime(learning.workspace / "deliverables/1.1/answers.yaml", (0, 0))
+    odd = os.fsdecode(os.fsencode(learning.workspace / "deliverables/1.1") + b"/odd\xff.txt")
+    Path(odd).write_text("x")
+    assert "left out  deliverables/1.1/odd\\udcff.txt" in learning.types("grade", "--bundle", str(path)).out
+    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+
+
+def test_only_runs_go_into_a_bundle_whatever_a_sheet_names(learning: Learning) -> None:
+    path = handed_in(learning)
+    sheet = learning.workspace / "deliverables/1.1/answers.yaml"
+    sheet.write_text(re.sub("run: .*", "run: ../../exercises", sheet.read_text()))
+    learning.types("grade", "--bundle", str(path))
+    with zipfile.ZipFile(path) as bundle:
+        assert not [name for name in bundle.namelist() if ".." in name]
 
 
 @pytest.mark.parametrize(
@@ -177,6 +222,7 @@ def test_a_file_that_was_added_shows(learning: Learning) -> None:
         ("other", "zip", "it holds no bundle.json"),
         ("outside", "../owned", "leads out of it"),
         ("absolute", "/tmp/owned", "leads out of it"),
+        ("long", "a" * 300, "names in it cannot stand side by side: File name too long"),
     ],
 )
 def test_what_is_no_bundle(learning: Learning, name: str, data: bytes | str | None, said: str) -> None:

@@ -102,11 +102,11 @@ def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
                     _missing(row),
                 ]
                 lines.writerow([_safe(each) for each in (who, made, *told)])
+        name = (_safe(who), _safe(made))
         if found.quiz:
-            lines.writerow([_safe(who), made, "", "quiz", "The quiz", "own", found.quiz.of, found.quiz.right, 0, "", ""])
-        total = ["", "total", "All points", "course", found.points, found.earned, found.waiting, "", ""]
-        lines.writerow([_safe(who), made, *total])
-        lines.writerow([_safe(who), made, "", "bonus", "The bonus", "bonus", found.bonus_points, found.bonus, 0, "", ""])
+            lines.writerow([*name, "", "quiz", "The quiz", "own", found.quiz.of, found.quiz.right, 0, "", ""])
+        lines.writerow([*name, "", "total", "All points", "course", found.points, found.earned, found.waiting, "", ""])
+        lines.writerow([*name, "", "bonus", "The bonus", "bonus", found.bonus_points, found.bonus, 0, "", ""])
     return page.getvalue()
 
 
@@ -145,4 +145,4 @@ def _safe(value: object) -> object:
     if not isinstance(value, str):
         return value
     text = clean_line(value)
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+    return f"'{text}" if text.startswith(tuple("=+-@＝＋－＠")) else text
