@@ -223,9 +223,9 @@ def mock_account(
 ) -> Iterator[Account]:
     """An empty, paid-for account in a process of its own, whose logs lie in `folder`.
 
-    `behind` each instance may stand one of `computers`, simulated nodes that answer SSH through `proxy_command`, or of `machines`
-    (`machines.py`), which do at their first boot what the user data say. `quotas`: limits by code. Fails at the end if a call met
-    a gap of the mock, unless the test allows `gaps`.
+    `behind` each instance may stand one of `computers`, simulated nodes that answer SSH through `proxy_command`, or `machines`
+    (see there), which do at their first boot what the user data say. `quotas`: limits by code. Fails at the end if a call met a
+    gap of the mock, unless the test allows `gaps`.
     """
     need_module("moto.server")
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Callable
 from typing import Any
 
@@ -54,6 +56,12 @@ def network(account: Account) -> tuple[str, str, str]:
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.99.1.0/24", AvailabilityZone=zone)["Subnet"]["SubnetId"]
     group = ec2.create_security_group(GroupName="inside", Description="inside", VpcId=vpc)["GroupId"]
     return vpc, subnet, group
+
+
+def first_script(user_data: str) -> bytes:
+    """The script of an instance's first boot out of what the API was told, unpacked as cloud-init does."""
+    told = base64.b64decode(user_data)
+    return gzip.decompress(told) if told[:2] == b"\x1f\x8b" else told
 
 
 def clean(account: Account) -> None:

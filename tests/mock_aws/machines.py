@@ -7,8 +7,6 @@ machines share a folder), the driver of the GPU. It says of itself that it is si
 
 from __future__ import annotations
 
-import base64
-import gzip
 import itertools
 import shlex
 import shutil
@@ -20,6 +18,7 @@ from moto.ec2.models.instance_types import INSTANCE_TYPES
 
 from gpucourse.local import health, layout
 from gpucourse.local.machines import network
+from tests.mock_aws.asking import first_script
 from tests.mock_aws.computers import USER, SimulatedComputers, Wanted
 from tests.mock_aws.state import State
 
@@ -36,7 +35,7 @@ class SimulatedMachines(SimulatedComputers):
         super().__init__(state)
         self._numbers = itertools.count(1)
 
-    def address(self, usual: str) -> str:  # noqa: ARG002 (the room has its own network)
+    def address(self, usual: str) -> str:
         """One of the addresses in the room's network."""
         return network.address(next(self._numbers))
 
@@ -48,19 +47,21 @@ class SimulatedMachines(SimulatedComputers):
     def _name(self, instance_id: str) -> str:
         return f"m{instance_id[-8:]}"  # the name of a network interface has 15 letters at most
 
-    def _root(self, instance_id: str) -> str:  # noqa: ARG002
+    def _root(self, instance_id: str) -> str:
         return "/"
 
     def _set_up(self, wanted: Wanted) -> None:
         name = self._name(wanted.id)
         given = layout.home(self._folder, name) / ".machine"
         shutil.copytree(STAND_INS, given)
-        (given / "user-data").write_bytes(_script(wanted.user_data))
+        (given / "user-data").write_bytes(first_script(wanted.user_data))
         self._raise(wanted.id, public_key=wanted.public_key, gpus=_gpus(wanted.instance_type), addresses={name: wanted.address})
         self._run(name, _power_on())
 
     def _halt(self, instance_id: str) -> None:
-        health.ask_host(self._folder, "power", {"name": self._name(instance_id), "way": "off"}, timeout_s=_ASK_S)
+        name = self._name(instance_id)
+        self._run(name, f"{PLACE}/bin/systemctl halt")  # a stop is no power cut: the machine is told, and its daemons end
+        health.ask_host(self._folder, "power", {"name": name, "way": "off"}, timeout_s=_ASK_S)
 
     def _start(self, instance_id: str, halting: Future[None]) -> None:
         halting.exception()  # it goes off before it goes on
@@ -92,12 +93,6 @@ class SimulatedMachines(SimulatedComputers):
 def _power_on() -> str:
     """What goes on by itself once there is power."""
     return f"setsid bash {PLACE}/power-on {shlex.quote(sys.executable)} >>/var/log/power-on.log 2>&1 </dev/null &"
-
-
-def _script(user_data: str) -> bytes:
-    """The script of the first boot; cloud-init unpacks it, too."""
-    told = base64.b64decode(user_data)
-    return gzip.decompress(told) if told[:2] == b"\x1f\x8b" else told
 
 
 def _gpus(instance_type: str) -> int:

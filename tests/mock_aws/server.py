@@ -25,7 +25,6 @@ from tests.mock_aws.gate import Gate
 from tests.mock_aws.machines import SimulatedMachines
 from tests.mock_aws.state import State
 
-
 STANDING = {"computers": SimulatedComputers, "machines": SimulatedMachines}
 
 

@@ -34,7 +34,7 @@ class Computers(Protocol):
         """Where each booted computer is."""
 
     def address(self, usual: str) -> str:
-        """The address in its network that an instance gets instead of the `usual` one, under which others reach its computer."""
+        """The private address that an instance gets instead of the `usual` one: the others reach its computer there."""
 
 
 @dataclass(kw_only=True)
