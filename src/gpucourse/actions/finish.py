@@ -17,7 +17,8 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import copy_file, read_json, read_mapping, read_record, write_mapping, write_record
+from gpucourse.workspace.files import copy_file, read_json, read_record, write_record
+from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -84,13 +85,13 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
     named = {source.relative_to(files.folder).as_posix(): source for source in sources if source.is_file()}
-    delivered = read_mapping(context.paths.delivered)
-    for old in set(delivered.get(exercise.id, ())) - set(named):
-        (target / old).unlink(missing_ok=True)
-    for name, source in named.items():
-        copy_file(source, target / name)
-    copy_file(files.verdict, context.paths.verdict(exercise.id))
-    write_mapping(context.paths.delivered, {**delivered, exercise.id: sorted(named)})
+    with changing(context.paths, context.paths.delivered) as delivered:
+        for old in set(delivered.get(exercise.id, ())) - set(named):
+            (target / old).unlink(missing_ok=True)
+        for name, source in named.items():
+            copy_file(source, target / name)
+        copy_file(files.verdict, context.paths.verdict(exercise.id))
+        delivered[exercise.id] = sorted(named)
 
 
 def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths) -> None:

@@ -7,7 +7,8 @@ from gpucourse.actions.evidence import gather
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.workspace.files import read_mapping, read_record, write_mapping
+from gpucourse.workspace.files import read_record
+from gpucourse.workspace.mapping import changing
 
 
 def progress(context: Context) -> dict[str, ExerciseVerdict]:
@@ -20,11 +21,10 @@ def progress(context: Context) -> dict[str, ExerciseVerdict]:
 def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
     """The exercise and the number (from 1) of the next hint; remembered, and the last one stays the last."""
     _, exercise = context.catalog.exercise(exercise_id)
-    given = read_mapping(context.paths.hints)
-    before = given.get(exercise.id, 0)
-    number = min((before if isinstance(before, int) else 0) + 1, len(exercise.hints))
-    write_mapping(context.paths.hints, given | {exercise.id: number})
-    return exercise, number
+    with changing(context.paths, context.paths.hints) as given:
+        before = given.get(exercise.id, 0)
+        given[exercise.id] = min((before if isinstance(before, int) else 0) + 1, len(exercise.hints))
+    return exercise, given[exercise.id]
 
 
 def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], tuple[AnswerResult, ...]]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.files import copy_file, read_mapping, write_mapping
+from gpucourse.workspace.files import copy_file
+from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -17,24 +18,21 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
     A copy that the learner never touched follows the course when that changes. Returns the names of edited copies whose
     original in the course has changed since: the learner keeps their own.
     """
-    originals = _originals(paths)
-    behind, changed = [], False
-    for name in names:
-        source, copy = course / name, paths.exercises / name
-        if not source.is_file():
-            raise MissingError(
-                f"the course has no file exercises/{name}", hint="reinstall it: pip install --force-reinstall gpucourse"
-            )
-        original = _sha256(source)
-        if not copy.exists() or (_sha256(copy) == originals.get(name) != original):
-            copy_file(source, copy)
-        elif originals.get(name) not in {original, None}:
-            behind.append(name)
-            continue
-        if originals.get(name) != original:
-            originals[name], changed = original, True
-    if changed:
-        write_mapping(paths.originals, originals)
+    behind = []
+    with changing(paths, paths.originals) as originals:
+        for name in names:
+            source, copy = course / name, paths.exercises / name
+            if not source.is_file():
+                raise MissingError(
+                    f"the course has no file exercises/{name}", hint="reinstall it: pip install --force-reinstall gpucourse"
+                )
+            original = _sha256(source)
+            if not copy.exists() or (_sha256(copy) == originals.get(name) != original):
+                copy_file(source, copy)
+            elif originals.get(name) not in {original, None}:
+                behind.append(name)
+                continue
+            originals[name] = original
     return behind
 
 
@@ -43,21 +41,19 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
 
     Gives each file that was put back, and where the learner's copy lies now; None where there was none.
     """
-    originals = _originals(paths)
     restored: dict[str, Path | None] = {}
-    for name in names:
-        source, copy = course / name, paths.exercises / name
-        original = _sha256(source)
-        if copy.is_file() and _sha256(copy) == original:
-            continue
-        restored[name] = None
-        if copy.is_file():
-            restored[name] = paths.kept / stamp / name
-            copy_file(copy, paths.kept / stamp / name)
-        copy_file(source, copy)
-        originals[name] = original
-    if restored:
-        write_mapping(paths.originals, originals)
+    with changing(paths, paths.originals) as originals:
+        for name in names:
+            source, copy = course / name, paths.exercises / name
+            original = _sha256(source)
+            if copy.is_file() and _sha256(copy) == original:
+                continue
+            restored[name] = None
+            if copy.is_file():
+                restored[name] = paths.kept / stamp / name
+                copy_file(copy, paths.kept / stamp / name)
+            copy_file(source, copy)
+            originals[name] = original
     return restored
 
 
@@ -65,10 +61,6 @@ def all_names(course: Path) -> list[str]:
     """Every file of the course's exercises, relative to its folder, solutions left out."""
     files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())
     return [name.as_posix() for name in files if not {"solutions", "__pycache__"} & set(name.parts)]
-
-
-def _originals(paths: WorkspacePaths) -> dict[str, str]:
-    return {name: str(digest) for name, digest in read_mapping(paths.originals).items()}
 
 
 def _sha256(path: Path) -> str:

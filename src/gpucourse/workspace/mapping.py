@@ -1,0 +1,24 @@
+"""Names and values that several commands change, each its own: none loses what another has just stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gpucourse.workspace.files import read_mapping, write_mapping
+from gpucourse.workspace.lock import locked
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+@contextmanager
+def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
+    """What is stored at `path`, to be changed in the block and stored at its end, if it did change. An error in the block
+    leaves the file as it was. Raises what `read_mapping` and `locked` raise."""
+    with locked(paths.lock(path.stem), f"changing {path.name}"):
+        before = read_mapping(path)
+        values = dict(before)
+        yield values
+        if values != before:
+            write_mapping(path, values)

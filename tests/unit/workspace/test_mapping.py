@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gpucourse.workspace.files import read_mapping
+from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+def test_nothing_is_lost_when_many_change_at_once(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    together = threading.Barrier(8)
+
+    def add(number: int) -> None:
+        together.wait(30)
+        with changing(paths, paths.hints) as hints:
+            hints[str(number)] = number
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(add, range(8)))
+    assert read_mapping(paths.hints) == {str(number): number for number in range(8)}
+
+
+def test_an_error_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    with changing(paths, paths.hints) as hints:
+        hints["3.2"] = 1
+    with pytest.raises(ZeroDivisionError), changing(paths, paths.hints) as hints:
+        hints["3.2"] = 1 // 0
+    assert read_mapping(paths.hints) == {"3.2": 1}
+
+
+def test_what_does_not_change_is_not_written(tmp_path: Path) -> None:
+    paths = WorkspacePaths(tmp_path)
+    with changing(paths, paths.hints):
+        pass
+    assert not paths.hints.exists()
