@@ -47,9 +47,10 @@ $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[local]'
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.local
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing gpucourse and what its tests need (torch is the big one)"
 	$(PIP) --constraint constraints.txt --editable '.[local,dev]'
-	touch $@
+	touch $(VENV)/.local $@
 
 clean:
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache
