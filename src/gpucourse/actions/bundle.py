@@ -131,8 +131,8 @@ def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
     folders = [context.paths.handed_in, context.paths.exercises]
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            found = [evidence.counting(context, exercise), evidence.answered_for(context, exercise)]
-            folders += sorted({runs.files_of(context.paths, record).folder for record in found if record})
+            counted = [evidence.counting(context, exercise), evidence.answered_for(context, exercise)]
+            folders += sorted({runs.files_of(context.paths, record).folder for record in counted if record})
     single = [context.paths.identity, context.paths.quiz]
     found = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
     for path in found:

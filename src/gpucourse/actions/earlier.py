@@ -20,7 +20,7 @@ def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
     found: list[Upload] = []
     for wanted in exercise.builds_on:
         taken: set[tuple[str, str]] = set()
-        for record in reversed(runs.every(paths, wanted)):
+        for record in reversed(runs.readable(paths, wanted)[0]):
             source = runs.files_of(paths, record).metrics
             if record.state != "succeeded" or record.verdict in FAULTY or record.own_script or not source.is_file():
                 continue

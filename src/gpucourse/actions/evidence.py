@@ -92,7 +92,7 @@ def spoken(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[st
     found = material(context, record)
     if changed := seals.changed(runs.files_of(context.paths, record), seals.EVIDENCE):
         raise MissingError(
-            f"{', '.join(changed)} of run {record.id} changed after it had ended, so no answer can be compared with it",
+            f"{', '.join(changed)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
         )
     return found, on_gpu(found["metrics"], record.mode)

@@ -11,13 +11,14 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.finish import finish
 from gpucourse.actions.reach import reach
-from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.errors import MissingError, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import locked
+from gpucourse.workspace.paths import RunPaths
 
 
 @dataclass(kw_only=True)
@@ -32,10 +33,14 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
     """End and collect every run of the stack that is not home yet; with `discard` only end them.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
-    where outputs that nobody was told about cannot be fetched.
+    where outputs that nobody was told about cannot be fetched, MissingError for the record of a run that cannot be read and
+    whose outputs may not be home.
     """
     home = Home()
-    away = [record for record in runs.every(context.paths) if record.stack == deployment.stack and not record.collected]
+    records, errors = runs.readable(context.paths)
+    if not discard:
+        _whole(deployment, errors)
+    away = [record for record in records if record.stack == deployment.stack and not record.collected]
     gone = _gone(context, deployment) if away and not discard else {}
     for record in away:
         with locked(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
@@ -44,6 +49,16 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
             else:
                 _fetch(context, deployment, record, home, gone)
     return home
+
+
+def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
+    """Nobody knows where a run took place whose record cannot be read. Its files are sealed once all of them are home."""
+    for files, error in errors.items():
+        if not files.hashes.exists():
+            raise MissingError(
+                f"{error.what}; what that run wrote may not be home yet",
+                hint=f"{error.hint}; or give its outputs up: gpucourse destroy {deployment.module} --discard",
+            ) from error
 
 
 def _gone(context: Context, deployment: Deployment) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.evidence import material
+from gpucourse.actions.evidence import spoken
 from gpucourse.course.report_plan import FILE, read_report_plan
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.grading import values
@@ -87,11 +87,14 @@ def gather(context: Context, plan: ReportPlan, author: str) -> Report:
 def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
     """The newest good run of each subject of a chapter, by the subject's name."""
     found: dict[str, Subject] = {}
-    for record in runs.every(context.paths, chapter.exercise):
+    records, errors = runs.readable(context.paths, chapter.exercise)
+    for error in errors.values():
+        context.watch(Note(text=f"left out: {error.what}", level="warning"))
+    for record in records:
         if record.state != "succeeded" or record.drill or record.own_script or record.verdict not in GOOD:
             continue
         try:
-            metrics = material(context, record)["metrics"]
+            metrics = spoken(context, record)[0]["metrics"]
         except GpucourseError as error:
             context.watch(Note(text=f"left out: run {record.id}: {error.what}", level="warning"))
             continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpucourse.actions import attend
 from gpucourse.actions.context import Context
 from gpucourse.actions.reach import reach
-from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
@@ -23,9 +23,10 @@ class Listed:
     detail: str = ""
 
 
-def every_run(context: Context, exercise: str | None = None) -> list[Listed]:
-    """Every run, oldest first; those that ended unattended are brought home on the way."""
-    return [_look(context, record) for record in runs.every(context.paths, exercise)]
+def every_run(context: Context, exercise: str | None = None) -> tuple[list[Listed], list[MissingError]]:
+    """Every run, oldest first, and why others cannot be read; those that ended unattended are brought home on the way."""
+    records, errors = runs.readable(context.paths, exercise)
+    return [_look(context, record) for record in records], list(errors.values())
 
 
 def settle(context: Context, record: RunRecord) -> RunRecord:

@@ -228,7 +228,7 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
 
 def _metrics(context: Context, exercise: Exercise, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
     """The metrics of every value whose run succeeded."""
-    by_id = {one.id: one for one in runs.every(context.paths, exercise.id)}
+    by_id = {one.id: one for one in runs.readable(context.paths, exercise.id)[0]}
     found: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
         known = by_id.get(point.run or "")

@@ -122,10 +122,12 @@ def runs(
     from gpucourse.ui.views.run import runs as view
 
     session = current()
-    listed = every_run(session.context, exercise)
+    listed, damaged = every_run(session.context, exercise)
     if json:
         session.face.document({"runs": listed})
     session.face.show(view(listed))
+    if damaged:
+        raise damaged[0]
     return ExitCode.DONE
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
-from gpucourse.errors import UnknownName, UsageError
+from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace.files import read_record, storing, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
@@ -69,20 +67,39 @@ def files_of(paths: WorkspacePaths, record: RunRecord) -> RunPaths:
 
 
 def every(paths: WorkspacePaths, exercise: str | None = None) -> list[RunRecord]:
-    """The records of all runs (of one exercise), oldest first."""
-    return sorted(_records(paths, exercise), key=lambda record: (record.id[: len(_STAMP)], record.created, record.id))
+    """The records of all runs (of one exercise), oldest first. Raises MissingError, NewerFormat for one that cannot be read."""
+    records, errors = readable(paths, exercise)
+    if errors:
+        raise next(iter(errors.values()))
+    return records
+
+
+def readable(paths: WorkspacePaths, exercise: str | None = None) -> tuple[list[RunRecord], dict[RunPaths, MissingError]]:
+    """The records of all runs (of one exercise), oldest first; and why others cannot be read, for what must not end there."""
+    records: list[RunRecord] = []
+    errors: dict[RunPaths, MissingError] = {}
+    for file in sorted(paths.runs.glob(f"{exercise or '*'}/*/run.json")) if paths.runs.is_dir() else ():
+        try:
+            record = read_record(file, RunRecord)
+        except MissingError as error:
+            errors[RunPaths(file.parent)] = error
+        else:
+            records += [record] if record is not None else []
+    return sorted(records, key=lambda record: (record.id[: len(_STAMP)], record.created, record.id)), errors
 
 
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     """The run of that id, or of a part of it that fits only one, or of an exercise's number; with None, the newest.
 
-    Raises UnknownName where none fits, UsageError where several do.
+    Raises UnknownName where none fits, UsageError where several do, MissingError where it cannot be read.
     """
-    records = every(paths)
-    if not records:
+    records, errors = readable(paths)
+    if not records and not errors:
         raise UsageError("there are no runs yet", hint="start one: gpucourse run 3.2 --nodes 2")
-    if wanted is None:
+    if wanted is None and records:
         return records[-1]
+    if wanted is None:
+        raise next(iter(errors.values()))
     wanted = wanted.strip("/")
     if "/" in wanted:
         wanted = wanted.rsplit("/", 1)[1]
@@ -93,6 +110,9 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
         raise UsageError(f"'{wanted}' fits {len(hits)} runs", hint=f"type more of it: {', '.join(hit.id for hit in hits[-4:])}")
     if hits:
         return hits[0]
+    for files, error in errors.items():
+        if files.folder.name.startswith(wanted) or files.folder.name.rsplit("-", 1)[-1] == wanted:
+            raise error
     raise UnknownName("run", wanted, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
 
 
@@ -112,11 +132,3 @@ def _dated(name: str) -> bool:
 def _second_after(stamp: str) -> str:
     moment = datetime.strptime(stamp, _FORM) + timedelta(seconds=1)  # noqa: DTZ007 (local time, as in every id)
     return moment.strftime(_FORM)
-
-
-def _records(paths: WorkspacePaths, exercise: str | None) -> Iterator[RunRecord]:
-    folders: list[Path] = sorted(paths.runs.glob(f"{exercise or '*'}/*/run.json")) if paths.runs.is_dir() else []
-    for file in folders:
-        record = read_record(file, RunRecord)
-        if record is not None:
-            yield record

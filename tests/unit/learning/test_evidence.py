@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpucourse.actions import finish
-from gpucourse.errors import StorageError
+from gpucourse.actions.homecoming import bring_home
+from gpucourse.errors import MissingError, StorageError
+from gpucourse.model.deployment import Deployment
 from gpucourse.model.record import RunRecord
 from tests.learning import METRICS, Learning
 
@@ -35,7 +37,7 @@ def test_no_answer_is_compared_with_what_was_written_after_the_run(learning: Lea
     assert "gpucourse run 1.1" in said.err
     learning.types("answer", "1.1", "--set", "why=It falls.")
     assert rows(learning)["understanding"] == 2.5, "the choice; no number"
-    assert "no answer can be compared with it" in " ".join(learning.types("answer", "1.1").out.split())
+    assert "nothing is compared with it" in " ".join(learning.types("answer", "1.1").out.split())
     before.write_text(before.read_text().replace("9.9", "1.9"))
     assert rows(learning)["understanding"] == 5
 
@@ -116,3 +118,51 @@ def test_a_run_that_cannot_be_handed_in_for_want_of_space_is_sealed_all_the_same
     with pytest.raises(StorageError):
         finish.finish(context, None, record)  # type: ignore[arg-type]
     assert (folder / "hashes.json").is_file()
+
+
+def test_one_record_that_cannot_be_read_hides_no_other(learning: Learning) -> None:
+    other, record = learning.record("1.2"), learning.record()
+    (learning.folder(record) / "run.json").write_text('{"id": "')
+    said = learning.types("runs", code=3)
+    assert other.id in said.out
+    assert "run.json is damaged" in said.err
+    assert "found it" in learning.types("logs", other.id).out
+    assert "run.json is damaged" in learning.types("logs", record.id, code=3).err
+    learning.types("status")
+    learning.types("check", "1.2")
+
+
+def test_a_lab_goes_although_a_record_cannot_be_read(learning: Learning) -> None:
+    record = learning.record()
+    folder = learning.folder(record)
+    context = learning.opened()
+    lab = Deployment(
+        stack="01-local",
+        uid="u",
+        module="1",
+        target="local",
+        template="simulated",
+        phase="ready",
+        created="",
+        updated="",
+        nodes_wanted=1,
+    )
+    (folder / "run.json").write_text('{"id": "')
+    assert bring_home(context, lab, discard=False).given_up == [], "what it wrote is home: its files are sealed"
+    (folder / "hashes.json").unlink()
+    assert bring_home(context, lab, discard=True).given_up == []
+    with pytest.raises(MissingError, match=r"run\.json is damaged.*may not be home yet") as caught:
+        bring_home(context, lab, discard=False)
+    assert "gpucourse destroy 1 --discard" in caught.value.hint
+
+
+def test_a_report_leaves_out_what_was_changed(learning: Learning) -> None:
+    plan = "format: 1\ntitle: Rivers\nchapters: [{id: flow, title: Flow, text: Litres., exercise: '1.1', by: depth}]\n"
+    learning.put("modules/report.yaml", plan)
+    record, kept = learning.record(parameters={"depth": 20}), learning.record()
+    changed(learning, record)
+    said = learning.types("report", "--format", "md")
+    assert f"left out: run {record.id}: metrics.json" in said.err
+    text = (learning.workspace / "deliverables/F/report.md").read_text()
+    assert kept.id in text
+    assert record.id not in text

@@ -161,7 +161,7 @@ def _times(context: Context, known: Ledger) -> list[RunTime]:
     tie together, and else the time at which both were there."""
     ids = _ids(context)
     found = []
-    for record in runs.every(context.paths):
+    for record in runs.readable(context.paths)[0]:
         if record.mode != "aws" or not record.started:
             continue
         began = datetime.fromisoformat(record.started)

@@ -130,7 +130,7 @@ def _alive(account: Account, deployment: Deployment) -> list[CloudInstance]:
 
 
 def _nothing_runs(context: Context, deployment: Deployment) -> None:
-    for record in [one for one in runs.every(context.paths) if one.stack == deployment.stack and not one.ended_state]:
+    for record in [one for one in runs.readable(context.paths)[0] if one.stack == deployment.stack and not one.ended_state]:
         with suppress(GpucourseError):
             if settle(context, record).ended_state:
                 continue

@@ -107,7 +107,7 @@ class HostsLab:
         self._ask(lambda link, ids: premises.clear(link, self.deployment.uid, ids))
 
     def _ask(self, question: Callable[..., T]) -> list[T]:
-        ids = [record.id for record in runs.every(self.context.paths) if record.stack == self.deployment.stack]
+        ids = [record.id for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]
         with self._fleet(self.nodes) as fleet:
             outcomes: list[Outcome[T]] = fleet.each(lambda link: question(link, ids))
         return values(outcomes)
