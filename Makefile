@@ -7,21 +7,23 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test thorough lint format bench schema clean
+.PHONY: demo test thorough parts lint format bench schema clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
 
-test: $(VENV)/.dev
-	sh tests/system-parts.sh
+test: $(VENV)/.dev parts
 	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
 
 # Every test there is, also those that look a second time at what `make test` looks at once: twice as long.
-thorough: $(VENV)/.dev
-	sh tests/system-parts.sh
+thorough: $(VENV)/.dev parts
 	$(BIN)/python -m tests.whole --thorough $(PYTEST_ARGS)
 
-lint: $(VENV)/.dev
+# What apt has for them: a test whose part cannot be had skips.
+parts:
+	sh tests/system-parts.sh
+
+lint: $(VENV)/.dev parts
 	$(BIN)/ruff format --check src tests benchmarks exercises terraform
 	$(BIN)/ruff check src tests benchmarks exercises terraform
 	$(BIN)/mypy

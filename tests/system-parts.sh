@@ -3,10 +3,13 @@
 # says so; one whose part was installed here must not: its name goes into tests/.parts, and a skip then is a failure.
 set -eu
 here=$(dirname "$0")
-printf '%s\n' moto.server moto boto3 botocore.config >"$here/.parts" # `make test` has installed these with pip
+parts="$here/.parts"
+touch "$parts" # what an earlier time installed stays in it
+printf '%s\n' moto.server moto boto3 botocore.config >>"$parts" # these have come with pip
+sort -u -o "$parts" "$parts"
 
 missing=""
-for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge; do
+for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellcheck slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge ip:iproute2 newuidmap:uidmap; do
   tool=${pair%%:*}
   if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then missing="$missing $pair"; fi
 done
@@ -31,7 +34,7 @@ fi
 $as_root apt-get update -qq >/dev/null 2>&1 || true
 for pair in $missing; do
   if DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${pair#*:}" >/dev/null 2>&1; then
-    echo "${pair%%:*}" >>"$here/.parts"
+    echo "${pair%%:*}" >>"$parts"
   else
     echo "could not install ${pair#*:}; the tests that need it will skip"
   fi
