@@ -36,10 +36,11 @@ class Typed:
 
 @dataclass
 class Learner:
-    """Somebody with a workspace."""
+    """Somebody with a workspace. `before`: what stands before every command that is run to its end."""
 
     workspace: Path
     environ: dict[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = field(default=(), kw_only=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -53,7 +54,7 @@ class Learner:
         """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
         workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
         done = subprocess.run(
-            [*(self._mounting(mount) if mount else ()), *COMMAND, *words],
+            [*self.before, *(self._mounting(mount) if mount else ()), *COMMAND, *words],
             env=self.environment | environ,
             capture_output=True,
             timeout=timeout,

@@ -22,10 +22,15 @@ PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
 
 def stand_up(learner: Learner) -> None:
     """Deploy module 2's lab; skips where Slurm is not installed."""
+    need_slurm()
+    learner.types("deploy", "2", timeout=180)
+
+
+def need_slurm() -> None:
+    """Skips where Slurm is not installed."""
     searched = f"{os.environ['PATH']}:/usr/sbin:/sbin"
     if missing := [part for part in PARTS if shutil.which(part, path=searched) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    learner.types("deploy", "2", timeout=180)
 
 
 def on_head(learner: Learner, command: str, *, code: int | None = 0) -> str:

@@ -1,0 +1,70 @@
+"""A plain user for tests that run as root: a number that nobody has, known to his own commands only.
+
+Each command runs in a mount namespace of its own, where /etc/passwd, /etc/subuid and /etc/subgid are copies that know him.
+Where the interpreter lies behind a folder that is closed to others, a way through is open there. Nothing of this computer is
+changed, and nothing has to be taken back.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpucourse
+from tests.parts import need
+
+NAME = "plain"
+NUMBER, LENT, MANY = 61_234, 1_610_612_736, 65_536
+_ETC = {
+    "passwd": f"{NAME}:x:{NUMBER}:{NUMBER}::/nonexistent:/bin/bash\n",
+    "group": f"{NAME}:x:{NUMBER}:\n",
+    "subuid": f"{NAME}:{LENT}:{MANY}\n",
+    "subgid": f"{NAME}:{LENT}:{MANY}\n",
+}
+
+
+def words_of_a_plain_user(folder: Path) -> tuple[str, ...]:
+    """What stands before a command so that the plain user types it; `folder` becomes his. Skips where that cannot be had."""
+    if os.geteuid() != 0:
+        pytest.skip("these tests run as a plain user already: the other tests of the cluster show what this one would")
+    need("newuidmap")
+    lines = ["set -e", f"cd {shlex.quote(str(folder))}", "mkdir -p etc aside"]
+    for name, line in _ETC.items():
+        lines += [f"{{ cat /etc/{name}; printf %s {shlex.quote(line)}; }} >etc/{name}", f"mount --bind etc/{name} /etc/{name}"]
+    lines += _ways_through()
+    who = f"--reuid {NUMBER} --regid {NUMBER} --clear-groups --inh-caps=-all"
+    lines += [f'exec {need("setpriv")} {who} -- "$@"']
+    words = (need("unshare"), "--mount", "--propagation", "private", "sh", "-c", "\n".join(lines), "sh")
+    folder.mkdir(exist_ok=True)
+    for part in (folder, folder / "home", folder / "workspace"):
+        part.mkdir(exist_ok=True)
+        os.chown(part, NUMBER, NUMBER)
+    for trial, lacking in (
+        (["test", "-w", str(folder)], f"{folder.parent} is closed to a plain user"),
+        ([sys.executable, "-c", "import gpucourse, asyncssh"], "the interpreter is not readable for a plain user"),
+        ([need("unshare"), "--user", "--map-root-user", "true"], "a plain user may make no user namespace here"),
+    ):
+        done = subprocess.run([*words, *trial], capture_output=True, text=True, check=False, cwd="/")
+        if done.returncode:
+            pytest.skip(f"{lacking}: {done.stderr.strip()[-200:]}")
+    return words
+
+
+def _ways_through() -> list[str]:
+    """Shell lines that let others reach the interpreter and the package: in front of a closed folder a new one is mounted, in
+    which these are all that there is."""
+    wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(gpucourse.__file__).parents[2]}
+    closed = {path: next((one for one in reversed(path.parents) if not one.stat().st_mode & 0o001), None) for path in wanted}
+    behind = {path: folder for path, folder in closed.items() if folder is not None}
+    kept = {path: f"aside/{number}" for number, path in enumerate(sorted(behind))}
+    lines = [f"mkdir -p {place} && mount --rbind {shlex.quote(str(path))} {place}" for path, place in kept.items()]
+    lines += [f"mount -t tmpfs -o mode=755 none {shlex.quote(str(folder))}" for folder in sorted(set(behind.values()))]
+    for path, place in kept.items():
+        quoted = shlex.quote(str(path))
+        lines.append(f"mkdir -p {quoted} && mount --rbind {place} {quoted}")
+    return lines
