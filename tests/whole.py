@@ -1,9 +1,10 @@
 """All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
 
-Two halves run at the same time: tests that keep the processors busy, a worker for each of two processors, and tests that wait
-on the clock of Terraform's AWS provider (it looks at what it builds every few seconds), more at a time. What fails beside
-others is tried once more, alone, and that decides. The last line is the summary of everything. Tests marked `thorough` look a
-second time at what others promise already: without `--thorough` they are left out, and counted as deselected.
+Two halves run at the same time: tests that keep the processors busy, a worker for each of two, and tests that mostly wait, more
+at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes and ranks that have fallen
+silent. What fails beside others is tried once more, alone, and that decides. The last line is the summary of everything. Tests
+marked `thorough` look a second time at what others promise already: without `--thorough` they are left out, and counted as
+deselected.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-WAITING = ("tests/system/aws", "tests/system/test_terraform_aws.py", "tests/system/test_mock_aws_terraform.py")
+WAITING = (
+    "tests/system/test_bad_luck_nodes.py",  # first, for it takes longest
+    "tests/system/aws",
+    "tests/system/test_terraform_aws.py",
+    "tests/system/test_mock_aws_terraform.py",
+    "tests/system/test_hosts.py",
+    "tests/system/test_drills.py",
+    "tests/system/test_bad_luck_runs.py",
+    "tests/system/test_coach.py",
+)
 NOTHING_COLLECTED = 5
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)\b")
 
@@ -51,7 +61,7 @@ class Half:
 
 
 BUSY = Half("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in WAITING])
-CLOCK = Half("clock", "tests that wait on the clock of Terraform's AWS provider", 5, WAITING)
+PATIENT = Half("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 5, WAITING)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,9 +72,9 @@ def main(arguments: Sequence[str]) -> int:
     else:
         arguments = ["-m", "not thorough", *arguments]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        process = subprocess.Popen(CLOCK.command(*CLOCK.beside, *arguments), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
         try:
-            _say(f"{BUSY.title} (beside them, told afterwards: {CLOCK.title})")
+            _say(f"{BUSY.title} (beside them, told afterwards: {PATIENT.title})")
             _run(BUSY, *BUSY.beside, *arguments)
             code = process.wait()
         finally:
@@ -73,13 +83,13 @@ def main(arguments: Sequence[str]) -> int:
                 process.wait()
         log.seek(0)
         told = log.read()
-    _say(CLOCK.title)
+    _say(PATIENT.title)
     sys.stdout.write(told)
-    CLOCK.ended(code, _last(told))
-    for half in (BUSY, CLOCK):
+    PATIENT.ended(code, _last(told))
+    for half in (BUSY, PATIENT):
         if half.code not in {0, NOTHING_COLLECTED}:
             _again(half)
-    return _summary((BUSY, CLOCK), time.monotonic() - began)
+    return _summary((BUSY, PATIENT), time.monotonic() - began)
 
 
 def _run(half: Half, *words: str) -> None:
