@@ -1,8 +1,8 @@
 """All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
 
 Two halves run at the same time: tests that keep the processors busy, a worker for each of two, and tests that mostly wait, more
-at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes and ranks that have fallen
-silent. What fails beside others is tried once more, alone, and that decides. The last line is the summary of everything. Tests
+at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes that have fallen silent.
+What fails beside others is tried once more, alone, and that decides. The last line is the summary of everything. Tests
 marked `thorough` look a second time at what others promise already: without `--thorough` they are left out, and counted as
 deselected.
 """
