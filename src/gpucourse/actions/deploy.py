@@ -37,6 +37,7 @@ class Wish:
     target: Target | None = None
     dry_run: bool = False
     link: str | None = None
+    unpack_slurm: bool = False
     gpu: tuple[str, ...] = ()
     spot: bool | None = None
     region: str | None = None
@@ -75,7 +76,7 @@ def deploy(context: Context, wish: Wish) -> Deployed:
         deployment = before or _new(context, module, stack, target)
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
-        simulated.choose(deployment, module.lab.scheduler, wish.link)
+        simulated.choose(context, deployment, module.lab.scheduler, wish.link, unpack=wish.unpack_slurm)
         if wish.dry_run:
             return _rehearse(context, deployment, fresh=before is None, began=began)
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))

@@ -36,8 +36,10 @@ def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
     return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
 
 
-def choose(deployment: Deployment, scheduler: str | None, link: str | None) -> None:
-    """Enter into the record what makes machines of simulated nodes. Raises UsageError, or MissingError with what to install."""
+def choose(context: Context, deployment: Deployment, scheduler: str | None, link: str | None, *, unpack: bool = False) -> None:
+    """Enter into the record what makes machines of simulated nodes; with `unpack`, Slurm's packages are fetched where it is not
+    installed. Raises UsageError, or MissingError with what to install."""
+    from gpucourse.actions import slurm_programs
     from gpucourse.local.machines import link as cable
     from gpucourse.local.machines.requirements import Lacking, require
 
@@ -50,13 +52,19 @@ def choose(deployment: Deployment, scheduler: str | None, link: str | None) -> N
     if scheduler:
         deployment.variables["scheduler"] = scheduler
     wanted = {name: str(deployment.variables.get(name) or "") for name in ("scheduler", "link")}
+    slurm = wanted["scheduler"] == "slurm"
+    if unpack and not slurm:
+        raise UsageError(f"{slurm_programs.FLAG}: module {deployment.module} has no Slurm", hint=again)
     if any(wanted.values()):
         deployment.shared = "/shared"
+        layer = slurm_programs.choose_programs(context, unpack=unpack) if slurm else None
+        deployment.variables["layer"] = str(layer or "")
         try:
-            require(slurm=wanted["scheduler"] == "slurm", cable=wanted["link"])
+            require(slurm=slurm, cable=wanted["link"], layer=layer)
         except Lacking as error:
-            what = "a Slurm cluster" if wanted["scheduler"] else "a link of its own"
-            raise MissingError(f"{what} on simulated nodes: {error}", hint=error.remedy) from error
+            what = "a Slurm cluster" if slurm else "a link of its own"
+            way = slurm_programs.way_without_root(context, again) if slurm else ""
+            raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""
 

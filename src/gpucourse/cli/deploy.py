@@ -27,6 +27,9 @@ def deploy(
         Optional[str],  # noqa: UP045
         typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; none.", show_default=False),
     ] = None,
+    unpack_slurm: Annotated[
+        bool, typer.Option("--unpack-slurm", help="Simulated nodes: fetch Slurm for them alone, installing nothing.")
+    ] = False,
     gpu: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--gpu", help="On AWS: t4, l4, a10g, l40s or h100; several side by side: t4,l4", show_default=False),
@@ -66,6 +69,7 @@ def deploy(
         target=where,
         dry_run=dry_run,
         link=link,
+        unpack_slurm=unpack_slurm,
         gpu=tuple(filter(None, (gpu or "").replace(" ", "").split(","))),
         spot=spot,
         region=region,
@@ -75,6 +79,9 @@ def deploy(
     )
     if link and where != "local":
         raise UsageError("--link: only for simulated nodes", hint=f"gpucourse deploy {module} --target local --link {link}")
+    if unpack_slurm and (where != "local" or dry_run):
+        why = "--dry-run fetches nothing" if where == "local" else "only for simulated nodes"
+        raise UsageError(f"--unpack-slurm: {why}", hint=f"gpucourse deploy {module} --target local --unpack-slurm")
     if where == "aws":
         from gpucourse.cli.cloud import deploy_on_aws
 

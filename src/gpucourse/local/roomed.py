@@ -46,12 +46,8 @@ class RoomedNode:
         await self._room.ask("on", machine=self._machine())
 
     async def reopen(self, spec: Spec) -> None:
-        """Take a new spec; what it changes is changed in the running machine, except its cable: for that it goes off and on."""
-        if (spec.link, spec.addresses.get(spec.name), spec.gpus) != (
-            self.spec.link,
-            self.spec.addresses.get(self.spec.name),
-            self.spec.gpus,
-        ):
+        """Take a new spec; what it changes is changed in the running machine; what it boots with, by going off and on."""
+        if _hardware(spec) != _hardware(self.spec):
             await self.power("off")
         self.spec = spec
         await self.open()
@@ -136,6 +132,11 @@ class RoomedNode:
             "sshd_config": _sshd_config(spec),
             "marks": {processes.STACK: spec.uid, processes.NODE: f"{spec.uid}/{spec.name}"},
         }
+
+
+def _hardware(spec: Spec) -> tuple[object, ...]:
+    """What of a machine cannot be changed while it is on: its cable, its devices, its programs."""
+    return spec.link, spec.addresses.get(spec.name), spec.gpus, spec.layer
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpucourse.errors import MissingError
 from gpucourse.workspace.files import write_text
+from gpucourse.workspace.locate import personal_cache
 
 MIRROR_VARIABLE = "TF_PLUGIN_MIRROR"
 
@@ -46,8 +47,7 @@ def find_mirror(folder: Path, environ: Mapping[str, str], given: Path | None) ->
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
     """Where downloaded providers are kept for all stacks of this person (an AWS provider takes 675 MB)."""
-    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME") or Path.home()) / ".cache"
-    return Path(base) / "gpucourse" / "terraform-plugins"
+    return personal_cache(environ) / "terraform-plugins"
 
 
 def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:

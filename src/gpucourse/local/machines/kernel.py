@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+from pathlib import Path
 
 # linux/sched.h
 NEW_USER = 0x10000000
@@ -43,6 +45,14 @@ def bind(source: str, target: str, *, read_only: bool = False, recursive: bool =
     mount(source, target, flags=BIND | (RECURSIVE if recursive else 0))
     if read_only:
         mount("none", target, flags=REMOUNT | BIND | READ_ONLY | _kept(target))
+
+
+def mounted_below(folder: str) -> list[str]:
+    """The folders below it at which something else is mounted, the outermost ones."""
+    lines = Path("/proc/self/mounts").read_bytes().splitlines()
+    named = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[1]) for line in lines)
+    below = sorted({place for place in map(os.fsdecode, named) if place.startswith(f"{folder}/") and Path(place).is_dir()})
+    return [place for place in below if not any(place.startswith(f"{other}/") for other in below)]
 
 
 def keep_mounts_private() -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from gpucourse.local.machines import link, userspace
 
 _PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
-_PACKAGES = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "unshare": "util-linux"}
+_OUTSIDE = {"ip": "iproute2", "tc": "iproute2", "unshare": "util-linux"}  # run before there is a machine
+_INSIDE = {"sshd": "openssh-server"}
 _SLURM = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 _TRIAL = "mount -t proc proc /proc && mount -t tmpfs trial /tmp && ip link add trial type bridge"
+_LAYER_TRIAL = 'cd "$1" && mount -t overlay trial /usr -o ro,lowerdir=usr:/usr && slurmctld -V && munged -V'
 
 _SWITCHES = (  # of the kernel: the value that forbids, and one that allows
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -30,26 +32,40 @@ class Lacking(Exception):
         self.remedy = remedy
 
 
-def require(*, slurm: bool, cable: str = "") -> None:
-    """Raises Lacking where machines, a Slurm on them, or a cable of this speed cannot be had here."""
+def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
+    """Raises Lacking where machines, a Slurm on them, or a cable of this speed cannot be had here. What runs inside machines
+    may come from `layer`, packages that were unpacked aside."""
     if not sys.platform.startswith("linux"):
         raise Lacking("machines of their own need Linux and its namespaces", "on a Linux computer, or: --target aws")
-    needed = dict(_PACKAGES) if cable else {name: package for name, package in _PACKAGES.items() if name != "tc"}
-    if slurm:
-        needed |= _SLURM
-    missing = {name: package for name, package in needed.items() if shutil.which(name, path=_PATH) is None}
+    outside = dict(_OUTSIDE) if cable else {name: package for name, package in _OUTSIDE.items() if name != "tc"}
+    within = f"{layer}/usr/sbin:{layer}/usr/bin:{_PATH}" if layer else _PATH
+    missing = _missing(outside, _PATH) | _missing(_INSIDE | (_SLURM if slurm else {}), within)
     if missing:
         raise Lacking(f"not installed here: {', '.join(missing)}", install_command(slurm=slurm, packages=set(missing.values())))
     _require_namespaces()
+    if layer:
+        _require_layer(layer)
     if cable:
         _require_link(link.parse(cable))
 
 
 def install_command(*, slurm: bool, packages: set[str]) -> str:
     """What to type on this computer."""
+    return f"sudo apt-get install --no-install-recommends {' '.join(_with_library(packages) if slurm else sorted(packages))}"
+
+
+def unpackable() -> list[str]:
+    """The packages of a Slurm cluster that are not installed here, and that machines can have without that."""
+    return _with_library(set(_missing(_INSIDE | _SLURM, _PATH).values()))
+
+
+def _missing(programs: dict[str, str], path: str) -> dict[str, str]:
+    return {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
+
+
+def _with_library(packages: set[str]) -> list[str]:
     # Without this library 23.11 fails to load a plugin and then names wrong reasons for waiting jobs.
-    wanted = sorted(packages | ({_pmix()} if slurm and packages & set(_SLURM.values()) else set()))
-    return f"sudo apt-get install --no-install-recommends {' '.join(wanted)}"
+    return sorted(packages | ({_pmix()} if packages & set(_SLURM.values()) else set()))
 
 
 def _pmix() -> str:
@@ -84,6 +100,21 @@ def _require_namespaces() -> None:
             f"this computer allows no namespaces of one's own: {tried.stderr.strip()[:160] or 'unshare refused'}",
             f"{_way_to_allow()}; or: --target aws",
         )
+
+
+def _require_layer(layer: Path) -> None:
+    """Raises Lacking unless Slurm's programs start where the packages lie over /usr, as they will in the machines."""
+    flags = ["-m"] if os.geteuid() == 0 else ["-m", "-U", "-r"]
+    tried = subprocess.run(
+        ["unshare", *flags, "sh", "-c", _LAYER_TRIAL, "sh", str(layer)],
+        env={"PATH": _PATH}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if tried.returncode:
+        said = tried.stderr.strip()[:200] or "they do not start"
+        remedy = install_command(slurm=True, packages=set(unpackable()))
+        if "mount" not in said:  # another system than the one that they were fetched for
+            remedy = f"rm -r '{layer}', then type it again with --unpack-slurm; or: {remedy}"
+        raise Lacking(f"the packages in {layer} cannot be used: {said}", remedy)
 
 
 def _way_to_allow() -> str:

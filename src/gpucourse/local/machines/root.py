@@ -89,7 +89,10 @@ def _make_place(path: str, user_id: int, group_id: int) -> None:
 
 def _mount_programs(root: str, layer: str) -> None:
     if layer:  # packages that were unpacked aside lie over the programs of this computer
-        kernel.mount("overlay", f"{root}/usr", "overlay", kernel.READ_ONLY, f"lowerdir={layer}/usr:/usr")
+        os.chdir(layer)  # a name in `lowerdir` must hold neither colon nor comma
+        kernel.mount("overlay", f"{root}/usr", "overlay", kernel.READ_ONLY, "lowerdir=usr:/usr")
+        for folder in kernel.mounted_below("/usr"):  # an overlay shows none of what is mounted in it
+            kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
     else:
         kernel.bind("/usr", f"{root}/usr", read_only=True, recursive=True)
     for name in _LINKED:

@@ -1,0 +1,157 @@
+"""Slurm without installing it: its packages, fetched as a plain user and unpacked into a folder of the user's cache.
+
+Only simulated machines see them, laid over their /usr. Nothing of the system's own is changed, nobody's rights are needed, and
+apt-get itself checks what came against the signatures of the system's own sources.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpucourse.errors import MissingError, StorageError
+from gpucourse.model.event import Note, Watcher
+from gpucourse.workspace.files import storing
+from gpucourse.workspace.locate import personal_cache
+from gpucourse.workspace.lock import locked
+
+_LIST = "packages.txt"
+_LONGEST_S = 600.0
+_ALTERNATIVES = ("slurmctld", "slurmd", "slurmstepd")  # Debian's packages leave these names to update-alternatives
+_MERGED = ("bin", "sbin", "lib", "lib64")  # where packages may still put what belongs into /usr
+_OUT_OF_DATE = re.compile(r"Unable to locate package|has no installation candidate|404 +Not Found|Can't find a source")
+_NO_NETWORK = re.compile(r"resolving|resolve|[Cc]ould not connect|Unable to connect|[Nn]etwork is unreachable|timed out")
+_NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have enough free space|don't have enough free space")
+
+
+def cache_folder(environ: Mapping[str, str]) -> Path:
+    """Where packages are unpacked, a folder for each version of Slurm."""
+    return personal_cache(environ) / "slurm"
+
+
+def can_unpack(environ: Mapping[str, str]) -> bool:
+    """Whether this system has packages of the kind that can be unpacked."""
+    return all(shutil.which(program, path=environ.get("PATH")) for program in ("apt-get", "dpkg"))
+
+
+def unpacked(environ: Mapping[str, str]) -> Path | None:
+    """The folder that was unpacked last, whole; None where there is none."""
+    found = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
+    return max(found, key=lambda folder: (folder / _LIST).stat().st_mtime_ns, default=None)
+
+
+def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) -> Path:
+    """Fetch these packages and whatever else they need that this system lacks; the folder that they are unpacked in.
+
+    Where another command does the same just now, its result. Raises MissingError, StorageError.
+    """
+    base = cache_folder(environ)
+    with locked(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
+        if (found := unpacked(environ)) is not None:
+            return found
+        for left in base.glob(".new-*"):  # of a command that was killed
+            shutil.rmtree(left)
+        aside = Path(tempfile.mkdtemp(prefix=".new-", dir=base))
+        try:
+            files = _fetched(environ, wanted, aside, watch)
+            layer = aside / "layer"
+            _lay_out(environ, files, layer)
+            (layer / _LIST).write_text("".join(f"{file.stem}\n" for file in files), encoding="utf-8")
+            folder = base / _version(files)
+            layer.rename(folder)
+        finally:
+            shutil.rmtree(aside)
+    return folder
+
+
+def _fetched(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
+    """The files of the packages. Where the system's lists of packages are missing or old, new ones are fetched beside them."""
+    try:
+        return _download(environ, wanted, aside / "packages")
+    except MissingError as error:
+        if not _OUT_OF_DATE.search(error.what):
+            raise
+    watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, for this once"))
+    own = aside / "apt"
+    (own / "lists" / "partial").mkdir(parents=True)
+    own_lists = ("-o", f"Dir::State::Lists={own / 'lists'}", "-o", f"Dir::Cache={own}")
+    _run(environ, ["apt-get", "-q", *own_lists, "update"], aside)
+    return _download(environ, wanted, aside / "packages", own_lists)
+
+
+def _download(environ: Mapping[str, str], wanted: Sequence[str], folder: Path, options: Sequence[str] = ()) -> list[Path]:
+    said = _run(environ, ["apt-get", *options, "install", "-s", "--no-install-recommends", *wanted], folder.parent)
+    names = re.findall(r"^Inst (\S+)", said, re.MULTILINE)
+    if not names:
+        raise MissingError(
+            f"apt-get takes {', '.join(wanted)} for installed here, but not all of their programs are there",
+            hint=f"sudo apt-get install --reinstall {' '.join(wanted)}",
+        )
+    folder.mkdir(exist_ok=True)
+    # As root, apt-get would fetch as a user of its own, who may not write here.
+    _run(environ, ["apt-get", "-q", *options, "-o", "APT::Sandbox::User=root", "download", *names], folder)
+    return sorted(folder.glob("*.deb"))
+
+
+def _lay_out(environ: Mapping[str, str], files: Sequence[Path], layer: Path) -> None:
+    """Unpack the packages so that all that matters lies in `usr`."""
+    for name in _MERGED:
+        (layer / "usr" / name).mkdir(parents=True)
+        (layer / name).symlink_to(f"usr/{name}")
+    for file in files:
+        _run(environ, ["dpkg", "-x", str(file), str(layer)], layer)
+    for name in _ALTERNATIVES:
+        link = layer / "usr" / "sbin" / name
+        if not link.exists() and link.with_name(f"{name}-wlm").exists():
+            link.symlink_to(f"{name}-wlm")
+
+
+def _version(files: Sequence[Path]) -> str:
+    """Slurm's own version, from the names of the files: slurmctld_22.05.8-4+deb12u3_amd64.deb is 22.05.8."""
+    first = next((file for file in files if file.name.startswith("slurm")), files[0])
+    return first.name.split("_")[1].rpartition("%3a")[2].rsplit("-", 1)[0]
+
+
+def _run(environ: Mapping[str, str], argv: Sequence[str], folder: Path) -> str:
+    """What the command prints. Raises MissingError or StorageError with its own last words, and the way on."""
+    try:
+        done = subprocess.run(
+            argv,
+            cwd=folder,
+            env={**environ, "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_LONGEST_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise MissingError(
+            f"there is no {argv[0]} here: packages are unpacked on Debian and Ubuntu only",
+            hint="install slurmctld, slurmd, Slurm's commands and munged with this system's own tool; or: --target aws",
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise MissingError(
+            f"{argv[0]} is still at work after {_LONGEST_S:.0f} s", hint="look at the network; then again"
+        ) from error
+    if done.returncode:
+        raise _failure(argv[0], f"{done.stdout}\n{done.stderr}", cache_folder(environ))
+    return done.stdout
+
+
+def _failure(program: str, said: str, folder: Path) -> MissingError:
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["nothing"]
+    first = next((line for line in lines if line.startswith(("E: ", "dpkg", "tar: "))), lines[-1])
+    what = f"Slurm's packages cannot be fetched: {program} says: {first[:300]}"
+    if _NO_SPACE.search(said):
+        return StorageError(
+            f"no space left to unpack Slurm's packages in {folder}", hint=f"free 100 MB there: df -h '{folder}'"
+        )
+    if _NO_NETWORK.search(said):
+        return MissingError(what, hint="connect this computer to the internet, then type the command again")
+    return MissingError(what, hint="`apt-get install -s slurmctld slurmd` shows more; the package may be in `universe`")
