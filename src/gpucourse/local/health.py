@@ -40,7 +40,8 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     said = _first_lines(ports.values())
     uid = str((layout.read_json(nodes_folder / layout.HOST) or {}).get("uid", ""))
     machines = any(found and found.get("private_address") != _ADDRESS for found in known.values())
-    inside = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if machines else {}
+    daemons = machines or (nodes_folder / layout.SLURM).is_dir()
+    inside = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
     judged = [_judge(nodes_folder, name, uid, ports.get(name), said) for name in node_names]
     return [_sick(one.node, str(inside[one.node])) if inside.get(one.node) else one for one in judged]
 
@@ -71,11 +72,9 @@ def sweep(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
             found.append(
                 Leftover(kind="port", id=f"{_ADDRESS}:{port}", remove=f"end the process that listens: lsof -i tcp:{port}")
             )
-    if nodes_folder.is_dir():
-        found += [
-            Leftover(kind="file", id=str(path), remove=f"rm -rf {shlex.quote(str(path))}")
-            for path in sorted(nodes_folder.iterdir())
-        ]
+    found += [
+        Leftover(kind="file", id=str(path), remove=f"rm -rf {shlex.quote(str(path))}") for path in _files(nodes_folder, uid)
+    ]
     return found
 
 
@@ -84,11 +83,16 @@ def end_everything(nodes_folder: Path, uid: str) -> list[str]:
     mark = processes.marker(processes.STACK, uid)
     removed = [f"process {pid} ({processes.command_of(pid)})" for pid in processes.carrying(mark)]
     processes.end(mark)
-    if nodes_folder.is_dir():
-        for path in sorted(nodes_folder.iterdir()):
-            layout.remove(path)
-            removed.append(str(path))
+    for path in _files(nodes_folder, uid):
+        layout.remove(path)
+        removed.append(str(path))
     return removed
+
+
+def _files(nodes_folder: Path, uid: str) -> list[Path]:
+    """What lies in the stack's folder, and its folder for sockets."""
+    inside = sorted(nodes_folder.iterdir()) if nodes_folder.is_dir() else []
+    return inside + [path for path in (layout.sockets(uid),) if path.is_dir()]
 
 
 def _judge(folder: Path, name: str, uid: str, port: int | None, said: dict[int, str]) -> NodeHealth:

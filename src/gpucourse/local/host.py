@@ -24,6 +24,8 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
 from gpucourse.local import hostlock, layout, processes
 from gpucourse.local.bounded_log import BoundedLog
 from gpucourse.local.hosted import HostedNode, Spec, stored
+from gpucourse.local.one_host.cluster import Cluster
+from gpucourse.local.one_host.node import SlurmNode
 from gpucourse.local.roomed import RoomedNode
 from gpucourse.local.roomline import RoomLine
 
@@ -43,6 +45,7 @@ class Host:
         self.uid = uid
         self.nodes: dict[str, HostedNode | RoomedNode] = {}
         self._room = RoomLine(folder)
+        self._cluster = Cluster(folder, uid)
         self._lock = lock
         self._awaited = False
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -77,6 +80,7 @@ class Host:
         for node in self.nodes.values():
             node.close()
         self._room.end()
+        self._cluster.end()
         self._over.set()
 
     async def _restore(self, spec: Spec) -> None:
@@ -88,7 +92,9 @@ class Host:
             layout.write_json(file, node.describe())
 
     def _make(self, spec: Spec) -> HostedNode | RoomedNode:
-        return RoomedNode(self.folder, spec, self._room) if spec.addresses else HostedNode(self.folder, spec)
+        if spec.addresses:
+            return RoomedNode(self.folder, spec, self._room)
+        return SlurmNode(self.folder, spec, self._cluster) if spec.slurm else HostedNode(self.folder, spec)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -112,7 +118,7 @@ class Host:
             return "here"
         asked = json.loads(document)
         if verb in {"check", "logs"}:
-            return f"found {json.dumps((await self._room.ask(verb))['found'] if self._room.alive else {})}"
+            return f"found {json.dumps(await self._look(verb))}"
         if verb in {"power", "run"}:
             return f"done {json.dumps(await self._at_machine(verb, asked))}"
         self._changes += 1
@@ -125,6 +131,11 @@ class Host:
         finally:
             self._changes -= 1
         raise ValueError(f"there is nothing called {verb!r} to do")
+
+    async def _look(self, verb: str) -> dict[str, Any]:
+        """What is wrong with each node that is more than a door, or what its daemons' logs mean."""
+        found = (await self._room.ask(verb))["found"] if self._room.alive else {}
+        return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **found}
 
     async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
         """Cut the power of a machine or give it back, or run a command in it as its root."""
@@ -147,7 +158,7 @@ class Host:
             return "ending"
         async with self._turns[spec.name]:
             node = self.nodes.get(spec.name)
-            if node is not None and isinstance(node, RoomedNode) != bool(spec.addresses):
+            if node is not None and type(node) is not type(self._make(spec)):
                 await self._change_kind(spec.name)
                 node = None
             if node is not None:
@@ -196,6 +207,7 @@ class Host:
     def clean_up(self) -> None:
         """End every process of the stack and remove what only a living host needs; with no node left, all of its files."""
         processes.end(processes.marker(processes.STACK, self.uid))
+        layout.remove(layout.sockets(self.uid))
         if not hostlock.same_file(self._lock, self.folder / layout.LOCK):
             return  # the folder is another's, or nobody's
         empty = not layout.node_names(self.folder)

@@ -19,7 +19,8 @@ class Spec:
     folder that stands for the root of its file system: sessions find it in GPUCOURSE_NODE_ROOT.
 
     A node with `addresses` (of every machine of the stack, by name) is a machine of its own; `link` is the speed of its cable,
-    `slurm` the files of its /etc/slurm, `layer` a folder with packages that were unpacked aside.
+    `layer` a folder with packages that were unpacked aside. `slurm` are the files of its /etc/slurm; without addresses, those
+    of a cluster whose daemons share this computer.
     """
 
     name: str
@@ -84,7 +85,7 @@ class HostedNode:
             "port": self._listener.port,
             "private_address": server.ADDRESS,
             "user": self.spec.user,
-            "gpus": 0,
+            "gpus": self.spec.gpus,
             "instance_type": "simulated",
             "python": self.spec.python,
             "mode": "local",
@@ -111,20 +112,22 @@ class HostedNode:
         )
 
     async def _serve(self, channel: Channel) -> None:
-        home = layout.home(self._folder, self.spec.name)
-        node = environment.of_node(
+        kind = channel.terminal.kind if channel.terminal else None
+        asked = environment.of_session(self._environment(), channel.environment, kind)
+        await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=asked)
+
+    def _environment(self) -> dict[str, str]:
+        """What every session starts from."""
+        return environment.of_node(
             name=self.spec.name,
             uid=self.spec.uid,
             user=self.spec.user,
             python=self.spec.python,
             root=self.spec.root,
-            home=home,
+            home=layout.home(self._folder, self.spec.name),
             shell=self._shell,
             host=os.environ,
         )
-        kind = channel.terminal.kind if channel.terminal else None
-        asked = environment.of_session(node, channel.environment, kind)
-        await serve(channel, shell=self._shell, home=home, environment=asked)
 
     async def end(self) -> None:
         """Let nobody in, and end every connection."""
@@ -149,7 +152,8 @@ def prepare(folder: Path, spec: Spec) -> int:
     if not profile.exists():
         bin_folder = shlex.quote(str(Path(spec.python).parent))
         # A login shell reads the machine's /etc/profile first, and that sets PATH anew.
-        profile.write_text(f"PATH={bin_folder}:$PATH\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
+        system = ":/usr/sbin:/sbin" if spec.slurm else ""  # where Slurm's daemons are
+        profile.write_text(f"PATH={bin_folder}:$PATH{system}\nPS1='[{spec.name}] \\w \\$ '\n", encoding="utf-8")
     port = before.get("port", 0)
     return port if isinstance(port, int) else 0
 

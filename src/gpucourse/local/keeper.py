@@ -69,6 +69,7 @@ def remove_by_hand(folder: str, spec: str) -> bool:
     here, wanted = Path(folder), json.loads(spec)
     if not here.is_dir():
         _end(processes.marker(processes.NODE, f"{wanted['uid']}/{wanted['name']}"))
+        layout.remove(layout.sockets(wanted["uid"]))
         return True
     lock = hostlock.take(here, wait_s=_LOCK_S)
     if lock is None:
@@ -78,8 +79,8 @@ def remove_by_hand(folder: str, spec: str) -> bool:
         layout.remove_node_files(here, wanted["name"])
         if not layout.node_names(here):
             _end(processes.marker(processes.STACK, wanted["uid"]))
-            for name in layout.HOST_FILES:
-                layout.remove(here / name)
+            for path in (*(here / name for name in layout.HOST_FILES), layout.sockets(wanted["uid"])):
+                layout.remove(path)
     finally:
         os.close(lock)
     return True

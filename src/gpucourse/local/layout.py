@@ -5,6 +5,7 @@ host.json      who that process is
 host.log       what it complained about, bounded
 control.sock   how the drivers talk to it; the folder's mode (0700) is what keeps others out
 node0.json     what Terraform reads: the node, present only when it is up
+slurm/         the configuration, key, state and logs of a Slurm whose daemons share this computer
 machines/      where the disks of simulated machines are mounted; empty from outside
 shared/        what all machines see as /shared
 node0/         spec.json, host_key, host_key.pub and the node's home
@@ -12,6 +13,7 @@ node0/         spec.json, host_key, host_key.pub and the node's home
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -25,7 +27,21 @@ LOG = "host.log"
 SOCKET = control.SOCKET
 MACHINES = "machines"
 SHARED = "shared"
-HOST_FILES = (SOCKET, MACHINES, SHARED, HOST, LOG, LOCK)  # the lock goes last: whoever waits for it finds an empty folder
+SLURM = "slurm"
+HOST_FILES = (
+    SOCKET,
+    MACHINES,
+    SHARED,
+    SLURM,
+    HOST,
+    LOG,
+    LOCK,
+)  # the lock goes last: whoever waits for it finds an empty folder
+
+
+def sockets(uid: str) -> Path:
+    """A folder of the stack outside its own, for sockets that must have short names. Anybody finds it again by the uid."""
+    return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 
 def description(folder: Path, name: str) -> Path:
@@ -59,7 +75,7 @@ def node_names(folder: Path) -> list[str]:
         entries = list(folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    traces = {entry.name for entry in entries if entry.is_dir() and entry.name not in {MACHINES, SHARED}}
+    traces = {entry.name for entry in entries if entry.is_dir() and entry.name not in {MACHINES, SHARED, SLURM}}
     traces |= {entry.stem for entry in entries if entry.suffix == ".json" and entry.name != HOST and entry.name[0] != "."}
     return sorted(traces)
 

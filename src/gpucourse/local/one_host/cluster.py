@@ -1,0 +1,204 @@
+"""Slurm's daemons on one computer: munged and slurmctld for the head, a slurmd for every other node.
+
+Their configuration, key, state and logs lie in the folder `slurm` of the nodes' folder; the socket, whose name must be short,
+in a folder below /tmp that nobody else may enter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpucourse.local import layout, processes
+from gpucourse.local.hosted import Spec
+from gpucourse.local.machines import reports, root
+from gpucourse.local.machines.controller import Controller
+from gpucourse.local.machines.daemons import Dead, make_key
+from gpucourse.local.one_host import configuration, ports
+from gpucourse.local.one_host.daemon import Daemon
+
+MUNGED, SLURMCTLD, SLURMD = "munged", "slurmctld", "slurmd"
+
+_HEAD = (MUNGED, SLURMCTLD)
+_ATTEMPTS = 3
+_SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # where the daemons are, and a plain user does not look
+
+
+class Cluster:
+    """The daemons of one stack, from the first `join` to `end`."""
+
+    def __init__(self, folder: Path, uid: str) -> None:
+        self._nodes = folder
+        self._uid = uid
+        self._folder = folder / layout.SLURM
+        self._short = layout.sockets(uid)
+        self._members: dict[str, Spec] = {}
+        self._daemons: dict[str, Daemon] = {}
+        self._turn = asyncio.Lock()
+        self._controller = Controller(
+            {"PATH": extended(os.environ.get("PATH", os.defpath)), "LANG": "C.UTF-8", **self.environment}
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What leads Slurm's commands here. And the name of the interface that leads from each node to the others: left to
+        itself gloo looks up this computer's name, and some computers do not know their own."""
+        return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
+
+    async def join(self, spec: Spec) -> None:
+        """Have all daemons of this node and of those that joined before run with the configuration of `spec`; asked for again,
+        also take back what Slurm has against the node. Raises Dead, OSError, NoneFree."""
+        async with self._turn:
+            again = spec.name in self._members
+            self._members[spec.name] = spec
+            started = await self._bring_up(spec.slurm)
+        if again:
+            await asyncio.to_thread(self._mend, spec)
+            if not started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
+                async with self._turn:  # both run, and do not hear each other
+                    await self._daemons[spec.name].stop()
+                    await self._bring_up(spec.slurm)
+
+    def leave(self, name: str) -> None:
+        """End the daemons of this node; with the last one, whatever runs yet."""
+        spec = self._members.pop(name, None)
+        if spec is not None:
+            for key in _wanted(spec):
+                if (daemon := self._daemons.pop(key, None)) is not None:
+                    daemon.kill()
+        if not self._members:
+            self.end()
+
+    def end(self) -> None:
+        """End every daemon at once, as a power cut would."""
+        for daemon in self._daemons.values():
+            daemon.kill()
+        self._daemons.clear()
+
+    async def check(self) -> dict[str, str]:
+        """What is wrong with each node, in words; empty where nothing is."""
+        found = {name: self._absent(spec) for name, spec in self._members.items()}
+        head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
+        if head is None or found[head]:
+            return found
+        return await asyncio.to_thread(self._controller.judged, found, head, self.meanings())
+
+    def meanings(self) -> dict[str, str]:
+        """What the logs of each node's daemons mean, where it is something known."""
+        logs = {name: [self._log(key) for key in _wanted(spec)] for name, spec in self._members.items()}
+        return {
+            name: next(filter(None, (reports.symptom(reports.end_of(log)) for log in each)), "") for name, each in logs.items()
+        }
+
+    def _absent(self, spec: Spec) -> str:
+        absent = [_kind(key) for key in _wanted(spec) if key not in self._daemons or not self._daemons[key].well]
+        return reports.ended(absent) if absent else ""
+
+    def _mend(self, spec: Spec) -> None:
+        if spec.role == "head":
+            self._controller.release()
+        else:
+            self._controller.resume(spec.name)
+
+    async def _bring_up(self, files: Mapping[str, str]) -> bool:
+        """Configure, and start what is missing; whether anything had to start. A port that somebody takes between the look and
+        the use is given up for another."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._start_missing(await self._configure(files))
+            except Dead as error:
+                if "Address already in use" not in str(error):
+                    raise
+        return await self._start_missing(await self._configure(files))
+
+    async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
+        """Write what the daemons read, and stop those that read something else before; the ports."""
+        if not self._daemons:
+            layout.remove(self._folder / "state")  # of an earlier host: every job ended with it
+        self._make_folders()
+        kept = self._folder / "ports.json"
+        held = {key for key, daemon in self._daemons.items() if daemon.alive}
+        chosen = ports.chosen(configuration.daemons(files), layout.read_json(kept) or {}, held)
+        layout.write_json(kept, chosen)
+        texts = configuration.filled(
+            files,
+            host=socket.gethostname().split(".")[0],
+            user=pwd.getpwuid(os.getuid()).pw_name,
+            folder=self._short,
+            ports=chosen,
+            first_job=configuration.first_job(self._uid),
+        )
+        if any([self._write(name, text) for name, text in texts.items()]):  # noqa: C419 (every one is written)
+            for daemon in self._daemons.values():
+                if daemon.name != MUNGED:  # it reads none of them
+                    await daemon.stop()
+        task = configuration.task(self._uid, self._nodes, self._folder / "slurm.conf")
+        self._write(configuration.TASK, task, mode=0o755)
+        if not (self._folder / "munge.key").exists():
+            self._write("munge.key", make_key(), mode=0o400)
+        return chosen
+
+    def _write(self, name: str, text: str, *, mode: int = 0o644) -> bool:
+        return root.write(str(self._folder / name), text, mode=mode, owner=(os.getuid(), os.getgid()))
+
+    def _make_folders(self) -> None:
+        for folder in (self._folder, self._folder / "state", self._folder / "log", self._short):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        if self._short.is_symlink() or self._short.stat().st_uid != os.getuid():
+            raise PermissionError(f"{self._short} belongs to somebody else")
+        link = self._short / layout.SLURM  # Slurm's own files lie where there is room, under a name without blanks
+        if not link.is_symlink() or link.readlink() != self._folder:
+            layout.remove(link)
+            link.symlink_to(self._folder)
+
+    async def _start_missing(self, chosen: Mapping[str, int]) -> bool:
+        """Start what does not run or does not answer. The head's come first, whichever node came first: a slurmd that finds no
+        slurmctld waits a second before it asks again."""
+        keys = dict.fromkeys([*_HEAD, *(key for spec in self._members.values() for key in _wanted(spec))])
+        missing = [key for key in keys if key not in self._daemons or not self._daemons[key].well]
+        for key in missing:
+            if key in self._daemons:
+                self._daemons[key].kill()
+            if key == MUNGED:
+                layout.remove(self._munge_socket)  # of one that was killed
+            self._daemons[key] = daemon = self._daemon(key, chosen)
+            marks = {processes.STACK: self._uid, **({} if key in _HEAD else {processes.NODE: f"{self._uid}/{key}"})}
+            await daemon.start(self._command(key), {**self._controller.environment, **marks})
+        return bool(missing)
+
+    def _daemon(self, key: str, chosen: Mapping[str, int]) -> Daemon:
+        if key == MUNGED:
+            return Daemon(key, self._log(key), lambda _pid: self._munge_socket.is_socket())
+        return Daemon(_kind(key), self._folder / "log" / f"{key}.out", lambda pid: ports.listens(pid, chosen[key]))
+
+    def _command(self, key: str) -> list[str]:
+        if key == MUNGED:
+            files = {f"{name}-file": self._folder / f"munge.{name}" for name in ("key", "pid", "seed")}
+            options = [f"--{name}={path}" for name, path in {"socket": self._munge_socket, **files}.items()]
+            return [MUNGED, "--foreground", "--force", *options]  # by force: it would have the folder open to everybody
+        return [_kind(key), "-D", *(() if key == SLURMCTLD else ("-N", key))]
+
+    @property
+    def _munge_socket(self) -> Path:
+        return self._short / "munge.sock"
+
+    def _log(self, key: str) -> Path:
+        return self._folder / "log" / f"{key if key in _HEAD else f'{SLURMD}.{key}'}.log"
+
+
+def extended(path: str) -> str:
+    """A PATH on which Slurm's daemons are found as well."""
+    return f"{path}:{_SYSTEM}"
+
+
+def _wanted(spec: Spec) -> tuple[str, ...]:
+    """The daemons of a node: the head's two, or a slurmd, which goes by the node's name."""
+    return _HEAD if spec.role == "head" else (spec.name,)
+
+
+def _kind(key: str) -> str:
+    return key if key in _HEAD else SLURMD

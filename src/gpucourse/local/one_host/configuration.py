@@ -1,0 +1,57 @@
+"""The files of a Slurm whose daemons share one computer: what the template leaves open between @, filled in. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpucourse.local import processes
+
+TASK = "task"
+"""The program that slurmd asks, before every task of a job, for what to add to the task's environment."""
+
+_PORT = re.compile(r"@PORT_(\w+)@")
+
+
+def daemons(files: Mapping[str, str]) -> list[str]:
+    """Who needs a port: slurmctld, and the nodes in their order."""
+    return list(dict.fromkeys(_PORT.findall("".join(files.values()))))
+
+
+def filled(
+    files: Mapping[str, str], *, host: str, user: str, folder: Path, ports: Mapping[str, int], first_job: int
+) -> dict[str, str]:
+    """The files as the daemons read them. `folder` is what @FOLDER@ stands for."""
+    values = {"@HOST@": host, "@USER@": user, "@FOLDER@": str(folder), "@FIRST@": str(first_job)}
+    values |= {f"@PORT_{name}@": str(port) for name, port in ports.items()}
+    return {name: _with(text, values) for name, text in files.items()}
+
+
+def first_job(uid: str) -> int:
+    """The number of the stack's first job. The processes of a job meet at a port that its number gives, and the jobs of another
+    cluster on this computer must not meet there: so they are numbered from elsewhere."""
+    return 1 + 100 * (int(hashlib.sha256(uid.encode()).hexdigest()[:8], 16) % 90)
+
+
+def task(uid: str, nodes: Path, slurm_conf: Path) -> str:
+    """The text of TASK: the marks by which a job's processes are found, whoever submitted it with whatever environment, and the
+    home of the node that it runs on. It belongs to Slurm, and not to the session that it was submitted from."""
+    node = '"$SLURMD_NODENAME"'
+    added = [
+        f"{processes.STACK}={uid}",
+        f"{processes.NODE}={uid}/{node}",
+        f"GPUCOURSE_NODE={node}",
+        f"SLURM_CONF={shlex.quote(str(slurm_conf))}",
+        f"HOME={shlex.quote(str(nodes))}/{node}/home",
+    ]
+    lines = ["#!/bin/sh", f"printf 'export %s\\n' {' '.join(added)}", f"printf 'unset %s\\n' {processes.SESSION}"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _with(text: str, values: Mapping[str, str]) -> str:
+    for mark, value in values.items():
+        text = text.replace(mark, value)
+    return text

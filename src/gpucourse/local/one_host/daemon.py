@@ -1,0 +1,76 @@
+"""One daemon of Slurm in the foreground, as a child of the process that hosts the nodes: it ends with that process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from gpucourse.local.machines import kernel
+from gpucourse.local.machines.daemons import Dead
+
+_START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
+
+
+class Daemon:
+    """A daemon from `start` to `kill`. `answers` looks whether its process serves."""
+
+    def __init__(self, name: str, said: Path, answers: Callable[[int], bool]) -> None:
+        self.name = name
+        self._said = said
+        self._answers = answers
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def well(self) -> bool:
+        """Whether it runs and serves."""
+        return self.alive and self._process is not None and self._answers(self._process.pid)
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    async def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start it and wait until it serves. What it says goes to its file. Raises Dead with its last words, OSError."""
+        with self._said.open("wb") as said:
+            # Here, in the thread that lives as long as the host: the kernel ends a child with the thread that started it.
+            self._process = subprocess.Popen(  # noqa: ASYNC220 (it takes a millisecond)
+                command,
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                start_new_session=True,
+                preexec_fn=partial(kernel.die_with_parent, signal.SIGKILL),  # noqa: PLW1509 (it is one call of the kernel)
+            )
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _START_S
+        while not self.well:
+            if not self.alive or loop.time() > deadline:
+                self.kill()
+                raise Dead(f"{self.name} does not start: {self._last_words()}")
+            await asyncio.sleep(_POLL_S)
+
+    async def stop(self) -> None:
+        """Let it store what it knows, and end it."""
+        if self._process is not None and self.alive:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._process.wait, _STOP_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+            self._process.wait()
+
+    def _last_words(self) -> str:
+        lines = self._said.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return " / ".join(lines[-3:]) or "it said nothing"

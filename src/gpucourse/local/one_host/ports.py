@@ -1,0 +1,69 @@
+"""Ports of this computer for Slurm's daemons: chosen where nobody listens, kept for as long as that holds."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+# Below those that the kernel gives to whoever asks for any, and none of 20000 to 29999: there the processes of a job meet.
+_RANGE = range(12_000, 20_000)
+_LISTENS = "0A"  # a state in /proc/net/tcp
+
+
+class NoneFree(Exception):
+    """Every port of the range is taken."""
+
+
+def chosen(names: Sequence[str], before: Mapping[str, int], held: Collection[str]) -> dict[str, int]:
+    """A port for each of `names`: the one that it had, unless somebody else took it meanwhile; those in `held` listen on theirs
+    themselves. Raises NoneFree."""
+    kept = {name: before[name] for name in names if name in before and (name in held or is_free(before[name]))}
+    taken = set(kept.values())
+    start = random.randrange(len(_RANGE))  # so that two clusters which begin together do not look at the same ports
+    offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
+    found = dict(kept)
+    for name in names:
+        if name not in found:
+            port = next((port for port in offered if port not in taken and is_free(port)), None)
+            if port is None:
+                raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
+            found[name] = port
+            taken.add(port)
+    return found
+
+
+def is_free(port: int) -> bool:
+    """Whether nobody listens on the port, on any address of this computer."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Slurm does: old connections do not matter
+        try:
+            trial.bind(("", port))
+        except OSError:
+            return False
+        return True
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether this process listens on the port. Linux only."""
+    rows = [line.split() for file in ("tcp", "tcp6") for line in _read(Path("/proc/net") / file).splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[1].endswith(f":{port:04X}") and row[3] == _LISTENS}
+    return bool(sockets) and not sockets.isdisjoint(_open_files(pid))
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    try:
+        for handle in Path(f"/proc/{pid}/fd").iterdir():
+            found.add(str(handle.readlink()))
+    except OSError:  # it has ended, or closed one of them just now
+        return found
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
