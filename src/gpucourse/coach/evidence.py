@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
+from gpucourse.coach.words import telling
 from gpucourse.model.diagnosis import Quote, Silence
 from gpucourse.model.record import NodeExit
 
 TAIL_BYTES = 1 << 16
 """How much of the end of each log is read: a traceback through torch with C++ frames takes up to 20 KB."""
+
+_SIGNALS = 128  # an exit code above is 128 and the number of the signal
 
 _NOISE = re.compile(r"^\s*(?:\x1b\[[0-9;]*m)*(?:\[rank\d+\]:\s?)?")
 
@@ -25,6 +29,16 @@ class Log:
     code: int | None = None
     at: float | None = None
     ended_by_us: bool = False
+
+    @property
+    def ended_itself(self) -> bool:
+        """Whether its process chose its exit code, as far as anybody saw: no signal ended it."""
+        return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
+
+    @cached_property
+    def told(self) -> str:
+        """The text without what the script only printed on its way: what is left may say how it ended. Places are the same."""
+        return self.text if self.rank is None else telling(self.text, ended_itself=self.ended_itself)
 
     @property
     def last(self) -> str:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.states import ended, joining, unseen
-from gpucourse.coach.symptoms import ERROR, SYMPTOMS, Symptom
+from gpucourse.coach.symptom import Symptom
+from gpucourse.coach.symptoms import SYMPTOMS
+from gpucourse.coach.words import raised
 from gpucourse.model.diagnosis import Diagnosis, Quote
 
 _QUOTES = 3
+_MOST = 2
 _WAITED = {"collective-timeout", "nccl-timeout"}  # said by ranks that came to a collective, of one that did not
 
 
@@ -35,24 +38,29 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     words = _by_words(evidence)
     causes = [_told(evidence, found) for found in words if found.symptom.weight == "cause"]
     follows = [_told(evidence, found) for found in words if found.symptom.weight == "follows"]
+    victims = [log for found in words if found.symptom.weight == "follows" for log in found.logs]
     ranked = (
         [*causes, *joining(evidence)],
-        ended(evidence, victims=bool(follows)),
+        ended(evidence, victims=victims),
         _errors(evidence, words),
-        unseen(evidence, waiting=any(one.symptom in _WAITED for one in follows), victims=bool(follows)),
+        unseen(evidence, waiting=any(one.symptom in _WAITED for one in follows), victims=victims),
         follows,
     )
-    best = next((each for each in ranked if each), [])
-    return (*best[:2], *(each for each in _clocks(evidence) if each.symptom not in {one.symptom for one in best[:2]}))
+    best: dict[str, Diagnosis] = {}
+    for each in next((some for some in ranked if some), []):
+        best.setdefault(each.symptom, each)
+    return (*[*best.values()][:_MOST], *(each for each in _clocks(evidence) if each.symptom not in best))
 
 
 def _by_words(evidence: Evidence) -> list[_Found]:
-    found: dict[str, _Found] = {}
+    found: dict[int, _Found] = {}
     for log in evidence.suspects():
-        for symptom in SYMPTOMS:
-            if (match := symptom.search(log.text)) is None:
+        shown = [(symptom, match) for symptom in SYMPTOMS if (match := symptom.search(log.told)) is not None]
+        exact = any(symptom.weight == "cause" and not symptom.general for symptom, _ in shown)
+        for symptom, match in shown:
+            if symptom.general and exact:
                 continue
-            one = found.setdefault(symptom.word, _Found(symptom, log, match))
+            one = found.setdefault(id(symptom), _Found(symptom, log, match))
             one.logs.append(log)
             if len(one.seen) < _QUOTES:
                 one.seen.append(log.quote(match.end() - 1))
@@ -92,21 +100,19 @@ def _errors(evidence: Evidence, words: list[_Found]) -> list[Diagnosis]:
     for log in evidence.suspects():
         if log.rank is None or log.ended_by_us or (log.node, log.rank) in explained or log.code in {None, 0}:
             continue
-        matches = list(ERROR.finditer(log.text))
-        if not matches:
+        if (error := raised(log.told)) is None:
             continue
-        kind, what = matches[-1]["kind"], matches[-1]["what"] or ""
+        kind, what, place = error
         return [
             Diagnosis(
                 symptom="script-error",
                 title=f"Rank {log.rank} raised {kind.rpartition('.')[2]}",
                 why=f"The script itself failed on rank {log.rank}{f': {what[:200]}' if what else ''}. If others failed "
-                f"after it, "
-                "they only lost their peer.",
+                "after it, they only lost their peer.",
                 next=f"gpucourse logs {evidence.run} --rank {log.rank}: the line above the error is where it happened",
                 ranks=[log.rank],
                 nodes=[log.node],
-                seen=[log.quote(matches[-1].start())],
+                seen=[log.quote(place)],
             )
         ]
     return []

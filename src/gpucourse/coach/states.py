@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from signal import Signals
+
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.symptoms import MISSING_KEY
 from gpucourse.model.diagnosis import Diagnosis, Quote, Silence
 
-_KILLED = 137
+_KILLED, _SIGNALS = 137, 128
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 
 
@@ -14,54 +17,83 @@ def joining(evidence: Evidence) -> list[Diagnosis]:
     """Ranks that waited at the meeting point for one that did not come: does it exist, was it started, does it wait itself?"""
     waiting: dict[int, list[Log]] = {}
     for log in evidence.suspects() if evidence.planned else ():  # without a plan nobody knows who should have come
-        for match in MISSING_KEY.finditer(log.text):
-            missing = int(match["missing"]) if match["missing"] else _uncounted(evidence, int(match["told"]))
+        for match in MISSING_KEY.finditer(log.told):
+            missing = int(match["missing"]) if match["missing"] else _uncounted(evidence, int(match["told"] or match["size"]))
             if log not in waiting.setdefault(missing, []):
                 waiting[missing].append(log)
     return [_absent(evidence, missing, logs) for missing, logs in sorted(waiting.items(), key=lambda item: -item[0])][:1]
 
 
-def ended(evidence: Evidence, *, victims: bool) -> list[Diagnosis]:
-    """Nodes that were lost; ranks that a signal ended; ranks that ended well while others still needed them."""
+def ended(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
+    """Nodes that were lost; ranks that a signal ended; ranks that ended well while others still needed them. `victims`:
+    the logs that tell of what others did; a watchdog that gives up ends its process by a signal, too."""
     lost = [each.node for each in evidence.node_exits if each.reason == "lost"]
     if lost or evidence.lost:
         return [_lost(evidence, lost)]
-    first = next((log for log in evidence.suspects() if log.rank is not None and not log.ended_by_us), None)
-    if first is not None and first.code == _KILLED:
-        return [_killed(evidence, first)]
-    if first is not None and first.code in _CRASHES:
-        return [_crashed(evidence, first)]
+    own = _ended_themselves(evidence, victims)
+    if own and own[0].code == _KILLED:
+        return [_killed(evidence, own[0])]
+    if own and own[0].code in _CRASHES:
+        return [_crashed(evidence, own[0])]
     early = [log for log in evidence.logs if log.rank is not None and log.code == 0]
-    return [_early(evidence, early)] if early and victims else []
+    return [_early(evidence, early)] if early and victims and not own else []
 
 
-def unseen(evidence: Evidence, *, waiting: bool, victims: bool) -> list[Diagnosis]:
-    """Ranks that said nothing, never began, or ran into the time limit; at last a rank that ended without a word of why."""
+def unseen(evidence: Evidence, *, waiting: bool, victims: Sequence[Log]) -> list[Diagnosis]:
+    """A rank that ended without a word of why; ranks that said nothing, never began, or ran into the time limit."""
+    own = _ended_themselves(evidence, victims)
+    if own and not waiting:  # the others waited for it, and were silent for that reason
+        return [
+            _exited(evidence, own[0]),
+            *(_silent(evidence, [each]) for each in evidence.silences if each.doing == "stopped"),
+        ]
     started = {log.rank for log in evidence.logs}
     never = [rank for ranks in evidence.planned.values() for rank in ranks if rank not in started]
     if never and len(never) < evidence.world_size:
         return [_never(evidence, never)]
-    silent = _culprits(evidence.silences) or (_did_not_come(evidence) if waiting or evidence.state == "timed_out" else [])
+    timed_out = evidence.state == "timed_out"
+    silent = _culprits(evidence.silences) or (_did_not_come(evidence) if waiting or timed_out else [])
     if silent and not all(each.doing == "not started" or each.rank in never for each in silent):
-        return [_silent(evidence, silent)]
-    if (never and evidence.state == "timed_out") or silent:
+        by_nature = timed_out and not any(each.last or each.doing == "stopped" for each in silent)
+        return [
+            *([_time_limit(evidence)] if by_nature and len(silent) < evidence.world_size else []),
+            _silent(evidence, silent),
+        ]
+    if (never and timed_out) or silent:
         return [_never(evidence, never or [each.rank for each in silent])]
-    if evidence.state == "timed_out":
-        return [_time_limit(evidence)]
-    first = next((log for log in evidence.suspects() if log.rank is not None and not log.ended_by_us), None)
-    if first is None or first.code is None or victims:
-        return []
+    return [_time_limit(evidence)] if timed_out else []
+
+
+def _ended_themselves(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
+    """The ranks that failed by themselves, in the order of their ends: nobody ended them, and they tell of no other's end."""
     return [
-        Diagnosis(
-            symptom="rank-exited",
-            title=f"Rank {first.rank} ended with code {first.code}",
-            why=f"The process of rank {first.rank} ended by itself with code {first.code}, and its log does not say why.",
-            next=f"gpucourse logs {evidence.run} --rank {first.rank}; look for sys.exit in the script",
-            ranks=_ranks([first]),
-            nodes=[first.node],
-            seen=_last_words([first]),
-        )
+        log
+        for log in evidence.suspects()
+        if log.rank is not None and log.code is not None and not log.ended_by_us and log not in victims
     ]
+
+
+def _exited(evidence: Evidence, log: Log) -> Diagnosis:
+    code = log.code or 0
+    how = f"with code {code}" if code < _SIGNALS else f"by {_signal(code - _SIGNALS)}"
+    why = "Its last line may say why." if log.last else "It had said nothing."
+    return Diagnosis(
+        symptom="rank-exited",
+        title=f"Rank {log.rank} on {log.node} ended {how}",
+        why=f"The process of rank {log.rank} ended by itself {how}, without a traceback. {why} Others that were still at work "
+        "waited for it, or were ended after it.",
+        next=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
+        ranks=_ranks([log]),
+        nodes=[log.node],
+        seen=_last_words([log]),
+    )
+
+
+def _signal(number: int) -> str:
+    try:
+        return f"signal {number} ({Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"
 
 
 def _uncounted(evidence: Evidence, told: int) -> int:
@@ -74,7 +106,7 @@ def _uncounted(evidence: Evidence, told: int) -> int:
 
 def _absent(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
     ranks, nodes = _ranks(waiting), [log.node for log in waiting]
-    seen = [quote for log in waiting for match in MISSING_KEY.finditer(log.text) for quote in [log.quote(match.start())]][:3]
+    seen = [quote for log in waiting for match in MISSING_KEY.finditer(log.told) for quote in [log.quote(match.start())]][:3]
     who = _named(ranks)
     if missing >= evidence.world_size:
         return Diagnosis(
@@ -193,23 +225,19 @@ def _never(evidence: Evidence, ranks: list[int]) -> Diagnosis:
 
 def _silent(evidence: Evidence, silent: list[Silence]) -> Diagnosis:
     ranks = [each.rank for each in silent]
-    doing = {each.doing for each in silent}
     how = {
-        "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends.",
-        "computing": "Its process computes and does not come to the collective.",
-        "waiting": "Its process waits and uses no processor.",
+        "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends. ",
+        "computing": "Its process computes and does not come to the collective. ",
+        "waiting": "Its process waits and uses no processor. ",
     }
-    said = how.get(next(iter(doing)), "") if len(doing) == 1 else ""
+    said = how.get(silent[0].doing, "") if len(silent) == 1 else ""
     longest = max(each.seconds for each in silent)
     since = f" for {longest:.0f} s" if longest else ""
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_named(ranks)} fell silent",
-        why=f"{_named(ranks)} had said nothing{since} while others were done or waited. {said} A hang in the middle is one "
-        f"rank that "
-        "makes another sequence of collectives, or one that hangs in something else: a read, a lock, a loop.".replace(
-            "  ", " "
-        ),
+        why=f"{_named(ranks)} had said nothing{since} while the run went on. {said}A hang in the middle is one rank that makes "
+        "another sequence of collectives, or one that hangs in something else: a read, a lock, a loop.",
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(each.node for each in silent)),

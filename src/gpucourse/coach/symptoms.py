@@ -8,32 +8,9 @@ groups may stand in `why` and `next`, beside {rank}, {node}, {exercise}, {module
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
 
-Weight = Literal["cause", "error", "follows"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Symptom:
-    """One symptom. A `cause` explains a run by itself; what `follows` is said by the victims of something else."""
-
-    word: str
-    title: str
-    signs: tuple[str, ...]
-    why: str
-    next: str
-    weight: Weight = "cause"
-    source: Literal["seen", "documented"] = "seen"
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """The last place where the text shows this symptom: the last words of a log weigh most."""
-        found: re.Match[str] | None = None
-        for sign in self.signs:
-            for match in re.finditer(sign, text):
-                found = match if found is None or match.start() > found.start() else found
-        return found
-
+from gpucourse.coach.gpu_symptoms import GPU_SYMPTOMS
+from gpucourse.coach.symptom import Symptom
 
 SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
@@ -79,10 +56,12 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="Out of memory",
         signs=(
             r"OutOfMemoryError[^\n]*",
-            r"CUDA out of memory",
-            r"CUBLAS_STATUS_ALLOC_FAILED",
+            r"(?:CUDA|HIP|MPS backend) out of memory",
+            r"CUDA error: out of memory",
+            r"Cuda failure (?:\d+ )?'out of memory'",
+            r"(?:CUBLAS|CUDNN)_STATUS_ALLOC_FAILED",
             r"DefaultCPUAllocator: can't allocate memory[^\n]*",
-            r"\bMemoryError\b",
+            r"MemoryError\b[^\n]*",
             r"std::bad_alloc",
         ),
         why="Rank {rank} asked for more memory than is left. DDP needs more than the same model alone: it holds the "
@@ -148,84 +127,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "so the next step finds the last one unfinished.",
         next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
     ),
-    Symptom(
-        word="no-gpu",
-        title="NCCL or CUDA without a GPU",
-        signs=(
-            r"Distributed package doesn't have NCCL built in",
-            r"ProcessGroupNCCL is only supported with GPUs",
-            r"Torch not compiled with CUDA enabled",
-            r"has no attribute '_cuda_\w+'",
-            r"No CUDA GPUs are available",
-            r"Found no NVIDIA driver on your system",
-        ),
-        why="The script wants a GPU, and {node} has none that torch can use. NCCL moves bytes between GPUs only; between CPUs "
-        "it is gloo.",
-        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
-        "the script has it",
-    ),
-    Symptom(
-        word="gpu-shared",
-        title="More processes than GPUs",
-        signs=(
-            r"invalid device ordinal",
-            r"Duplicate GPU detected",
-            r"is process \d+ of its node, with \d+ GPUs",
-        ),
-        why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
-        "it has GPUs.",
-        next="--nproc-per-node as many as nvidia-smi -L lists on each node",
-        source="documented",
-    ),
-    Symptom(
-        word="driver",
-        title="Driver and torch do not fit",
-        signs=(
-            r"NVIDIA driver on your system is too old",
-            r"CUDA driver version is insufficient",
-            r"no kernel image is available for execution",
-        ),
-        why="This build of torch needs a newer driver, or was not built for this GPU.",
-        next="gpucourse doctor; nvidia-smi shows the driver's CUDA version, torch.cuda.get_arch_list() what torch was built "
-        "for",
-        source="documented",
-    ),
-    Symptom(
-        word="nccl-timeout",
-        title="A collective on the GPUs did not end in time",
-        signs=(r"Watchdog caught collective operation timeout[^\n]*", r"ran for \d+ milliseconds before timing out"),
-        why="NCCL's watchdog ended the run: one rank did not come to a collective that the others wait in. The rank that "
-        "reports it "
-        "is not the one that is missing.",
-        next="gpucourse logs {run} --fold shows who said less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 writes down the last calls",
-        weight="follows",
-        source="documented",
-    ),
-    Symptom(
-        word="nccl-error",
-        title="NCCL failed",
-        signs=(
-            r"ncclSystemError[^\n]*",
-            r"ncclRemoteError[^\n]*",
-            r"ncclUnhandledCudaError[^\n]*",
-            r"ncclInternalError[^\n]*",
-            r"NCCL WARN [^\n]*(?:failed|error|No route|timed out)[^\n]*",
-            r"NCCL error[^\n]*",
-        ),
-        why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
-        "port that the security group does not let through between the nodes.",
-        next="NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
-        "NCCL_P2P_DISABLE=1",
-        source="documented",
-    ),
-    Symptom(
-        word="cuda-error",
-        title="A GPU reported an error",
-        signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
-        why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
-        next="CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid tells of the hardware",
-        source="documented",
-    ),
+    *GPU_SYMPTOMS,
     Symptom(
         word="module-missing",
         title="A module is missing on the node",
@@ -269,16 +171,39 @@ SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="clock-skew",
         title="Clocks that differ",
-        signs=(r"[Cc]lock skew", r"certificate is not yet valid", r"RequestTimeTooSkewed", r"(?:Rewound|Expired) credential"),
+        signs=(
+            r"[Cc]lock skew",
+            r"certificate is not yet valid",
+            r"RequestTimeTooSkewed",
+            r"Signature not yet current",
+            r"(?:Rewound|Expired) credential",
+        ),
         why="What is signed or ordered by time fails where the clocks of two machines differ: credentials, certificates, make.",
         next="timedatectl on every node; chronyc makestep sets the clock (simulated nodes share this computer's)",
+        source="documented",
+    ),
+    Symptom(
+        word="wrong-interface",
+        title="The ranks could not connect to each other",
+        signs=(
+            r"[Gg]loo connectFullMesh failed[^\n]*",
+            r"connect \[?(?:127\.|::1)[^\n]*Connection refused",
+            r"SO_ERROR: Connection refused, remote=\[127\.[^\n]*",
+        ),
+        why="All ranks found the meeting point and told each other their addresses, and then could not connect. An address of "
+        "{node} leads nowhere from the others: its name resolves to 127.0.0.1 or 127.0.1.1, or it has several interfaces and "
+        "gloo took another one than the network of the nodes.",
+        next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
+        "(gpucourse run sets it)",
+        weight="follows",
         source="documented",
     ),
     Symptom(
         word="meeting-point",
         title="The meeting point did not answer",
         signs=(
-            r"client socket has (?:timed out after \d+ms while trying|failed) to connect to "
+            r"connect\(\) timed out",
+            r"client socket has (?:timed out after \d+m?s while trying|failed) to connect to "
             r"[^\n]*?\(?(?P<where>[\w.:\[\]-]+, ?\d+)\)?",
             r"RendezvousConnectionError",
             r"RendezvousTimeoutError",
@@ -296,6 +221,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A rank did not come to the collective",
         signs=(
             r"Timed out waiting (?P<limit>\d+)ms for (?:recv|send) operation to complete",
+            r"Rank \d+ failed to pass monitoredBarrier in \d+ ms",
             r"Application timeout caused pair closure",
             r"[Ss]ocket [Tt]imeout",
         ),
@@ -312,7 +238,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Connection closed by peer",
             r"Connection reset by peer",
             r"Broken pipe",
-            r"remote process exited",
             r"Connection was likely closed",
             r"NCCL communicator was aborted on rank",
         ),
@@ -323,11 +248,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
 )
 
 MISSING_KEY = re.compile(
-    r"wait timeout after \d+ms, keys: \S*?/(?P<missing>\d+)\s*$|(?P<came>\d+)/(?P<told>\d+) clients joined", re.MULTILINE
+    r"wait timeout after \d+ms, keys: \S*?/(?P<missing>\d+)\s*$"
+    r"|(?:\d+/(?P<told>\d+) (?:clients|workers) joined|world_size=(?P<size>\d+), worker_count=\d+)",
+    re.MULTILINE,
 )
 """Whom the store of the process group waited for in vain: gloo waits for the key of each rank in turn."""
-
-ERROR = re.compile(
-    r"^(?:\[rank\d+\]: )?(?P<kind>[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning))(?:: (?P<what>.*))?$", re.MULTILINE
-)
-"""The last line of a traceback."""

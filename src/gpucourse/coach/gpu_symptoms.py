@@ -1,0 +1,103 @@
+"""The symptoms that only show where GPUs are, or should be: NCCL, CUDA, drivers. `source` as in `symptoms`."""
+
+from __future__ import annotations
+
+from gpucourse.coach.symptom import Symptom
+
+GPU_SYMPTOMS: tuple[Symptom, ...] = (
+    Symptom(
+        word="no-gpu",
+        title="NCCL or CUDA without a GPU",
+        signs=(
+            r"Distributed package doesn't have NCCL built in",
+            r"ProcessGroupNCCL is only supported with GPUs",
+            r"Torch not compiled with CUDA enabled",
+            r"has no attribute '_cuda_\w+'",
+            r"No CUDA GPUs are available",
+            r"Found no NVIDIA driver on your system",
+        ),
+        why="The script wants a GPU, and {node} has none that torch can use. NCCL moves bytes between GPUs only; between CPUs "
+        "it is gloo.",
+        next="take the backend from the environment: os.environ.get('GPUCOURSE_BACKEND', 'nccl'); or --backend=gloo where "
+        "the script has it",
+    ),
+    Symptom(
+        word="gpu-shared",
+        title="More processes than GPUs",
+        signs=(
+            r"invalid device ordinal",
+            r"Duplicate GPU detected",
+            r"is process \d+ of its node, with \d+ GPUs",
+        ),
+        why="A rank has no GPU of its own: choose it by LOCAL_RANK, not by RANK, and start no more processes on a node than "
+        "it has GPUs.",
+        next="--nproc-per-node as many as nvidia-smi -L lists on each node",
+        source="documented",
+    ),
+    Symptom(
+        word="driver",
+        title="Driver and torch do not fit",
+        signs=(
+            r"NVIDIA driver on your system is too old",
+            r"CUDA driver version is insufficient",
+            r"no kernel image is available for execution",
+        ),
+        why="This build of torch needs a newer driver, or was not built for this GPU.",
+        next="gpucourse doctor; nvidia-smi shows the driver's CUDA version, torch.cuda.get_arch_list() what torch was built "
+        "for",
+        source="documented",
+    ),
+    Symptom(
+        word="nccl-timeout",
+        title="A collective on the GPUs did not end in time",
+        signs=(r"Watchdog caught collective operation timeout[^\n]*", r"ran for \d+ milliseconds before timing out"),
+        why="NCCL's watchdog ended the run: one rank did not come to a collective that the others wait in. The rank that "
+        "reports it "
+        "is not the one that is missing.",
+        next="gpucourse logs {run} --fold shows who said less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 writes down the last calls",
+        weight="follows",
+        source="documented",
+    ),
+    Symptom(
+        word="nccl-error",
+        title="NCCL failed",
+        signs=(
+            r"ncclSystemError[^\n]*",
+            r"ncclUnhandledCudaError[^\n]*",
+            r"ncclInvalidUsage[^\n]*",
+            r"ncclInternalError(?![\s\S]{0,200}(?:closed by remote peer|reset by peer|recv failed))[^\n]*",
+            r"NCCL WARN (?![^\n]*(?:reset by peer|Broken pipe|recv failed))[^\n]*(?:failed|error|No route|timed out)[^\n]*",
+            r"NCCL [Ee]rror(?![^\n]*(?:remote process exited|internal error))[^\n]*",
+        ),
+        general=True,
+        why="NCCL could not talk to another GPU. Over several nodes the usual reason is the interface it chose by itself, or a "
+        "port that the security group does not let through between the nodes.",
+        next="NCCL_DEBUG=INFO says what it chose; set NCCL_SOCKET_IFNAME to the interface of the private address; last, "
+        "NCCL_P2P_DISABLE=1",
+        source="documented",
+    ),
+    Symptom(
+        word="cuda-error",
+        title="A GPU reported an error",
+        signs=(r"CUDA error: (?P<what>[^\n]+)", r"device-side assert triggered", r"uncorrectable ECC error", r"NVRM: Xid"),
+        why="Kernels run later than the line that starts them, so the traceback may point at an innocent line.",
+        next="CUDA_LAUNCH_BLOCKING=1 moves the traceback to the right line; dmesg | grep Xid tells of the hardware",
+        general=True,
+        source="documented",
+    ),
+    Symptom(
+        word="nccl-error",
+        title="NCCL lost the connection to another GPU",
+        signs=(
+            r"ncclRemoteError[^\n]*",
+            r"ncclInternalError[^\n]*",
+            r"remote process exited or there was a network error",
+            r"NCCL WARN [^\n]*(?:reset by peer|Broken pipe|recv failed|closed by remote peer)[^\n]*",
+        ),
+        why="The other end of a connection went away. Where another rank ended first, that is the one to look at; where all "
+        "ranks say this, the network does not carry it: a wrong interface, or a port that the security group closes.",
+        next="the rank that ended first: gpucourse logs {run} --fold; NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME if there is none",
+        weight="follows",
+        source="documented",
+    ),
+)

@@ -1,0 +1,32 @@
+"""What a symptom is that shows in the words of a log: an entry of a table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Weight = Literal["cause", "follows"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symptom:
+    """One symptom. A `cause` explains a run by itself; what `follows` is said by the victims of something else. What is
+    `general` counts only in a log that shows no cause which says more."""
+
+    word: str
+    title: str
+    signs: tuple[str, ...]
+    why: str
+    next: str
+    weight: Weight = "cause"
+    general: bool = False
+    source: Literal["seen", "documented"] = "seen"
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The last place where the text shows this symptom: the last words of a log weigh most."""
+        found: re.Match[str] | None = None
+        for sign in self.signs:
+            for match in re.finditer(sign, text):
+                found = match if found is None or match.start() > found.start() else found
+        return found

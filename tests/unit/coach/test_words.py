@@ -1,0 +1,146 @@
+"""What a script printed is no symptom; what its last words are is. And victims of NCCL's kind are not taken for culprits."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.coach.evidence import Evidence, Log
+from gpucourse.coach.recognise import recognise
+from gpucourse.coach.words import raised, telling
+from gpucourse.model.diagnosis import Silence
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    step()\n'
+MISTAKE = f"{TRACEBACK}ValueError: bad label 11\n"
+WATCHDOG = """\
+[rank{rank}]:[E1121 09:01:02.123 ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation timeout: \
+WorkNCCL(SeqNum=199, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600029 milliseconds before timing out.
+[rank{rank}]:[E1121 09:01:02.125 ProcessGroupNCCL.cpp:681] [Rank {rank}] To avoid data inconsistency, we are taking the entire \
+process down.
+terminate called after throwing an instance of 'c10::DistBackendError'
+  what():  [PG ID 0 Rank {rank}] Process group watchdog thread terminated with exception
+"""
+REMOTE = f"""\
+node0:412:498 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node1<51234>
+{TRACEBACK}torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1333, remote process exited or \
+there was a network error, NCCL version 2.18.6
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+"""
+
+
+def evidence(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ()) -> Evidence:
+    planned: dict[str, tuple[int, ...]] = {"node0": (0,), "node1": (1,)}
+    return Evidence(
+        exercise="3.2", module="3", run="otter", state=state, mode="local", planned=planned, logs=logs, silences=silences
+    )
+
+
+def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: bool = False) -> Log:
+    return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=ended)
+
+
+def waited(rank: int = 0) -> Log:
+    return log(rank, "step 7\n", 143, 9.0, ended=True)
+
+
+def shown(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ()) -> list[tuple[str, list[int]]]:
+    return [(each.symptom, each.ranks) for each in recognise(evidence(*logs, state=state, silences=silences))]
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "tip: where CUDA out of memory or Address already in use shows, take less\n",
+        "batch 512: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB; now 256\n",
+        "warning: No space left on device is possible, NCCL error is not\n",
+        f"{TRACEBACK}OSError: [Errno 98] Address already in use\n" + "".join(f"step {n}\n" for n in range(70)),
+        "/lib/torch/cuda/__init__.py:129: UserWarning: CUDA initialization: Found no NVIDIA driver on your system\n",
+    ],
+)
+def test_what_was_only_printed_on_the_way_is_no_cause(printed: str) -> None:
+    assert shown(waited(), log(1, printed + MISTAKE)) == [("script-error", [1])]
+    assert shown(waited(), log(1, f"{printed}bye\n", 3)) == [("rank-exited", [1])]
+    assert shown(log(0, "Connection closed by peer\n", at=2.0), log(1, printed, 137)) == [("rank-killed", [1])]
+
+
+@pytest.mark.parametrize(
+    ("symptom", "line"),
+    [
+        ("out-of-memory", "RuntimeError: CUDA error: out of memory"),
+        ("out-of-memory", "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array"),
+        ("out-of-memory", "RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        ("nccl-error", "RuntimeError: NCCL Error 2: unhandled system error (run with NCCL_DEBUG=INFO for details)"),
+        ("clock-skew", "botocore.exceptions.ClientError: (SignatureDoesNotMatch): Signature not yet current: 20261121T1"),
+        ("wrong-interface", "RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error"),
+        ("wrong-interface", "RuntimeError: [../tcp/pair.cc:799] connect [127.0.1.1]:19427: Connection refused"),
+        ("meeting-point", "RuntimeError: connect() timed out. Original timeout was 60000 ms."),
+        (
+            "hang-at-init",
+            "RuntimeError: Timed out in store based barrier on rank: 0, for key: x (world_size=2, worker_count=1)",
+        ),
+        (
+            "hang-at-init",
+            "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for workers. 1/2 workers joined.",
+        ),
+    ],
+)
+def test_other_versions_and_libraries_say_it_otherwise(symptom: str, line: str) -> None:
+    assert shown(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, ended=True))[0][0] == symptom
+
+
+def test_a_general_symptom_gives_way_to_the_one_that_says_more() -> None:
+    memory = f"node0:1:2 [0] NCCL WARN Cuda failure 2 'out of memory'\n{TRACEBACK}ncclUnhandledCudaError: Call failed.\n"
+    assert shown(log(0, memory), waited(1)) == [("out-of-memory", [0])]
+    ordinal = f"{TRACEBACK}RuntimeError: CUDA error: invalid device ordinal\n"
+    assert shown(log(0, ordinal), waited(1)) == [("gpu-shared", [0])]
+
+
+def test_a_rank_that_lost_its_peer_over_nccl_is_a_victim_like_any_other() -> None:
+    for at in (0.9, 1.5):  # whoever was seen to end first
+        assert shown(log(0, REMOTE, at=at), log(1, MISTAKE)) == [("script-error", [1])]
+    assert shown(log(0, REMOTE, 134, 1.5), log(1, "step 3\n", 137)) == [("rank-killed", [1])]
+    assert shown(log(0, REMOTE), log(1, REMOTE)) == [("nccl-error", [0, 1])]  # nobody else failed: then it was the network
+
+
+def test_a_watchdog_that_gives_up_ends_its_process_and_is_no_crash() -> None:
+    stuck = log(1, "step 6\n", 143, 2.0, ended=True)
+    assert shown(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
+    assert shown(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]
+
+
+@pytest.mark.parametrize("text", ["", "cannot find a config: set MODEL=tiny\n"])
+def test_who_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> None:
+    silences = (Silence(node="node1", rank=1, seconds=6.3, doing="waiting"),)
+    found = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, ended=True), silences=silences))
+    assert [(each.symptom, each.ranks) for each in found] == [("rank-exited", [0])]
+    assert [quote.line for quote in found[0].seen] == [line for line in text.splitlines() if line]
+    assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waited(1)))[0].title
+
+
+def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
+    silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
+    logs = (log(0, "step 900\n", 143, ended=True), log(1, "", 143, ended=True))
+    assert shown(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "what"),
+    [
+        (f"{TRACEBACK}    ^^^^\nmine.Trouble: very sad\n", "mine.Trouble", "very sad"),
+        (f"{TRACEBACK}AssertionError\n", "AssertionError", ""),
+        ('  File "t.py", line 3\n    x = = 2\n        ^\nSyntaxError: invalid syntax\n', "SyntaxError", "invalid syntax"),
+        (f"[rank1]: {MISTAKE}Exception ignored in: <function f>\n{TRACEBACK}KeyError: 2\n", "ValueError", "bad label 11"),
+        (f"{TRACEBACK}KeyError: 1\n\nDuring handling of the above exception, another exception occurred:\n\n{MISTAKE}",
+         "ValueError", "bad label 11"),
+    ],
+)  # fmt: skip
+def test_the_exception_that_ended_it_whatever_its_name(text: str, kind: str, what: str) -> None:
+    found = raised(telling("begins\n" + text, ended_itself=True))
+    assert found is not None
+    assert found[:2] == (kind, what)
+    assert ("begins\n" + text)[found[2] :].removeprefix("[rank1]: ").startswith(kind)
+
+
+def test_places_in_a_text_stay_what_they_were() -> None:
+    text = "one\r\ntwo\rthree\u2028\n" + MISTAKE
+    assert len(telling(text, ended_itself=True)) == len(text)
+    assert telling(text, ended_itself=True).endswith(MISTAKE)
