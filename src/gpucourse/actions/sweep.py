@@ -66,7 +66,11 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
         raise UsageError(f"--sweep {typed}: at least two values are needed, with commas between them", hint=example)
     if len(texts) > MOST_VALUES:
         raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MOST_VALUES}", hint="sweep in several parts")
-    values = tuple(resolve(exercise, {**order.settings, name: text}, local=True)[name] for text in texts)
+    try:
+        values = tuple(resolve(exercise, {**order.settings, name: text}, local=True)[name] for text in texts)
+    except UsageError as error:
+        error.what = error.what.replace(f"--set {name}=", f"--sweep {name}=")  # as it was typed
+        raise
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
         raise UsageError(f"--sweep {typed}: {twice} stands twice", hint="name each value once")

@@ -30,7 +30,7 @@ def run(
     nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
     sweep: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[list[str]],  # noqa: UP045
         typer.Option(
             "--sweep", help="Every one of these values, into one record: --sweep batch_size=16,32", show_default=False
         ),
@@ -93,10 +93,15 @@ def run(
     if sweep is not None or every:
         from gpucourse.cli import many
 
+        if sweep is not None and len(sweep) > 1:
+            told = f"--sweep is there {len(sweep)} times, and takes one parameter at a time"
+            raise UsageError(told, hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one")
         if detach or dry_run or (sweep is not None and every):
             told = "--sweep, --all, --detach and --dry-run exclude each other"
             raise UsageError(told, hint=f"gpucourse run {exercise} --set NAME=VALUE --dry-run shows one run")
-        return many.everything(session, order, json=json) if every else many.sweep(session, order, str(sweep), json=json)
+        if sweep is None:
+            return many.everything(session, order, json=json)
+        return many.sweep(session, order, "".join(sweep), json=json)
     context = session.context
     session.face.mode(place(context, order))
     if slurm.is_session(context.catalog.exercise(exercise)[1], order):

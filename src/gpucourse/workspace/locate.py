@@ -78,7 +78,10 @@ def open_workspace(root: Path) -> Workspace:
     import secrets
 
     with storing(paths.private):
-        paths.private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            paths.private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except FileNotFoundError as error:  # as in /proc, where nobody can make a folder
+            raise UsageError(f"no folder can be made at {root}", hint="name another: gpucourse init DIR") from error
     with locked(paths.lock("workspace"), "making the workspace"):
         if (made := read_record(paths.identity, Identity)) is not None:
             return Workspace(paths=paths, id=made.id, created=False)

@@ -65,6 +65,11 @@ def test_a_workspace_of_a_newer_version_is_refused_and_kept(tmp_path: Path) -> N
     assert identity.read_text() == '{"version": 99, "id": "x"}'
 
 
+def test_where_no_folder_can_be_is_no_workspace() -> None:
+    with pytest.raises(UsageError, match="no folder can be made at /proc/nowhere"):
+        open_workspace(Path("/proc/nowhere"))
+
+
 def test_a_file_is_no_workspace(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="is a file"):
