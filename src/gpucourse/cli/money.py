@@ -71,7 +71,13 @@ def cost(
 
 def _document(held: Holdings) -> dict[str, object]:
     things = [vars(one.found) | {"explained_by": one.state, "stack": one.stack} for one in held.things]
-    return {"account": held.account, "regions": held.regions, "usd_per_hour": held.usd_per_hour, "things": things}
+    return {
+        "account": held.account,
+        "regions": held.regions,
+        "unasked": held.unasked,
+        "usd_per_hour": held.usd_per_hour,
+        "things": things,
+    }
 
 
 def _verdict(left: list[Found]) -> int:

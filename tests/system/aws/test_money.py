@@ -20,7 +20,7 @@ from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
 
 pytestmark = pytest.mark.system
-FAR = "us-west-2"
+FAR = "eu-west-1"  # none of the regions that the course knows
 
 
 @pytest.fixture
@@ -79,12 +79,14 @@ def test_a_lab_on_record_stands_whatever_is_cleaned(learner: CloudLearner) -> No
 def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner: CloudLearner) -> None:
     theirs = {"Project": "gpucourse", "Course": "cafe", "Stack": "theirs", "Module": "3", "Owner": "grace"}
     alive = hand_made.instance(learner, {**theirs, "Expires": hand_made.utc(1)})
+    hand_made.network(learner, {**theirs, "Expires": hand_made.utc(-1)})  # more time is written on machines and disks alone
     over = hand_made.instance(learner, {**theirs, "Stack": "over", "Expires": hand_made.utc(-1)})
     context = hand_made.context(learner)
     held = leaks.holdings(context)
     assert {one.stack: one.state for one in held.things} == {"theirs": "another's", "over": "leak"}
     leaks.clean(context, held)
     assert hand_made.ids(learner) == [alive]
+    assert learner.standing("vpc")
     assert over not in hand_made.ids(learner)
     receipts, left = leaks.clean(context, leaks.holdings(context, everyone=True), everyone=True)
     assert (left, [one.stack for one in receipts]) == ([], ["theirs"])

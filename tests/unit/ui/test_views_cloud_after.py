@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import get_args
@@ -115,6 +116,8 @@ def test_leaks_of_each_kind(state: Standing) -> None:
     assert ("no leaks" in page) == (state in {"standing", "another's"})
     assert ("grace" in page) == (state != "unknown")
     assert ("--everyone" in page) == (state == "another's")
+    assert "other regions" in page
+    assert "not looked at: mx-central-1" in shown(leaks.holdings(replace(held, unasked="not looked at: mx-central-1")))
 
 
 def test_the_cost_with_everything_and_with_nothing() -> None:

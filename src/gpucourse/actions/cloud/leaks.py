@@ -1,4 +1,4 @@
-"""`leaks`: what the account holds with the course's tag, in every region that the course knows, whoever made it.
+"""`leaks`: what the account holds with the course's tag, in every region, whoever made it.
 
 It needs no record and no workspace: after a lost disk it still finds everything.
 """
@@ -17,7 +17,7 @@ from gpucourse.actions.cloud.strays import receipts
 from gpucourse.actions.cloud.teardown import remove_all
 from gpucourse.actions.context import Context
 from gpucourse.actions.timing import stage
-from gpucourse.aws import charges, sweep
+from gpucourse.aws import charges, everywhere, sweep
 from gpucourse.aws.offerings import REGIONS
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
@@ -46,13 +46,14 @@ class Held:
 @dataclass(frozen=True, kw_only=True)
 class Holdings:
     """What the account holds of the course. `usd_per_hour` is what the leaks cost, None where that is not known; `course` is
-    the tag of this workspace."""
+    the tag of this workspace; `unasked`: why other regions than these may hold something, empty where none does."""
 
     account: str
     course: str
     regions: tuple[str, ...]
     things: list[Held]
     usd_per_hour: Decimal | None
+    unasked: str = ""
 
     @property
     def leaks(self) -> list[Found]:
@@ -68,12 +69,15 @@ class Holdings:
 def holdings(context: Context, *, everyone: bool = False) -> Holdings:
     """Look everywhere. With `everyone` the labs of others count as leaks too. Raises what a look raises."""
     account = Account(context.settings.region, context.environ)
-    where = tuple(dict.fromkeys([context.settings.region, *REGIONS, *regions.used(context.paths)]))
-    with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
+    known = dict.fromkeys([context.settings.region, *REGIONS, *regions.used(context.paths)])
+    with stage(context.watch, "elsewhere", "looking for the course in every other region"):
         who = account.identity().account
+        elsewhere, unasked = everywhere.holding(account, besides=known)
+    where = (*known, *elsewhere)
+    with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
         things = _judged(context, sweep.find(account, regions=where), everyone=everyone)
         cost = _cost(account, things)
-    return Holdings(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost)
+    return Holdings(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost, unasked=unasked)
 
 
 def clean(context: Context, held: Holdings, *, everyone: bool = False) -> tuple[list[Receipt], list[Found]]:
@@ -97,10 +101,16 @@ def clean(context: Context, held: Holdings, *, everyone: bool = False) -> tuple[
 def _judged(context: Context, found: list[Found], *, everyone: bool) -> list[Held]:
     known = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or getpass.getuser()
-    return [_one(context, one, known, "" if everyone else me) for one in found]
+    ends: dict[str, list[str]] = {}
+    for one in found:
+        ends.setdefault(one.tags.get("Stack", ""), []).append(one.tags.get("Expires", ""))
+    over = {uid: all(map(_over, stamps)) for uid, stamps in ends.items()}
+    return [_one(context, one, known, "" if everyone else me, over=over[one.tags.get("Stack", "")]) for one in found]
 
 
-def _one(context: Context, one: Found, known: dict[str, str], me: str) -> Held:
+def _one(context: Context, one: Found, known: dict[str, str], me: str, *, over: bool) -> Held:
+    """`over`: the time of everything of its stack is over. More time is written on the instances and their disks alone, so
+    what else belongs to a lab that was extended still tells the old end."""
     uid = one.tags.get("Stack", "")
     if not one.seen:
         return Held(found=one, state="unknown", stack="")
@@ -108,7 +118,7 @@ def _one(context: Context, one: Found, known: dict[str, str], me: str) -> Held:
         return Held(found=one, state="standing", stack=known[uid])
     owner = one.tags.get("Owner", "")
     own = one.tags.get("Course") == context.workspace.id or owner in {"", me} or not me
-    state: Standing = "leak" if own or _over(one.tags.get("Expires", "")) else "another's"
+    state: Standing = "leak" if own or over else "another's"
     return Held(found=one, state=state, stack=uid)
 
 

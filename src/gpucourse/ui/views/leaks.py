@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 def holdings(held: Holdings, *, clean: bool = False) -> View:
     """Labs that stand in one line each; every leak with the command that removes it."""
-    parts: list[Part] = [facts([("account", held.account), ("looked in", ", ".join(held.regions))])]
+    unasked = (
+        [("elsewhere", Cell(held.unasked, "warn"))]
+        if held.unasked
+        else [("elsewhere", "nothing in the account's other regions")]
+    )
+    parts: list[Part] = [facts([("account", held.account), ("looked in", ", ".join(held.regions)), *unasked])]
     for state, title in (("standing", "Labs on record"), ("another's", "Labs of others, whose time is not over: left alone")):
         lines = _labs([one for one in held.things if one.state == state])
         if lines:
@@ -31,7 +36,7 @@ def holdings(held: Holdings, *, clean: bool = False) -> View:
         if not clean:
             parts.append(Code("\n".join(one.found.remove for one in leaks), title="Remove them by hand"))
     elif not blind:
-        parts.append(Paragraph(f"{UNICODE.good} Nothing else carries the course's tag: no leaks.", "good"))
+        parts.append(Paragraph(f"{UNICODE.good} Nothing else there carries the course's tag: no leaks.", "good"))
     if blind:
         rows = [(one.kind, one.region, Cell(one.note, "warn")) for one in blind]
         parts.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be looked at"))

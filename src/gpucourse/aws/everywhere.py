@@ -1,0 +1,61 @@
+"""Which regions of the account hold anything of the course, for whoever lost the list of those that were used."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from gpucourse.aws import sweep, tags
+from gpucourse.aws.kinds import INSTANCE, NETWORK, VOLUME
+from gpucourse.aws.session import Account
+from gpucourse.errors import CloudError, CredentialsError, PermissionRefused
+
+AT_ONCE = 8
+_TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network, and what costs are these, and shared storage
+_REFUSED = (CloudError, CredentialsError, PermissionRefused)  # AuthFailure is how a closed region answers
+
+
+def holding(account: Account, *, besides: Collection[str]) -> tuple[list[str], str]:
+    """The regions that are open to this account and hold something of ours, those in `besides` left out; and why some of
+    them could not be looked at, empty where all could.
+
+    One call a region, of the API that lists by tag: enough to know where a sweep is worth its calls.
+    """
+    try:
+        answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are open
+    except CloudError as error:
+        return [], f"the account's other regions could not be listed: {error.what}"
+    except PermissionRefused as error:
+        return [], f"the account's other regions could not be listed: not allowed: {error.action}"
+    others = sorted({str(region["RegionName"]) for region in answer} - set(besides))
+    if not others:
+        return [], ""
+    with ThreadPoolExecutor(min(AT_ONCE, len(others))) as pool:
+        seen = dict(zip(others, pool.map(lambda name: _holds(account.in_region(name)), others), strict=True))
+    blind = [name for name, there in seen.items() if there is None]
+    unasked = f"not looked at, since AWS did not let us or did not answer: {', '.join(blind)}" if blind else ""
+    return [name for name, there in seen.items() if there], unasked
+
+
+def _holds(place: Account) -> bool | None:
+    """Whether anything of ours is there; None where that could not be seen."""
+    filters = [{"Key": key, "Values": [value]} for key, value in tags.ours().items()]
+    for look in (
+        lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),
+        lambda: _described(place),
+    ):
+        try:
+            return _any(look())
+        except _REFUSED:
+            continue
+    return None
+
+
+def _described(place: Account) -> Iterator[object]:
+    for kind in _TELLING:
+        yield from sweep.items(place, kind, tags.ours())
+    yield from sweep.file_systems(place, tags.ours())
+
+
+def _any(found: Iterable[object]) -> bool:
+    return any(True for _one in found)
