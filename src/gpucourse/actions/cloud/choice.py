@@ -16,6 +16,7 @@ from gpucourse.model.deployment import Deployment
 from gpucourse.model.labs import AwsLab
 from gpucourse.model.manifest import Module
 from gpucourse.provision.state import addresses
+from gpucourse.units import format_seconds
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
@@ -77,9 +78,9 @@ def choices(context: Context, wish: Wish) -> list[Choice]:
     wanted = list(dict.fromkeys(gpu.lower() for gpu in wish.gpu))
     if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
         wanted = [placed(known[0]).gpu if known else context.settings.gpu or lab.gpu]
-    found = [
-        _choice(context, wish, module, lab, gpu, next((one for one in known if placed(one).gpu == gpu), None)) for gpu in wanted
-    ]
+    # A lab whose GPU is compared with others must not become one of them where its own is sold out.
+    taken = {*wanted, *(placed(one).gpu for one in known if _stands(context, one))}
+    found = [_choice(context, wish, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
     if len({(choice.region, choice.market) for choice in found}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in found)
         raise UsageError(
@@ -89,17 +90,29 @@ def choices(context: Context, wish: Wish) -> list[Choice]:
     return found
 
 
-def _choice(context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: Deployment | None) -> Choice:
-    kind = type_for(gpu, lab.size)
+def _meant(known: list[Deployment], module: Module, gpu: str) -> Deployment | None:
+    """The record of the lab with that GPU, else of the one that was to have it: a stack keeps its name where its GPU was
+    sold out and another was taken."""
+    name = deployments.stack_name(module.id, "aws", gpu)
+    return next((one for one in known if placed(one).gpu == gpu), None) or next(
+        (one for one in known if one.stack == name), None
+    )
+
+
+def _choice(
+    context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: Deployment | None, taken: set[str]
+) -> Choice:
+    type_for(gpu, lab.size)
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
-    nodes = wish.nodes or (standing.nodes_wanted if standing else lab.nodes)
+    nodes = (standing.nodes_wanted if standing else lab.nodes) if wish.nodes is None else wish.nodes
     if not 1 <= nodes <= lab.max_nodes:
+        most = f"1 to {lab.max_nodes} nodes" if lab.max_nodes > 1 else "1 node"
         raise UsageError(
-            f"--nodes {nodes}: module {module.id} takes 1 to {lab.max_nodes} nodes on AWS",
+            f"--nodes {nodes}: module {module.id} takes {most} on AWS",
             hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(lab.max_nodes, nodes))}",
         )
     if standing:
-        _fits(wish, module, standing)
+        _fits(wish, module, standing, gpu)
         cloud = placed(standing)
         return Choice(
             module=module,
@@ -110,7 +123,7 @@ def _choice(context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str,
             market=cloud.market,
             region=cloud.region,
             ttl_hours=cloud.ttl_hours,
-            others=_others(context, lab, kind.name),
+            others=_others(context, lab, taken),
             standing=standing,
         )
     settings = context.settings
@@ -123,7 +136,7 @@ def _choice(context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str,
         market="spot" if (settings.spot if wish.spot is None else wish.spot) else "on-demand",
         region=checked_region(wish.region) if wish.region else settings.region,
         ttl_hours=_hours(module, settings.ttl if wish.ttl_s is None else wish.ttl_s),
-        others=_others(context, lab, kind.name),
+        others=_others(context, lab, taken),
         former=former,
     )
 
@@ -133,9 +146,15 @@ def _stands(context: Context, deployment: Deployment) -> bool:
     return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
 
 
-def _fits(wish: Wish, module: Module, standing: Deployment) -> None:
+def _fits(wish: Wish, module: Module, standing: Deployment, gpu: str) -> None:
     """Raises where a lab that stands would have to be another one."""
     cloud = placed(standing)
+    if cloud.gpu != gpu:
+        raise UsageError(
+            f"{standing.stack} stands already, with {cloud.gpu.upper()} since {gpu.upper()} was sold out then",
+            hint=f"go on with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
+            f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
+        )
     if cloud.stopped:
         raise MissingError(f"the lab {standing.stack} is stopped", hint=f"gpucourse start {module.id}")
     market = None if wish.spot is None else "spot" if wish.spot else "on-demand"
@@ -160,12 +179,11 @@ def _hours(module: Module, seconds: float) -> float:
     hours = float(Decimal(str(seconds)) / 3600)
     if not SHORTEST_H <= hours <= LONGEST_H:
         raise UsageError(
-            f"a lab lives {SHORTEST_H * 60:.0f} minutes to {LONGEST_H:.0f} hours, not {hours:g} hours",
+            f"a lab lives {SHORTEST_H * 60:.0f} minutes to {LONGEST_H:.0f} hours, not {format_seconds(seconds)}",
             hint=f"gpucourse deploy {module.id} --target aws --ttl 4h; gpucourse extend gives a lab more time",
         )
     return round(hours, 4)
 
 
-def _others(context: Context, lab: AwsLab, wanted: str) -> tuple[str, ...]:
-    kinds = (type_for(gpu, lab.size).name for gpu in context.settings.other_gpus)
-    return tuple(dict.fromkeys(kind for kind in kinds if kind != wanted))
+def _others(context: Context, lab: AwsLab, taken: set[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(type_for(gpu, lab.size).name for gpu in context.settings.other_gpus if gpu not in taken))

@@ -63,6 +63,24 @@ def test_what_stands_is_meant_and_keeps_its_place(context: Context) -> None:
     assert (other.stack, other.standing) == ("03-aws-t4", None)
 
 
+def test_a_lab_that_got_another_gpu_than_it_was_named_for_is_not_replaced(context: Context) -> None:
+    lab = deployment_of(gpu="l4", instance_type="g6.2xlarge")
+    lab.stack = "03-aws-t4"
+    stands(context, lab)
+    with pytest.raises(UsageError, match="03-aws-t4 stands already, with L4 since T4 was sold out") as caught:
+        choices(context, Wish(module="3", gpu=("t4",)))
+    assert "gpucourse destroy 3 --gpu l4" in caught.value.hint
+    [choice] = choices(context, Wish(module="3", gpu=("l4",)))
+    assert choice.standing is not None
+
+
+def test_gpus_that_are_compared_do_not_stand_in_for_each_other(context: Context) -> None:
+    context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
+    stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
+    found = choices(context, Wish(module="3", gpu=("t4", "l4")))
+    assert [choice.others for choice in found] == [("g5.2xlarge",), ("g5.2xlarge",)]
+
+
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
@@ -103,9 +121,11 @@ def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Contex
     [
         (Wish(module="0"), "needs no cloud"),
         (Wish(module="3", nodes=9), "takes 1 to 8 nodes"),
+        (Wish(module="3", nodes=0), "takes 1 to 8 nodes"),
+        (Wish(module="1", nodes=2), "takes 1 node on AWS"),
         (Wish(module="3", gpu=("v100",)), "AWS retired"),
         (Wish(module="3", gpu=("z1",)), "there is no GPU"),
-        (Wish(module="3", ttl_s=60.0), "15 minutes to 72 hours"),
+        (Wish(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),
         (Wish(module="3", region="frankfurt"), "not written like a region"),
     ],
 )
