@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import suppress
 
 from gpucourse.cli.session import Session
 
@@ -17,8 +18,9 @@ def ask(session: Session, prompt: str) -> str | None:
     """The line that the person types, without white space around it; None where they ended the input (Ctrl-D)."""
     err = session.face.err
     err.write(prompt)
-    if isinstance(sys.stdin, io.TextIOWrapper):  # bytes that are no text are somebody's slip, and are asked for again
-        sys.stdin.reconfigure(errors="surrogateescape")
+    if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
+        with suppress(io.UnsupportedOperation):  # something was read already
+            sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text are a slip, and asked for again
     line = sys.stdin.readline()
     if not line:
         err.write("\n")
