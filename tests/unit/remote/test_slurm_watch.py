@@ -144,14 +144,26 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[...
         row("7", "PENDING", "BeginTime"),
         row("7", "COMPLETED", node="node1"),
     ]
-    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1))
+    down = "node3|gpu*|down*|gpu:1|4|up|Not responding\n"
+    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
     slurm_submit.submit(spec())
     for _ in range(4):
         rows = slurm_watch.look(Job("r1"))
-    assert "put back into the queue, because its node failed (node3)" in log()
+    assert "put back into the queue, because its node failed (node3 is down*: Not responding)" in log()
+    assert "What node3 may still print is of the first start" in log()
     assert "two minutes" in log()
     assert "gpucourse ssh 2 -- scontrol update JobId=7 StartTime=now" in log()
     assert rows[0]["restarts"] == 1
+
+
+def test_a_job_that_slurm_started_anew_without_a_word(scripted: Callable[..., Scripted]) -> None:
+    second = WHEN.replace("05:49:36", "05:49:56")
+    said = [row("7", "RUNNING", node="node1"), row("7", "RUNNING", node="node1", when=second)]
+    scripted(sbatch="7\n", squeue=[*said, said[-1], row("7", "COMPLETED", node="node1", when=second)], scontrol="")
+    slurm_submit.submit(spec())
+    for _ in range(4):
+        slurm_watch.look(Job("r1"))
+    assert log().count("job 7 was started anew at 05:49:56, from the beginning") == 1
 
 
 def test_a_held_job_names_the_command_that_lets_it_go(scripted: Callable[..., Scripted]) -> None:
@@ -188,6 +200,7 @@ def test_a_job_that_slurm_has_forgotten(
         ended("7", note)
     assert slurm_watch.look(Job("r1"))[0]["state"] == state
     assert (Job("r1").read("exit.json") or {})["code"] == code
+    assert ("the job is lost, and to be run again" in log()) == (state == "FORGOTTEN")
 
 
 def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callable[..., Scripted]) -> None:

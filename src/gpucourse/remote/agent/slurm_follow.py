@@ -17,7 +17,7 @@ from gpucourse.remote.agent.line import PIECE, Line
 from gpucourse.remote.agent.slurm_submit import recover
 
 FIRST_S, MOST_S, AFTER_NOTE_S = 0.2, 10.0, 0.1
-"""Pauses between two questions to Slurm: the first, the longest, and after a job has written down that it ended."""
+"""Pauses between two questions to Slurm: the first, the longest, and after a job has begun a log or noted its end."""
 
 _LOOK_S = 0.05
 _JOB_LOG = re.compile(r"^(?P<job>\d+(?:_\d+)?)-(?P<node>.+)\.out$")
@@ -53,7 +53,7 @@ class _Asking(threading.Thread):
 
     def __init__(self, job: Job) -> None:
         super().__init__(name="slurm", daemon=True)
-        self._job, self._notes = job, 0
+        self._job, self._written = job, 0
         self.fault: BaseException | None = None
 
     def run(self) -> None:
@@ -63,18 +63,20 @@ class _Asking(threading.Thread):
                 now = [(row["job"], row["state"], row.get("reason")) for row in slurm_watch.look(self._job)]
                 pause = FIRST_S if known not in (None, now) else min(pause * 1.5, MOST_S)
                 known = now
-                if self._noted_within(pause):
+                if self._written_within(pause):
                     pause = AFTER_NOTE_S
         except BaseException as fault:  # noqa: BLE001  # raised again by whoever follows
             self.fault = fault
 
-    def _noted_within(self, seconds: float) -> bool:
-        """Whether a job wrote down meanwhile that it ended: Slurm will say so in a moment. Waits that long at most."""
+    def _written_within(self, seconds: float) -> bool:
+        """Whether a job began a log meanwhile, or wrote down that it ended: Slurm will say so in a moment. Waits that long at
+        most."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             notes = sum(name.startswith("ended-") for name in os.listdir(self._job.folder))
-            if notes != self._notes:
-                self._notes = notes
+            written = notes + len(os.listdir(self._job.path("logs")))
+            if written != self._written:
+                self._written = written
                 return True
             time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
         return False

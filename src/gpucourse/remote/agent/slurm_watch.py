@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm, slurm_told
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.supervise import finish
@@ -30,16 +30,16 @@ def look(job: Job) -> list[Row]:
             after = _asked(job, before)
         except slurm.Controller as error:
             if not seen.get("silent"):
-                slurm.note(job, _silence(job, error.what))
+                slurm_told.silence(job, error.what)
                 job.write("seen.json", dict(seen, jobs=before, silent=True))
             return before
         if seen.get("silent"):
-            slurm.note(job, f"{_clock()} Slurm answers again")
+            slurm_told.answers_again(job)
         for old, new in zip(before, after):  # noqa: B905  # `strict` is not in Python 3.7
-            _tell(job, old, new)
+            slurm_told.tell(job, old, new)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)
-            _not_shared(job, after)
+            slurm_told.not_shared(job, after, session=bool(_asked_of(job).get("session")))
             finish(job, _end(job, after))
         job.write("seen.json", {"jobs": after})
         return after
@@ -64,7 +64,7 @@ def cancel(job: Job) -> dict[str, object]:
     left = [str(row["job"]) for row in rows if say.phase(str(row["state"])) != say.ENDED]
     if left:
         slurm.ask("scancel", *left)
-        slurm.note(job, "{} scancel {}".format(_clock(), " ".join(left)))
+        slurm_told.cancelled(job, left)
     began, nap = time.monotonic(), 0.05
     while left and not job.has("done"):
         if time.monotonic() - began > _PROOF_S:
@@ -192,68 +192,6 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
     return found
 
 
-def _tell(job: Job, old: Row, new: Row) -> None:
-    """A line for each change of a job's state, or of the reason why it waits."""
-    was, now = str(old["state"]), str(new["state"])
-    reason, last = str(new.get("reason") or ""), str(old.get("reason") or "")
-    name = "job {}".format(new["job"])
-    if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
-        slurm.note(job, _requeued(job, name, old, new))
-        return
-    if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
-        return
-    words = say.why(reason)
-    if say.phase(now) == say.WAITING:
-        line = "{} is {} ({}){}".format(name, now, reason, ": " + words if words else "")
-        if reason in say.HELD:
-            line += ". To let it go: " + _on_the_head(job, "scontrol release {}".format(new["job"]))
-        if reason == "BeginTime":
-            line += ". To start it at once: " + _on_the_head(job, "scontrol update JobId={} StartTime=now".format(new["job"]))
-    elif say.phase(now) == say.UNKNOWN:
-        line = f"{name} is {now}, a word that this program does not know; it asks on"
-    elif now == "FORGOTTEN":
-        line = f"{name}: Slurm does not know it any more, and it left no note: how it ended is unknown"
-    elif now == "TIMEOUT":
-        line = f"{name} is TIMEOUT: it reached its time limit, and Slurm ended it"
-    else:
-        line = "{} is {}{}".format(name, now, " on {}".format(new["node"]) if new.get("node") else "")
-    slurm.note(job, f"{_clock()} {line}")
-
-
-def _not_shared(job: Job, rows: list[Row]) -> None:
-    """A job that ran and failed, and of which nothing arrived here, could not write here."""
-    logs = os.listdir(job.path("logs"))
-    for row in rows:
-        here = any(name.startswith(f"{row['job']}-") for name in logs)
-        if row["state"] == "FAILED" and row.get("node") and not here and not _asked_of(job).get("session"):
-            where = f"{_clock()} job {row['job']} ran on {row['node']}, and nothing that it wrote is in {job.folder}. "
-            mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml"
-            slurm.note(job, where + mend)
-            return
-
-
-def _requeued(job: Job, name: str, old: Row, new: Row) -> str:
-    lines = "{} {} was put back into the queue, because its node failed ({}): it will start again from the beginning.\n"
-    lines += "         Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: {}"
-    return lines.format(
-        _clock(), name, old.get("node") or "unknown", _on_the_head(job, f"scontrol update JobId={new['job']} StartTime=now")
-    )
-
-
-def _silence(job: Job, words: str) -> str:
-    said = " ".join(words.split())[:300]
-    lines = "{} Slurm does not answer: {}\n         Jobs that run go on. It is asked again; where its controller is down, "
-    return (lines + "the lab's own is brought back by: gpucourse deploy {}").format(_clock(), said, _module(job))
-
-
-def _on_the_head(job: Job, command: str) -> str:
-    return f"gpucourse ssh {_module(job)} -- {command}"
-
-
-def _module(job: Job) -> str:
-    return str(_asked_of(job).get("module") or "2")
-
-
 def _asked_of(job: Job) -> dict[str, object]:
     return mapping((job.read("slurm.json") or {}).get("slurm") or {})
 
@@ -261,10 +199,6 @@ def _asked_of(job: Job) -> dict[str, object]:
 def _rows(stored: dict[str, object]) -> list[Row]:
     found = stored.get("jobs")
     return [mapping(row) for row in found] if isinstance(found, list) else []
-
-
-def _clock() -> str:
-    return time.strftime("%H:%M:%S")
 
 
 def _epoch(moment: object) -> float | None:

@@ -1,0 +1,138 @@
+"""What a run's log tells of its jobs: every change of a state or a reason, in plain words, and what to type next."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm_words as say
+from gpucourse.remote.agent.job import Job, mapping
+
+_INDENT = " " * 9  # below the words, beside the clock
+
+Row = dict[str, object]
+
+
+def tell(job: Job, old: Row, new: Row) -> None:
+    """A line for each change of a job's state, or of the reason why it waits."""
+    was, now = str(old["state"]), str(new["state"])
+    reason, last = str(new.get("reason") or ""), str(old.get("reason") or "")
+    if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
+        _note(job, *_requeued(job, old, new))
+        return
+    if say.phase(was) == say.RUNNING and old.get("started") and new.get("started") not in ("", None, old["started"]):
+        _note(job, _started_anew(new))
+    if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
+        return
+    if say.phase(now) == say.WAITING:
+        _note(job, _waits(job, new, reason))
+    elif say.phase(now) == say.UNKNOWN:
+        _note(job, f"{_name(new)} is {now}, a word that this program does not know; it asks on")
+    elif now == "FORGOTTEN":
+        _note(job, *_forgotten(new, was))
+    elif now == "TIMEOUT":
+        _note(job, f"{_name(new)} is TIMEOUT: it reached its time limit, and Slurm ended it")
+    else:
+        _note(job, "{} is {}{}".format(_name(new), now, " on {}".format(new["node"]) if new.get("node") else ""))
+
+
+def silence(job: Job, words: str) -> None:
+    """That Slurm does not answer, in its own words, and the way back."""
+    said = " ".join(words.split())[:300]
+    again = "Jobs that run go on. It is asked again; where its controller is down, the lab's own is brought back by: "
+    _note(job, f"Slurm does not answer: {said}", f"{again}gpucourse deploy {_module(job)}")
+
+
+def answers_again(job: Job) -> None:
+    """That the silence is over."""
+    _note(job, "Slurm answers again")
+
+
+def cancelled(job: Job, numbers: list[str]) -> None:
+    """The command that was typed for the person."""
+    _note(job, "scancel {}".format(" ".join(numbers)))
+
+
+def not_shared(job: Job, rows: list[Row], session: bool) -> None:
+    """A job that ran and failed, and of which nothing arrived here, could not write here."""
+    logs = os.listdir(job.path("logs"))
+    for row in rows:
+        here = any(name.startswith(f"{row['job']}-") for name in logs)
+        if row["state"] == "FAILED" and row.get("node") and not here and not session:
+            where = f"{_name(row)} ran on {row['node']}, and nothing that it wrote is in {job.folder}. "
+            mend = "Do all machines share that folder? If not, name one that they do: shared_folder in gpucourse.yaml"
+            _note(job, where + mend)
+            return
+
+
+def _requeued(job: Job, old: Row, new: Row) -> tuple[str, ...]:
+    node = str(old.get("node") or "unknown")
+    down = _down(node)
+    why = f"because its node failed ({down or node})"
+    lines = [
+        f"{_name(new)} was put back into the queue, {why}: it will start again from the beginning.",
+        "Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: "
+        + _on_the_head(job, "scontrol update JobId={} StartTime=now".format(new["job"])),
+    ]
+    if down:
+        lines.append(
+            f"What {node} may still print is of the first start, whose processes end when the node is back; "
+            f"in a lab of your own that is: gpucourse deploy {_module(job)}"
+        )
+    return tuple(lines)
+
+
+def _down(nodes: str) -> str:
+    """Which of these nodes take no jobs, in Slurm's words; empty where all do, or Slurm does not say."""
+    try:
+        listed = say.nodes(slurm.ask("sinfo", "-h", "-a", "-N", "-n", nodes, "-o", say.NODES))
+    except slurm.Controller:
+        return ""
+    bad = {str(one["node"]): one for one in listed if not say.usable(str(one["state"]))}
+    return "; ".join(
+        "{} is {}{}".format(name, one["state"], ": {}".format(one["reason"]) if one["reason"] else "")
+        for name, one in sorted(bad.items())
+    )
+
+
+def _started_anew(row: Row) -> str:
+    words = "{} was started anew at {}, from the beginning: Slurm's controller had not stored its first start when it ended"
+    return words.format(_name(row), str(row["started"]).rpartition("T")[2])
+
+
+def _forgotten(row: Row, was: str) -> tuple[str, ...]:
+    lines = [f"{_name(row)}: Slurm does not know it any more, and it left no note: how it ended is unknown"]
+    if say.phase(was) != say.ENDED:
+        lines.append(
+            f"It was {was} when Slurm last spoke of it. If slurmctld was killed in the first seconds of the job, it had not "
+            "stored it yet: then the job is lost, and to be run again"
+        )
+    return tuple(lines)
+
+
+def _waits(job: Job, row: Row, reason: str) -> str:
+    words = say.why(reason)
+    line = "{} is {} ({}){}".format(_name(row), row["state"], reason, ": " + words if words else "")
+    if reason in say.HELD:
+        line += ". To let it go: " + _on_the_head(job, "scontrol release {}".format(row["job"]))
+    if reason == "BeginTime":
+        line += ". To start it at once: " + _on_the_head(job, "scontrol update JobId={} StartTime=now".format(row["job"]))
+    return line
+
+
+def _note(job: Job, first: str, *more: str) -> None:
+    slurm.note(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in more)]))
+
+
+def _name(row: Row) -> str:
+    return "job {}".format(row["job"])
+
+
+def _on_the_head(job: Job, command: str) -> str:
+    return f"gpucourse ssh {_module(job)} -- {command}"
+
+
+def _module(job: Job) -> str:
+    asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
+    return str(asked.get("module") or "2")
