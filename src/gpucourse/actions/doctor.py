@@ -24,6 +24,7 @@ def doctor(context: Context) -> list[Finding]:
         _package("asyncssh", "simulated nodes"),
         _package("torch", "exercises on simulated nodes"),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
+        *_slurm(context),
         _workspace(context),
         course(context),
     ]
@@ -65,6 +66,24 @@ def _tool(name: str, serves: str, mend: str) -> Finding:
     if path is None:
         return Finding(what=name, state="warning", detail=f"not found; needed for {serves}", mend=mend)
     return Finding(what=name, state="ok", detail=path)
+
+
+def _slurm(context: Context) -> list[Finding]:
+    """What the module with a cluster needs to have it on simulated nodes. Without it the rest of the course is unaffected."""
+    from gpucourse.actions.slurm_programs import choose_programs, way_without_root
+    from gpucourse.local.machines.requirements import Lacking, find_program, require
+
+    module = next((one for one in context.catalog.modules if one.lab.scheduler == "slurm"), None)
+    if module is None:
+        return []
+    layer = choose_programs(context)
+    try:
+        require(slurm=True, layer=layer)
+    except Lacking as error:
+        detail = f"{error}; needed for module {module.id} on simulated nodes"
+        mend = f"{error.remedy}{way_without_root(context, f'gpucourse deploy {module.id}')}"
+        return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
+    return [Finding(what="Slurm", state="ok", detail=f"unpacked aside in {layer}" if layer else find_program("slurmctld"))]
 
 
 def _workspace(context: Context) -> Finding:

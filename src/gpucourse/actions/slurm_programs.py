@@ -12,7 +12,7 @@ from gpucourse.model.event import Note
 FLAG = "--unpack-slurm"
 
 
-def choose_programs(context: Context, *, unpack: bool) -> Path | None:
+def choose_programs(context: Context, *, unpack: bool = False) -> Path | None:
     """The folder of packages to lay over the machines' programs: None where Slurm is installed, or not to be had so.
 
     With `unpack` they are fetched, once. Raises MissingError, StorageError.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,25 @@ def test_without_slurm_the_exact_command_is_named(monkeypatch: pytest.MonkeyPatc
         requirements.require(slurm=True)
     for package in ("slurmctld", "slurmd", "slurm-client", "munge"):
         assert f" {package}" in caught.value.remedy
+
+
+def test_what_runs_inside_machines_may_come_from_packages_unpacked_aside(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    there = {"unshare"}
+
+    def which(name: str, path: str = "") -> str | None:
+        return name if name in there or (str(tmp_path) in path and name in {"sshd", "slurmctld", "slurmd", "sbatch"}) else None
+
+    monkeypatch.setattr(shutil, "which", which)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert requirements.unpackable() == [
+        *("libpmix2t64" if "t64" in requirements.install_command(slurm=True, packages={"slurmd"}) else "libpmix2",),
+        *("munge", "openssh-server", "slurm-client", "slurmctld", "slurmd"),
+    ]
+    with pytest.raises(requirements.Lacking) as caught:
+        requirements.require(slurm=True, layer=tmp_path)
+    assert str(caught.value) == "not installed here: ip, munged"  # ip runs before there is a machine
 
 
 def test_elsewhere_than_on_linux_there_are_no_machines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,10 @@ class Lacking(Exception):
         self.remedy = remedy
 
 
+class NoNamespaces(Lacking):
+    """This computer lets nobody, or not this user, make namespaces."""
+
+
 def require(*, slurm: bool, cable: str = "", layer: Path | None = None) -> None:
     """Raises Lacking where machines, a Slurm on them, or a cable of this speed cannot be had here. What runs inside machines
     may come from `layer`, packages that were unpacked aside."""
@@ -54,13 +58,23 @@ def install_command(*, slurm: bool, packages: set[str]) -> str:
     return f"sudo apt-get install --no-install-recommends {' '.join(_with_library(packages) if slurm else sorted(packages))}"
 
 
+def slurm_missing() -> set[str]:
+    """The packages of Slurm's programs that are not installed here."""
+    return set(_missing(_SLURM, _PATH).values())
+
+
 def unpackable() -> list[str]:
     """The packages of a Slurm cluster that are not installed here, and that machines can have without that."""
     return _with_library(set(_missing(_INSIDE | _SLURM, _PATH).values()))
 
 
+def find_program(name: str, path: str = _PATH) -> str:
+    """Where a program is, those for root among them; empty where it is not installed."""
+    return shutil.which(name, path=path) or ""
+
+
 def _missing(programs: dict[str, str], path: str) -> dict[str, str]:
-    return {name: package for name, package in programs.items() if shutil.which(name, path=path) is None}
+    return {name: package for name, package in programs.items() if not find_program(name, path)}
 
 
 def _with_library(packages: set[str]) -> list[str]:
@@ -83,12 +97,12 @@ def _require_namespaces() -> None:
     flags = ["-m", "-n", "-u", "-i", "-p", "--fork"]
     if os.geteuid() != 0:
         if shutil.which("newuidmap") is None:
-            raise Lacking("not installed here: newuidmap", "sudo apt-get install uidmap")
+            raise NoNamespaces("not installed here: newuidmap", "sudo apt-get install uidmap")
         try:
             userspace.lent("/etc/subuid", os.getuid())
             userspace.lent("/etc/subgid", os.getgid())
         except OSError as error:
-            raise Lacking(
+            raise NoNamespaces(
                 str(error), f"sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {os.getuid()}"
             ) from error
         flags = ["-U", "-r", *flags]
@@ -96,9 +110,9 @@ def _require_namespaces() -> None:
         ["unshare", *flags, "sh", "-c", _TRIAL], env={"PATH": _PATH}, capture_output=True, text=True, check=False
     )
     if tried.returncode:
-        raise Lacking(
+        raise NoNamespaces(
             f"this computer allows no namespaces of one's own: {tried.stderr.strip()[:160] or 'unshare refused'}",
-            f"{_way_to_allow()}; or: --target aws",
+            _way_to_allow(),
         )
 
 
