@@ -20,7 +20,7 @@ from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.units import now_utc
-from gpucourse.workspace import runs
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import locked
 
@@ -43,14 +43,27 @@ class Ran:
     attended: attend.Attended | None = None
 
 
-def place(context: Context, order: Order) -> Mode:
-    """Where a run of this order would take place: on the lab that stands, else where a new one would. Raises UnknownName."""
+@dataclass(frozen=True)
+class Place:
+    """Where a run would take place. `lacks`: what the record of its lab says is missing there."""
+
+    mode: Mode
+    lacks: str = ""
+
+
+def place(context: Context, order: Order) -> Place:
+    """Where a run of this order would take place: on the lab that is on record, else where a new one would stand.
+
+    Raises UnknownName.
+    """
     module, exercise = context.catalog.exercise(order.exercise)
     lab = slurm.lab_of(context, module) if slurm.by_slurm(exercise, order) else module
     try:
-        return deployed(context, lab, target=order.target, gpu=order.gpu).target
-    except MissingError:
-        return order.target or context.settings.target
+        found = deployed(context, lab, target=order.target, gpu=order.gpu)
+    except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
+        known = deployments.of_module(context.paths, lab.id)
+        return Place(order.target or (known[0].target if known else context.settings.target))
+    return Place(found.target, found.lacks)
 
 
 def run(

@@ -86,6 +86,8 @@ def test_a_stopped_lab_is_started_and_a_lost_one_is_deployed() -> None:
     halted = [NodeHealth(node="node0", healthy=False, detail="stopped")]
     page = status(outlook(nodes=halted, stopped=True))
     assert "Start it again: gpucourse start 3" in page
+    assert "– stopped" in page
+    assert "not well" not in page
     gone = status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
     assert "AWS took the spot instance back" in gone
     assert "gpucourse deploy 3 --target aws" in gone

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.model.deployment import Receipt
+from gpucourse.model.deployment import NodeHealth, Receipt
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
 from gpucourse.ui.text import age, counted
@@ -35,6 +35,8 @@ def status(stacks: Sequence[StackStatus]) -> View:
         "runs",
     ]
     parts: list[Part] = [table(columns, [_stack(each) for each in stacks])]
+    if lacking := [(each.deployment.stack, Cell(each.deployment.lacks, "warn")) for each in stacks if each.deployment.lacks]:
+        parts.append(Facts(tuple(lacking), title="What is missing"))
     troubles = [(each.deployment.stack, Cell(each.deployment.error, "bad")) for each in stacks if each.deployment.error]
     if troubles:
         parts.append(Facts(tuple(troubles), title="What went wrong"))
@@ -94,6 +96,7 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
             ("terraform", deployment.terraform),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
             ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
+            ("missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""),
         ]
     )
 
@@ -150,10 +153,20 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
         for health in status.nodes:
             node = inventory.named(health.node) if inventory else None
             address = f"{node.user}@{node.address}:{node.port}" if node else ""
-            mark = Cell(f"{UNICODE.good} healthy", "good") if health.healthy else Cell(f"{UNICODE.bad} not well", "bad")
-            mark = mark if health.known else Cell(f"{UNICODE.absent} unknown", "warn")
+            mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
     return table(["node", "stack", "role", "address", "health", Column("seen", wrap=True)], rows)
+
+
+def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
+    """How a node is; `asleep`: its lab was stopped on purpose."""
+    if health.healthy:
+        return Cell(f"{UNICODE.good} healthy", "good")
+    if not health.known:
+        return Cell(f"{UNICODE.absent} unknown", "warn")
+    if asleep and health.detail.startswith("stop"):  # stopping, stopped
+        return Cell(f"{UNICODE.absent} stopped", "warn")
+    return Cell(f"{UNICODE.bad} not well", "bad")
 
 
 def _receipt(receipt: Receipt) -> list[Part]:
