@@ -21,7 +21,11 @@ def ask(session: Session, prompt: str) -> str | None:
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
         with suppress(io.UnsupportedOperation):  # something was read already
             sys.stdin.reconfigure(errors="surrogateescape")  # bytes that are no text are a slip, and asked for again
-    line = sys.stdin.readline()
+    try:
+        line = sys.stdin.readline()
+    except KeyboardInterrupt:
+        err.write("\n")
+        raise
     if not line:
         err.write("\n")
     err.apart = False  # what was typed stands above

@@ -56,6 +56,8 @@ def _dispatch(arguments: list[str]) -> int:
         raise UsageError(error.format_message(), hint=f"{path} --help") from error
     except typer.Abort:
         raise KeyboardInterrupt from None
+    if result == ExitCode.INTERRUPTED:  # newer versions of typer make this of Ctrl-C
+        raise KeyboardInterrupt
     return int(result) if isinstance(result, int) else 0
 
 

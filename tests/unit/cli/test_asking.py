@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
 from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.boundary import run_command
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
 from gpucourse.ui.console import Face
+
+
+class Terminal(io.StringIO):
+    """At which somebody presses Ctrl-C."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def readline(self, *_: object) -> str:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_at_a_question_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path))
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert run_command(["quiz"]) == 130
+    assert capsys.readouterr().err.endswith("answer> \ninterrupted\n")
 
 
 def test_lines_are_read_as_they_come_and_a_wrong_byte_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
