@@ -39,9 +39,9 @@ def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
 def choose(context: Context, deployment: Deployment, scheduler: str | None, link: str | None, *, unpack: bool = False) -> None:
     """Enter into the record what makes machines of simulated nodes; with `unpack`, Slurm's packages are fetched where it is not
     installed. Raises UsageError, or MissingError with what to install."""
-    from gpucourse.actions import slurm_programs
+    from gpucourse.actions import one_host, slurm_programs
     from gpucourse.local.machines import link as cable
-    from gpucourse.local.machines.requirements import Lacking, require
+    from gpucourse.local.machines.requirements import Lacking, NoNamespaces, require
 
     again = f"gpucourse deploy {deployment.module}"
     if link is not None:
@@ -55,12 +55,15 @@ def choose(context: Context, deployment: Deployment, scheduler: str | None, link
     slurm = wanted["scheduler"] == "slurm"
     if unpack and not slurm:
         raise UsageError(f"{slurm_programs.FLAG}: module {deployment.module} has no Slurm", hint=again)
+    one_host.forget(deployment)
     if any(wanted.values()):
         deployment.shared = "/shared"
         layer = slurm_programs.choose_programs(context, unpack=unpack) if slurm else None
         deployment.variables["layer"] = str(layer or "")
         try:
             require(slurm=slurm, cable=wanted["link"], layer=layer)
+        except NoNamespaces as error:
+            one_host.fall_back(context, deployment, error)
         except Lacking as error:
             what = "a Slurm cluster" if slurm else "a link of its own"
             way = slurm_programs.way_without_root(context, again) if slurm else ""

@@ -24,7 +24,8 @@ def sweep(session: Session, order: Order, typed: str, *, json: bool) -> int:
 
     context = session.context
     parameter, values = act.values_of(context, order, typed)
-    session.face.mode(place(context, order))
+    where = place(context, order)
+    session.face.mode(where.mode, where.lacks)
 
     def each(value: object, number: int, go: Callable[[], Ran]) -> Ran:
         session.face.note(f"{number} of {len(values)}: {parameter.name}={value}")
@@ -50,7 +51,8 @@ def everything(session: Session, order: Order, *, json: bool) -> int:
 
     context = session.context
     module = context.catalog.module(order.exercise)
-    session.face.mode(labs(context, module, order)[0].target)
+    first = labs(context, module, order)[0]
+    session.face.mode(first.target, first.lacks)
     of = len(module.exercises)
 
     def each(exercise: Exercise, lab: Deployment, go: Callable[[], Ran]) -> Ran:

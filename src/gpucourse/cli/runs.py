@@ -103,7 +103,8 @@ def run(
             return many.everything(session, order, json=json)
         return many.sweep(session, order, "".join(sweep), json=json)
     context = session.context
-    session.face.mode(place(context, order))
+    where = place(context, order)
+    session.face.mode(where.mode, where.lacks)
     if slurm.is_session(context.catalog.exercise(exercise)[1], order):
         from gpucourse.cli.slurm_session import run_session
 

@@ -51,7 +51,8 @@ class Cloud:
 class Deployment:
     """One module's stack on one target. `uid` marks every process and resource that belongs to it.
 
-    `shared` is the folder that all its machines share, where there is one. `cloud` is None on machines that cost nothing.
+    `shared` is the folder that all its machines share, where there is one. `lacks` says what it cannot show that others of its
+    kind can, and what to type to have that; empty where nothing is missing. `cloud` is None on machines that cost nothing.
     """
 
     version: int = 1
@@ -69,6 +70,7 @@ class Deployment:
     inventory: Inventory | None = None
     terraform: str = ""
     shared: str = ""
+    lacks: str = ""
     cloud: Cloud | None = None
     error: str | None = None
 

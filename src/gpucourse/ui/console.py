@@ -75,10 +75,12 @@ class Face:
         """A result that is made for another program (a table for a spreadsheet), on standard output as it is."""
         self._write(self.out, text)
 
-    def mode(self, mode: str) -> None:
-        """Say once, before anything else, that the nodes are simulated where they are."""
+    def mode(self, mode: str, lacks: str = "") -> None:
+        """Say once, before anything else, that the nodes are simulated where they are, and what such a lab lacks."""
         if not self.quiet:
             self._say_mode(mode, self.err)
+            if lacks:
+                self.note(lacks)
 
     def note(self, text: str) -> None:
         """A sentence for the person, unless they want quiet."""
