@@ -1,0 +1,94 @@
+"""Slurm that is not installed: both ways to it are told, and packages unpacked aside carry a whole cluster."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.system.cli import Learner
+
+pytestmark = pytest.mark.system
+
+PACKAGES = ("slurmctld", "slurmd", "slurm-client", "slurm-wlm-basic-plugins", "munge", "libmunge2")
+DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
+HIDE = 'cd "$1" && mount -t overlay hidden /usr -o ro,lowerdir=.:/usr || exit 77; shift; cd /; exec "$@"'
+
+
+def test_without_an_installed_slurm_a_cluster_stands_on_packages_unpacked_aside(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can hide the installed Slurm from a command")
+    files = installed()
+    hidden, cache = whiteouts(tmp_path / "hidden", files), tmp_path / "cache"
+    learner = Learner(tmp_path / "workspace", {"XDG_CACHE_HOME": str(cache)})
+
+    refused = without_slurm(learner, hidden, "deploy", "2", "--nodes", "1")
+    assert refused.returncode == 3, refused.stderr
+    said = " ".join(refused.stderr.split())
+    assert "not installed here: slurmctld, slurmd, sbatch, munged" in said
+    assert "sudo apt-get install --no-install-recommends " in said
+    assert "or, without root's rights: gpucourse deploy 2 --unpack-slurm" in said
+    looked = without_slurm(learner, hidden, "doctor")
+    assert "deploy 2 --unpack-slurm" in " ".join(looked.stdout.split())
+    assert looked.returncode == 0, "the rest of the course is unaffected"
+
+    layer = unpack(cache / "gpucourse" / "slurm" / "0.1", files)
+    try:
+        stood = without_slurm(learner, hidden, "deploy", "2", "--nodes", "1")
+        assert stood.returncode == 0, stood.stderr
+        assert str(layer) in without_slurm(learner, hidden, "doctor").stdout
+        on_head = learner.types(
+            "ssh", "2", "--", "cat /usr/share/told; srun --gres=gpu:1 sh -c 'hostname; cat /usr/share/told'"
+        )
+        assert on_head.out.splitlines() == ["from the layer", "node1", "from the layer"]
+    finally:
+        learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    assert learner.processes() == []
+    assert (layer / "usr" / "share" / "told").read_text() == "from the layer\n"
+
+
+def installed() -> list[Path]:
+    """The files of the installed packages that lie below /usr; skips where there are none."""
+    if missing := [tool for tool in ("dpkg", "unshare", "slurmctld", "munged") if shutil.which(tool) is None]:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    listed = subprocess.run(["dpkg", "-L", *PACKAGES], capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip(f"not from packages: {listed.stderr.strip()}")
+    named = {Path("/usr", *Path(line).parts[1:]) if "/usr/" not in line else Path(line) for line in listed.stdout.split("\n")}
+    links = {Path("/usr/sbin", name) for name in DAEMONS}
+    return sorted(path for path in named | links if path.is_relative_to("/usr/") and (path.is_symlink() or path.is_file()))
+
+
+def whiteouts(folder: Path, files: Sequence[Path]) -> Path:
+    """What hides these files, laid over /usr."""
+    for file in files:
+        place = folder / file.relative_to("/usr")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        os.mknod(place, stat.S_IFCHR, 0)
+    return folder
+
+
+def unpack(layer: Path, files: Sequence[Path]) -> Path:
+    """As if the packages had been unpacked there, with one file more that tells."""
+    for file in files:
+        place = layer / file.relative_to("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file, place)  # through the links of update-alternatives
+    (layer / "usr" / "share" / "told").write_text("from the layer\n", encoding="utf-8")
+    (layer / "packages.txt").write_text("slurmctld_0.1_all\n", encoding="utf-8")
+    return layer
+
+
+def without_slurm(learner: Learner, hidden: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Type a command where no Slurm is installed: it alone does not see those files. Skips where that cannot be."""
+    command = ["unshare", "--mount", "sh", "-c", HIDE, "sh", str(hidden), sys.executable, "-m", "gpucourse", *words]
+    done = subprocess.run(command, env=learner.environment, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode == 77:
+        pytest.skip(f"this machine does not let the test hide files: {done.stderr.strip()}")
+    return done
