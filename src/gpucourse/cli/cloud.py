@@ -33,11 +33,13 @@ def deploy_on_aws(session: Session, wish: Wish, *, yes: bool, json: bool) -> int
                 face.document(_document(proposal))
             face.show(quote(proposal, again=command))
             return ExitCode.DONE
-        if proposal.costs:
+        if proposal.matters:
             face.show(quote(proposal))
         proposal.purse.check(proposal.quotes, over_budget=wish.over_budget)
-        if proposal.costs and not confirmed(session, "Build this?", yes=yes, command=command):
-            raise Interrupted("nothing was built, and nothing costs", hint=command)
+        question = "Build this?" if any(quote.creates for quote in proposal.quotes) else "Change the lab like this?"
+        if proposal.matters and not confirmed(session, question, yes=yes, command=command):
+            said = "built, and nothing costs" if all(offer.fresh for offer in proposal.offers) else "changed"
+            raise Interrupted(f"nothing was {said}", hint=command)
         with face.watch() as live:
             context.watch = live
             built = build(context, proposal)

@@ -14,7 +14,7 @@ from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import Tried
 from gpucourse.ui.plain import render
 from gpucourse.ui.views import cloud
-from tests.unit.actions.cloud.fakes import ONE_NODE, choice_of, context_in, deployment_of, module_with
+from tests.unit.actions.cloud.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 
 class Offered:
@@ -34,7 +34,6 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: 
             PriceBook(region="us-east-2"),
             [("create", "aws_vpc.this"), ("create", "aws_instance.node")],
             Decimal(4),
-            [],
         )
         for gpu in gpus
     ]
@@ -68,6 +67,15 @@ def test_the_quote_says_what_when_and_how_much_with_the_source_of_each_price(tmp
     ):
         assert words in text
     assert "said elsewhere" not in text
+
+
+def test_the_head_of_a_cluster_has_a_line_of_its_own(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    choice = choice_of(module_with(CLUSTER, context, "2"))
+    found = quoted(choice, deployment_of("2"), PriceBook(region="us-east-2"), [], Decimal(4))
+    proposal = replace(proposal_of(tmp_path, "t4"), offers=[Offered(found)])  # type: ignore[list-item]  # as above
+    assert "head   1 x t3.medium, which takes the jobs" in render(cloud.quote(proposal), width=80)
+    assert "head" not in render(cloud.quote(proposal_of(tmp_path, "t4")), width=80)
 
 
 def test_what_the_quota_does_not_hold_comes_later_with_the_commands(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from gpucourse.actions.cloud.quote import with_type
 from gpucourse.actions.cloud.ready import climb
 from gpucourse.actions.context import Context
 from gpucourse.actions.deploy import Deployed
+from gpucourse.actions.homecoming import bring_home
 from gpucourse.actions.timing import stage
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.offerings import instance_type
@@ -84,6 +85,8 @@ def _build(context: Context, offer: Offer) -> Deployed:
     interrupted = offer.choice.former is not None or (offer.choice.standing is not None and deployment.phase != "ready")
     regions.note(context.paths, placed(deployment).region)
     _priced(offer)
+    if offer.quote.ends:
+        bring_home(context, deployment, discard=False)
     with aftermath.recorded(context, deployment):
         lab = offer.lab
         if interrupted:

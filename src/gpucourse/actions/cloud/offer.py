@@ -69,9 +69,9 @@ class Proposal:
         return [offer.quote for offer in self.offers]
 
     @property
-    def costs(self) -> bool:
-        """Whether anything is to be made that was not there."""
-        return any(quote.creates for quote in self.quotes)
+    def matters(self) -> bool:
+        """Whether anything is to be made that was not there, or a node taken away that was."""
+        return any(quote.creates or quote.ends for quote in self.quotes)
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _offer(
             lab.forget_if_empty()
         raise
     hours = founding.hours_left(choice, deployment)
-    quote = quoted(choice, deployment, book, changes, hours, [])
+    quote = quoted(choice, deployment, book, changes, hours)
     affordable = tuple(
         sibling.instance_type
         for sibling in quote.siblings

@@ -24,7 +24,7 @@ class Sibling:
 @dataclass(frozen=True, kw_only=True)
 class Quote:
     """The price of one lab. `changes` is the plan, as (action, address); `hours` until its end, `usual_hours` what the module
-    usually takes. Amounts are USD."""
+    usually takes; `head` the type of a head without a GPU beside the nodes, if there is one. Amounts are USD."""
 
     stack: str
     module: str
@@ -40,13 +40,26 @@ class Quote:
     hours: Decimal
     expires: str
     usual_hours: Decimal
+    head: str = ""
     siblings: tuple[Sibling, ...] = ()
-    notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before saying yes."""
+        if not self.ends:
+            return ()
+        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
+        return (f"{self.stack}: {nodes}; what runs on this lab is ended first, and its outputs come home",)
 
     @property
     def creates(self) -> int:
         """How many resources are to be made, or made anew."""
         return sum(action in {"create", "replace"} for action, _address in self.changes)
+
+    @property
+    def ends(self) -> int:
+        """How many nodes that stand are to be taken away, or made anew."""
+        return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
 
     @property
     def per_hour(self) -> Decimal:
@@ -72,6 +85,7 @@ class Quote:
         """The quote for `--json`: amounts as text, USD."""
         return {
             **{key: value for key, value in vars(self).items() if key != "estimate"},
+            "notes": self.notes,
             "usd_per_hour": f"{self.per_hour:.4f}",
             "usd_to_the_end": f"{self.to_the_end:.2f}",
             "usd_usually": f"{self.usually:.2f}",
@@ -115,9 +129,7 @@ class Purse:
         )
 
 
-def quoted(
-    choice: Choice, deployment: Deployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal, notes: list[str]
-) -> Quote:
+def quoted(choice: Choice, deployment: Deployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal) -> Quote:
     """The quote of a lab as its record has it by now."""
     cloud = placed(deployment)
     need = with_type(choice.need, cloud.instance_type)
@@ -136,11 +148,11 @@ def quoted(
         hours=hours,
         expires=cloud.expires,
         usual_hours=need.hours,
+        head=next(iter(choice.with_types), ""),
         siblings=tuple(
             Sibling(instance_type=kind, usd_per_hour=estimate(book, with_type(need, kind), market=cloud.market).per_hour)
             for kind in choice.others
         ),
-        notes=tuple(notes),
     )
 
 

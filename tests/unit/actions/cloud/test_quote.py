@@ -19,7 +19,7 @@ def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str =
     context, _events = context_in(tmp_path)
     choice = choice_of(module_with(CLUSTER, context))
     deployment = deployment_of(instance_type="g4dn.xlarge")
-    return quoted(choice, deployment, PriceBook(region="us-east-2"), changes, Decimal(hours), [])
+    return quoted(choice, deployment, PriceBook(region="us-east-2"), changes, Decimal(hours))
 
 
 def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
@@ -52,6 +52,16 @@ def test_the_budget_holds_until_somebody_says_otherwise(tmp_path: Path) -> None:
 def test_what_stands_already_is_not_refused(tmp_path: Path) -> None:
     standing = quote(tmp_path, changes=[("update", "aws_vpc.this")])
     Purse(budget=Decimal(0), spent=Decimal(1)).check([standing], over_budget=False)
+
+
+def test_a_node_that_goes_is_told(tmp_path: Path) -> None:
+    shrunk = quote(
+        tmp_path, changes=[("delete", 'module.nodes.aws_instance.node["node1-on-demand"]'), ("update", "aws_vpc.this")]
+    )
+    assert (shrunk.ends, shrunk.creates) == (1, 0)
+    assert "1 of its nodes goes" in shrunk.notes[0]
+    assert shrunk.document()["notes"] == shrunk.notes
+    assert quote(tmp_path).notes == ()
 
 
 def test_the_document_has_amounts_as_text(tmp_path: Path) -> None:
