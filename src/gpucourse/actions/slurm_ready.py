@@ -22,6 +22,7 @@ _AT_WORK = {"idle", "mixed", "allocated", "completing"}  # a lab that is deploye
 # What slurmctld writes at its start where it will reject every job at first, and name a reason that is none.
 _WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account'"
 _LOG = "/var/log/slurm/{daemon}.log"
+_SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # where the daemons of all nodes are on one computer
 _AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
 _LINES, _MOST_LOGS = 12, 3
 
@@ -105,4 +106,8 @@ def _of_log(link: Link, command: str) -> str:
 
 
 def _log(node: Node) -> str:
-    return _LOG.format(daemon="slurmctld" if node.role == "head" else "slurmd")
+    """Where the log of the node's daemon lies, as a shell on the node takes it."""
+    daemon = "slurmctld" if node.role == "head" else "slurmd"
+    if node.private_address != "127.0.0.1":
+        return _LOG.format(daemon=daemon)
+    return _SHARED_LOG.format(daemon=daemon if node.role == "head" else f"{daemon}.{node.name}")
