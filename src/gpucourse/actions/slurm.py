@@ -77,7 +77,7 @@ def plan_on(
     found = cluster(fleet.link(head))
     partition = _partition(wanted, found)
     gpus = _gpus(wanted, partition, nodes)
-    _enough(context, wanted, partition, nodes, gpus, lab)
+    _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(lab, head))
     place = launcher.Place(
         partition=partition.name, threads=LOCAL_THREADS if head.mode == "local" else None, gpus=gpus, python=python
     )
@@ -171,8 +171,14 @@ def _gpus(wanted: planning.Request, partition: Partition, nodes: int) -> int:
     return asked if has and has[0] else 0
 
 
-def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, lab: Module) -> None:
-    """Refuse what can never start. Nodes that are down are named with Slurm's reason."""
+def _deploy(lab: Module, head: Node) -> str:
+    """What to type for the lab of this head; nothing for a cluster that someone else runs."""
+    return {"local": f"gpucourse deploy {lab.id}", "aws": f"gpucourse deploy {lab.id} --target aws"}.get(head.mode, "")
+
+
+def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
+    """Refuse what can never start. Nodes that are down are named with Slurm's reason; `deploy` is what mends a lab of one's
+    own."""
     exercise, name = wanted.exercise.id, partition.name
     if not gpus and launcher.gpus_of(wanted):
         text = f"no node of the partition {name} has a GPU in Slurm's eyes (sinfo -o '%N %G'); the jobs run without"
@@ -188,15 +194,16 @@ def _enough(context: Context, wanted: planning.Request, partition: Partition, no
         has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
         raise UsageError(
             f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"gpucourse run {exercise} --nodes {len(fitting)}; a larger lab: gpucourse deploy {lab.id} --nodes {nodes}",
+            hint=f"gpucourse run {exercise} --nodes {len(fitting)}"
+            + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
         named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
         raise MissingError(
             f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
-            hint=f"gpucourse deploy {lab.id} heals a lab of your own; "
-            f"on the head: scontrol update nodename={down[0].name} state=resume",
+            hint=(f"{deploy} heals it; or " if deploy else "")
+            + f"on the head: scontrol update nodename={down[0].name} state=resume",
         )
     for node in down[:8]:
         why = f" ({node.reason})" if node.reason else ""

@@ -14,6 +14,7 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.planning import Request
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Mode
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow, SlurmRun
 from gpucourse.remote.slurm import Cluster, ComputeNode, Partition
@@ -48,12 +49,13 @@ def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> Request
     )
 
 
-def enough(wanted: Request, where: Partition, nodes: int, gpus: int = 1) -> list[str]:
+def enough(wanted: Request, where: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
     """What is told on the way; raises where it is not enough."""
     told: list[str] = []
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     lab: Any = SimpleNamespace(id="2")
-    slurm._enough(context, wanted, where, nodes, gpus, lab)
+    head: Any = SimpleNamespace(mode=mode)
+    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab, head))
     return told
 
 
@@ -76,7 +78,18 @@ def test_a_partition_that_is_down_is_named() -> None:
 def test_more_nodes_than_there_are() -> None:
     with pytest.raises(UsageError, match="4 nodes were asked for, and the partition gpu has 2 nodes with 1 GPU each") as caught:
         enough(request(), partition(node("a"), node("b")), 4)
-    assert "gpucourse deploy 2 --nodes 4" in caught.value.hint
+    assert caught.value.hint == "gpucourse run 2.9 --nodes 2; a larger lab: gpucourse deploy 2 --nodes 4"
+
+
+def test_a_larger_lab_is_one_of_the_same_kind_and_none_where_someone_else_runs_it() -> None:
+    hints = []
+    modes: tuple[Mode, ...] = ("aws", "hosts")
+    for mode in modes:
+        with pytest.raises(UsageError) as caught:
+            enough(request(), partition(node("a"), node("b")), 4, mode=mode)
+        hints.append(caught.value.hint)
+    assert hints[0].endswith("; a larger lab: gpucourse deploy 2 --target aws --nodes 4")
+    assert hints[1] == "gpucourse run 2.9 --nodes 2"
 
 
 def test_more_gpus_than_a_node_has() -> None:
