@@ -131,6 +131,14 @@ def test_nothing_starts_before_it_has_key_and_configuration(cluster: Cluster, sc
     assert "slurmd" not in " ".join(call for call in head.done if call.startswith("systemctl"))
 
 
+def test_a_node_keeps_the_name_that_slurm_knows_it_by(cluster: Cluster, scripts: dict[str, str]) -> None:
+    cluster.led()
+    node = cluster.node("worker", "10.77.1.11")
+    assert node.run(scripts["worker"]) == 0, node.log()
+    assert "hostnamectl set-hostname node1" in node.done
+    assert (node.root / "etc/cloud/cloud.cfg.d/99-gpucourse.cfg").read_text() == "preserve_hostname: true\n"
+
+
 def test_a_gpu_node_takes_the_key_and_counts_its_gpus(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.led()
     node = cluster.node("worker", "10.77.1.11")

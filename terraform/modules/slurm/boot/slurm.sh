@@ -147,6 +147,8 @@ fi
 
 step "slurm: nodes meet"
 hostnamectl set-hostname "$NAME"
+mkdir -p "$root/etc/cloud/cloud.cfg.d"
+echo "preserve_hostname: true" >"$root/etc/cloud/cloud.cfg.d/99-gpucourse.cfg" # slurmd looks itself up by it, also after a start
 mkdir -p "$cluster/nodes"
 (umask 077 && mkdir -p "$cluster/keys")
 chown root:root "$root$SHARED_FOLDER/.gpucourse" "$cluster" "$cluster/nodes" "$cluster/keys"
