@@ -38,7 +38,7 @@ try:
     sizes = sorted({int(size) for size in args.sizes.split(",")})
 except ValueError:
     parser.error(f"--sizes {args.sizes}: whole numbers with commas, such as 1024,4096")
-dtypes = args.dtypes.split(",")
+dtypes = [name.strip() for name in args.dtypes.split(",")]
 if not 16 <= sizes[0] <= sizes[-1] <= 32768:
     parser.error(f"--sizes {args.sizes}: each from 16 to 32768")
 if unknown := [name for name in dtypes if name not in matmuls.FORMATS]:
@@ -120,6 +120,9 @@ for dtype in dtypes:
             times, samples = for_a_while(product.call, args.sustained_s)
             sustained.append({"dtype": dtype, "size": n, **speed(dtype, n, times), **seen(samples)})
 
+if not rows:
+    sys.exit(f"nothing was measured: {device} multiplies none of {args.dtypes}")
+
 # --- what it says --------------------------------------------------------------------------------------------------------
 summary = []
 for dtype in dict.fromkeys(row["dtype"] for row in rows):
@@ -137,7 +140,7 @@ for dtype in dict.fromkeys(row["dtype"] for row in rows):
         "clock_mhz": long.get("clock_mhz"), "power_w": long.get("power_w"), "limiter": long.get("limiter"),
     })  # fmt: skip
 half = next((row for row in summary if row["dtype"] == "float16"), {})
-single = next((row for row in summary if row["dtype"] == "float32"), summary[0] if summary else {})
+single = next((row for row in summary if row["dtype"] == "float32"), {})
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "peak": "data sheet, dense, at boost clock" if gpu else None,
     "rows": rows, "aligned": [row for row in rows if row["aligned"]], "sustained": sustained,

@@ -106,20 +106,30 @@ def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     assert all(row["tflops"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
 
+def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
+    run = with_faults("4.2", tmp_path / "work", sizes="16", dtypes="float64", sustained_s="0")
+    assert run.code == 0, run.output
+    assert run.metrics["best_float32_tflops"] is None, "that of another format is none of it"
+    assert run.metrics["summary"][0]["best_tflops"] > 0
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("word", "code", "said"),
     [
-        ({"sizes": "many"}, "whole numbers with commas"),
-        ({"sizes": "8"}, "16 to 32768"),
-        ({"dtypes": "fp16"}, "fp16 is none of"),
+        ("--sizes=many", 2, "whole numbers with commas"),
+        ("--sizes=8", 2, "16 to 32768"),
+        ("--dtypes=fp16", 2, "fp16 is none of"),
+        ("--dtypes=float16,tf32", 1, "nothing was measured: cpu multiplies none of float16,tf32"),
     ],
 )
-def test_what_cannot_be_measured_is_refused_with_a_sentence(settings: dict[str, str], said: str, tmp_path: Path) -> None:
-    run = with_faults("4.2", tmp_path / "work", **settings)
-    assert run.code == 2
-    assert said in run.output
-    assert "Traceback" not in run.output
+def test_what_cannot_be_measured_is_refused_with_a_sentence(word: str, code: int, said: str, tmp_path: Path) -> None:
+    _, script = laid_out("4.2", tmp_path)
+    process = start([sys.executable, script.name, word], tmp_path, environment(tmp_path))
+    output = wait(process)
+    assert process.returncode == code
+    assert said in output
+    assert "Traceback" not in output
 
 
 # --- 4.3 ---------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ The JSON Schema that editors pick up is generated from these classes (`course.sc
 from __future__ import annotations
 
 import math
+import re
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -41,6 +42,10 @@ def _is(value: object, kind: str) -> bool:
     return isinstance(value, {"int": (int,), "float": (int, float), "str": (str,), "bool": ()}[kind])
 
 
+def _one(word: str, kind: str | None) -> Scalar:
+    return int(word) if kind == "int" and re.fullmatch(r"[0-9]{1,18}", word) else word
+
+
 class Parameter(Strict):
     """What the learner may change: `--set name=value`, or the script's own flag `--name`."""
 
@@ -52,7 +57,13 @@ class Parameter(Strict):
     max: float | None = None
     choices: tuple[Scalar, ...] = ()
     unit: str = ""
+    each: Literal["int", "str"] | None = Field(default=None, description="str: values parted by commas, of this type")
     local: Scalar | None = Field(default=None, description="the default on simulated nodes, where it must be smaller")
+
+    @property
+    def of(self) -> Literal["int", "float", "str", "bool"]:
+        """The type that range and choices speak of: of each value, where there are several."""
+        return self.each or self.type
 
     @property
     def flag(self) -> str:
@@ -67,6 +78,12 @@ class Parameter(Strict):
         """Why `value` may not be given, or None where it may: its type, the range, the choices."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
+        values = [_one(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
+        return next((objection for one in values if (objection := self._objection_to(one))), None)
+
+    def _objection_to(self, value: Scalar) -> str | None:
+        if not _is(value, self.of):
+            return f"{value!r} is not {ARTICLE[self.of]}"
         if self.choices and value not in self.choices:
             return f"{value!r} is not one of {', '.join(map(str, self.choices))}"
         if isinstance(value, float) and not math.isfinite(value):
@@ -80,13 +97,15 @@ class Parameter(Strict):
 
     @model_validator(mode="after")
     def _defaults_are_allowed(self) -> Parameter:
-        if self.type in {"str", "bool"} and (self.min is not None or self.max is not None):
-            raise ValueError(f"min and max are for numbers, not for {ARTICLE[self.type]}")
+        if self.each and self.type != "str":
+            raise ValueError(f"each is for text with commas in it, not for {ARTICLE[self.type]}")
+        if self.of in {"str", "bool"} and (self.min is not None or self.max is not None):
+            raise ValueError(f"min and max are for numbers, not for {ARTICLE[self.of]}")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"min ({self.min:g}) is above max ({self.max:g})")
         for choice in self.choices:
-            if not _is(choice, self.type):
-                raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.type]}")
+            if not _is(choice, self.of):
+                raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.of]}")
         for key, value in (("default", self.default), ("local", self.local)):
             if value is not None and (objection := self.objection(value)):
                 raise ValueError(f"{key}: {objection}")

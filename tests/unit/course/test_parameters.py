@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from gpucourse.course.parameters import arguments, resolve
 from gpucourse.errors import ExitCode, UnknownName, UsageError
@@ -29,6 +30,8 @@ SIZE = {"name": "batch_size", "type": "int", "default": 64, "local": 8, "min": 1
 RATE = {"name": "rate", "type": "float", "default": 0.1, "min": -1, "max": 1e6}
 WORDS = {"name": "words", "type": "str", "default": "hello"}
 FAST = {"name": "fast", "type": "bool", "default": False}
+SIZES = {"name": "sizes", "type": "str", "default": "16,32", "each": "int", "min": 16, "max": 64, "unit": "rows"}
+DTYPES = {"name": "dtypes", "type": "str", "default": "half", "each": "str", "choices": ["half", "single"]}
 KIND = {"name": "kind", "type": "str", "default": "ring", "choices": ["ring", "tree"]}
 
 
@@ -166,6 +169,44 @@ def test_no_argument_can_hold_the_character_nul_or_bytes_that_are_no_text() -> N
         resolve(exercise(WORDS), {"words": "a\udcffb"}, local=False)
     with pytest.raises(UsageError, match="NUL"):
         resolve(exercise(WORDS), {"words": "a\0b"}, local=False)
+
+
+@pytest.mark.parametrize("text", ["16", "16,64", "16, 32"])
+def test_several_values_in_one_text_stay_as_they_were_typed(text: str) -> None:
+    assert resolve(exercise(SIZES), {"sizes": text}, local=True) == {"sizes": text}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("sizes", "16,many", "'many' is not a whole number"),
+        ("sizes", "16,,32", "'' is not a whole number"),
+        ("sizes", "", "'' is not a whole number"),
+        ("sizes", "1e2", "'1e2' is not a whole number"),
+        ("sizes", "16,65", "65 is above 64 rows"),
+        ("sizes", "32,8", "8 is below 16 rows"),
+        ("dtypes", "half,double", "'double' is not one of half, single"),
+    ],
+)
+def test_each_of_several_values_is_checked(name: str, text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said) as caught:
+        resolve(exercise(SIZES, DTYPES), {name: text}, local=True)
+    assert "values with commas between them, each " in caught.value.hint
+    assert ("from 16 to 64 rows" if name == "sizes" else "one of half, single") in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("parameter", "said"),
+    [
+        (SIZES | {"default": "16,8"}, "default: 8 is below 16"),
+        (SIZES | {"type": "int", "default": 16}, "each is for text with commas in it"),
+        (DTYPES | {"min": 1}, "min and max are for numbers"),
+        (DTYPES | {"choices": ["half", 2]}, "the choice 2 is not text"),
+    ],
+)
+def test_a_manifest_with_several_values_is_checked(parameter: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        exercise(parameter)
 
 
 def test_flags_of_every_type() -> None:

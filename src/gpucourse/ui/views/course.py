@@ -161,7 +161,7 @@ def _parameters(parameters: Sequence[Parameter]) -> Table:
         Column("parameter", style="strong"),
         Column("default", align="right"),
         Column("simulated", align="right"),
-        "allowed",
+        Column("allowed", wrap=True),
         Column("what it is", wrap=True),
     ]
     rows = [
@@ -173,10 +173,10 @@ def _parameters(parameters: Sequence[Parameter]) -> Table:
 
 def _allowed(parameter: Parameter) -> str:
     if parameter.choices:
-        return " | ".join(map(_value, parameter.choices))
+        return ("each of " if parameter.each else "") + " | ".join(map(_value, parameter.choices))
     low, high = (None if bound is None else f"{bound:,.10g}" for bound in (parameter.min, parameter.max))
     both = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
-    return " ".join(word for word in (parameter.type, both) if word)
+    return " ".join(word for word in ("each" if parameter.each else "", parameter.of, both) if word)
 
 
 def _value(value: object) -> str:
