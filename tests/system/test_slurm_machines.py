@@ -12,74 +12,11 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import health
-from gpucourse.local.machines import network
 from gpucourse.local.machines.requirements import Lacking, require
-from tests.simulated import SimulatedNodes, eventually, make_key
+from tests.simulated import eventually, make_key
+from tests.slurm_cluster import Cluster
 
 pytestmark = pytest.mark.system
-
-NAMES = [f"node{index}" for index in range(3)]
-MODULE = Path(__file__).resolve().parents[2] / "terraform" / "modules" / "slurm"
-
-
-class Cluster(SimulatedNodes):
-    """A head and two nodes, with the files that the Terraform module would render."""
-
-    def spec(self, name: str) -> dict[str, object]:  # type: ignore[override]
-        return {
-            **super().spec(name),
-            "gpus": 0 if name == "node0" else 1,
-            "addresses": {each: network.address(index) for index, each in enumerate(NAMES)},
-            "slurm": _files(),
-        }
-
-    def inside(self, name: str, *argv: str) -> dict[str, object]:
-        """Run a command on a machine as its root, past SSH."""
-        return health.ask_host(self.folder, "run", {"name": name, "argv": list(argv)}, timeout_s=30.0)
-
-    def power(self, name: str, way: str) -> None:
-        """Cut a machine's power, or give it back."""
-        health.ask_host(self.folder, "power", {"name": name, "way": way}, timeout_s=30.0)
-
-    def said(self, command: str) -> str:
-        """What a command says on the head, over SSH."""
-        return self.ssh("node0", command).stdout.decode().strip()
-
-    def states(self) -> dict[str, str]:
-        """What is wrong, by node; empty where all is well."""
-        return {one.node: one.detail for one in health.inspect(self.folder, NAMES) if not one.healthy}
-
-    def idle(self) -> bool:
-        """Whether both nodes wait for work with their GPU."""
-        return self.said("sinfo -h -N -o '%N|%T|%G'").splitlines() == ["node1|idle|gpu:1", "node2|idle|gpu:1"]
-
-
-def _files() -> dict[str, str]:
-    """The template with the values that the stack gives it."""
-    text = (MODULE / "slurm.conf.tftpl").read_text(encoding="utf-8")
-    workers = [
-        f"NodeName={name} NodeAddr={network.address(index)} CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN"
-        for index, name in enumerate(NAMES)
-        if index
-    ]
-    values = {
-        "${head.name}": "node0",
-        "${head.address}": network.address(0),
-        "${names}": "node[1-2]",
-        "${lines}": "\n".join(workers),
-        "${daemons.user}": "slurm",
-        "${daemons.port}": "6817",
-        "${daemons.run}": "/run",
-        "${daemons.state}": "/var/lib/slurm",
-        "${daemons.logs}": "/var/log/slurm",
-        "${daemons.each}": "",
-        "${patience_s}": "15",
-    }
-    for mark, value in values.items():
-        text = text.replace(mark, value)
-    devices = (MODULE / "gres.conf.tftpl").read_text(encoding="utf-8").replace("${devices}", "/dev/nvidia0")
-    cgroups = (MODULE / "cgroup.conf").read_text(encoding="utf-8")
-    return {"slurm.conf": text, "gres.conf": devices, "cgroup.conf": cgroups, "mpi.conf": "", "plugstack.conf": ""}
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +28,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("slurm")
     lab = Cluster(folder=folder / "nodes", key=make_key(folder / "id_ed25519"), uid="test-slurm-machines")
     try:
-        for name in NAMES:
+        for name in lab.names:
             lab.up(name)
         eventually("idle", lab.idle)
         yield lab
@@ -214,7 +151,7 @@ def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
 def test_a_killed_host_takes_everything_with_it_and_a_new_one_starts_anew(cluster: Cluster) -> None:
     os.kill(cluster.host_pid, signal.SIGKILL)
     eventually("ended", lambda: all("has ended" in what for what in cluster.states().values()) and len(cluster.states()) == 3)
-    for name in NAMES:
+    for name in cluster.names:
         cluster.up(name)
     eventually("idle", cluster.idle)
 

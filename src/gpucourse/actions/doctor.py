@@ -71,7 +71,7 @@ def _tool(name: str, serves: str, mend: str) -> Finding:
 def _slurm(context: Context) -> list[Finding]:
     """What the module with a cluster needs to have it on simulated nodes. Without it the rest of the course is unaffected."""
     from gpucourse.actions.slurm_programs import choose_programs, way_without_root
-    from gpucourse.local.machines.requirements import Lacking, find_program, require
+    from gpucourse.local.machines.requirements import Lacking, NoNamespaces, find_program, require, slurm_missing
 
     module = next((one for one in context.catalog.modules if one.lab.scheduler == "slurm"), None)
     if module is None:
@@ -80,6 +80,9 @@ def _slurm(context: Context) -> list[Finding]:
     try:
         require(slurm=True, layer=layer)
     except Lacking as error:
+        if isinstance(error, NoNamespaces) and not slurm_missing():
+            detail = f"{find_program('slurmctld')}, but {error}: all nodes would be this one computer"
+            return [Finding(what="Slurm", state="warning", detail=detail, mend=error.remedy)]
         detail = f"{error}; needed for module {module.id} on simulated nodes"
         mend = f"{error.remedy}{way_without_root(context, f'gpucourse deploy {module.id}')}"
         return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
