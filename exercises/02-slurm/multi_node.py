@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shutil
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -63,11 +66,25 @@ mine = {
 }  # fmt: skip
 rows = world.gather(mine)
 
+
+def computers() -> int:
+    """How many computers Slurm says are behind the nodes of this job; 0 where nobody can be asked. Usually each is its own."""
+    asked = ["scontrol", "--oneliner", "show", "node", slurm["JOB_NODELIST"] or ""]
+    if not slurm["JOB_NODELIST"] or shutil.which(asked[0]) is None:
+        return 0
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
+    return len(set(re.findall(r"NodeHostName=(\S+)", said)))
+
+
 # --- the record: rank 0 writes it, and the table comes from the same rows --------------------------------------------------
 if world.rank == 0:
+    nodes, behind = len({row["host"] for row in rows}), computers()
+    could_differ = not 0 < behind < nodes
+    if not could_differ:
+        say(f"computers behind Slurm's {nodes} nodes: {behind}. So hostname could not differ; SLURMD_NODENAME does")
     metrics = {
         "backend": dist.get_backend(), "elements": args.elements, "ranks": rows, "expected_sum": expected,
-        "hosts": len({row["host"] for row in rows}), "machines": len({row["machine"] for row in rows}),
+        "hosts": nodes, "machines": len({row["machine"] for row in rows}) if could_differ else None, "computers": behind,
         "wrong_elements": sum(row["wrong"] for row in rows),
         "misplaced": sum(row["rank"] != row["procid"] for row in rows),
         "sync_ms": sync["median_ms"], "nodelist": slurm["JOB_NODELIST"],
