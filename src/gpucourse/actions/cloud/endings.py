@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.deployment import Deployment
 
 BACKSTOP = timedelta(minutes=10)
 SLACK = timedelta(minutes=2)  # a killer looks once a minute
@@ -26,6 +28,12 @@ def why(instance: CloudInstance, expires: str) -> str:
             return "AWS ended it after its deadline (the backstop)"
         return "somebody ended it through the account"
     return said or f"AWS says only that it is {instance.state}"
+
+
+def of_its_nodes(lab: Deployment, found: Iterable[CloudInstance]) -> list[CloudInstance]:
+    """The instances of nodes that the lab has. One that was taken away with a smaller number of nodes did not end by itself."""
+    names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
+    return [one for one in found if names is None or one.node in names]
 
 
 def told(instance: CloudInstance, expires: str) -> str:

@@ -99,7 +99,7 @@ def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], obje
         usd_per_hour=bill.per_hour(context, lab),
         unknown=trouble.what if trouble else "",
         stopped=bool(mine) and not trouble and all(one.state in {"stopped", "stopping"} for one in mine if one.alive),
-        ended=[] if trouble else [endings.told(one, cloud.expires) for one in _lost(mine)],
+        ended=[] if trouble else [endings.told(one, cloud.expires) for one in _lost(endings.of_its_nodes(lab, mine))],
         backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
     )
 

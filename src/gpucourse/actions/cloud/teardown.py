@@ -128,7 +128,7 @@ def _look_first(context: Context, account: Account, deployment: Deployment, rece
             what = f"{error.what}. {_untouched(context, deployment)}"
             hint = _again(error, deployment)
             raise type(error)(what, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind) from error
-    receipt.ended = [endings.told(one, cloud.expires) for one in known if not one.alive]
+    receipt.ended = [endings.told(one, cloud.expires) for one in endings.of_its_nodes(deployment, known) if not one.alive]
     try:
         bill.settle(context, account, deployment.uid, expires=cloud.expires)
     except GpucourseError as error:

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from gpucourse.actions.cloud.endings import told, why
+from gpucourse.actions.cloud.endings import of_its_nodes, told, why
 from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.node import Inventory
+from tests.unit.actions.cloud.fakes import deployment_of, node
 
 DEADLINE = datetime(2026, 11, 21, 18, 0, tzinfo=timezone.utc)
 SHUTDOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
@@ -56,3 +59,11 @@ def test_one_line_with_the_node_the_id_and_the_time() -> None:
     line = told(instance(SPOT, 0), DEADLINE.isoformat())
     assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
     assert told(instance(SPOT, None), "") == "node0 (i-1): AWS took the spot instance back"
+
+
+def test_a_node_that_was_taken_away_on_purpose_did_not_end_by_itself() -> None:
+    lab = deployment_of("2")
+    lost = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
+    assert of_its_nodes(lab, lost) == lost, "what nobody knows yet is told"
+    lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1")))
+    assert [one.node for one in of_its_nodes(lab, lost)] == ["node1"]
