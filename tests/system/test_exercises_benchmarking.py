@@ -124,8 +124,9 @@ def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused_with_a_sentence(word: str, code: int, said: str, tmp_path: Path) -> None:
-    _, script = laid_out("4.2", tmp_path)
-    process = start([sys.executable, script.name, word], tmp_path, environment(tmp_path))
+    folder = tmp_path / "work"
+    _, script = laid_out("4.2", folder)
+    process = start([sys.executable, script.name, word], folder, environment(folder))
     output = wait(process)
     assert process.returncode == code
     assert said in output
