@@ -78,6 +78,7 @@ def _what(quote: Quote, *, several: bool) -> Part:
         [
             ("stack", f"{quote.stack} in {quote.zone}"),
             ("nodes", f"{quote.nodes} x {quote.instance_type} ({quote.gpu.upper()}, {quote.market})"),
+            *((("head", f"1 x {quote.head}, which takes the jobs"),) if quote.head else ()),
             ("plan", f"{plan} (resources)" if plan else "everything stands already: nothing to do"),
             ("ends", f"by itself at {_clock(quote.expires)}, in {_hours(quote.hours)}"),
             *((("if sold out", _others(quote)),) if quote.siblings else ()),
