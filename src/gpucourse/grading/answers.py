@@ -17,6 +17,11 @@ from gpucourse.model.fields import Scalar, is_utf8
 from gpucourse.model.questions import Question
 
 _NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*)", re.DOTALL)
+_SAME = {
+    "percent": "%", "times": "x", "$": "dollars", "usd": "dollars", "dollar": "dollars", "c": "°c", "degrees": "°c", "watts": "w",
+    "tflops": "tflop/s", "gflops": "gflop/s", "sec": "s", "seconds": "s", "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
+}  # fmt: skip
+"""Other words for a unit, without spaces, in lower case."""
 _GRAIN = 1e-9  # relative: what binary fractions lose is nobody's fault
 
 
@@ -63,14 +68,18 @@ def letter(question: Question, answer: Scalar) -> str:
 
 
 def number(answer: Scalar, unit: str) -> float:
-    """The number that an answer holds: `45`, `45%`, `1,234.5 ms`. Raises ValueError with what is wrong."""
+    """The number that an answer holds: `45`, `45%`, `1,234.5 ms`, `$0.18`. Raises ValueError with what is wrong."""
     text = str(answer).strip()
+    if text.startswith("$") and _plain(unit) == "dollars":
+        text = text[1:].lstrip()
     found = _NUMBER.fullmatch(text)
     if not found or not any(character.isdigit() for character in found[1]):
         raise ValueError(f"{text[:40]!r} is not a number")
     value, rest = float(found[1].replace(",", "")), found[2].strip()
     if not math.isfinite(value):
         raise ValueError(f"{answer} is not a finite number")
+    if re.match(r",\d", rest):
+        raise ValueError(f"{text[:40]!r} has a comma where thousands have none: write decimals with a point, 0.5")
     if rest and _plain(rest) != _plain(unit):
         wanted = f"the question asks for {unit}" if unit else "the question asks for a number without a unit"
         raise ValueError(f"{text[:40]!r} ends in {rest[:20]!r}; {wanted}")
@@ -149,4 +158,4 @@ def _short(value: float) -> float:
 
 def _plain(unit: str) -> str:
     words = unit.lower().replace(" ", "").replace("µ", "u").replace("×", "x")
-    return {"percent": "%", "times": "x"}.get(words, words)
+    return _SAME.get(words, words)

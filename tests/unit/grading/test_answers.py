@@ -68,6 +68,8 @@ def test_a_number_on_a_gpu_is_compared_and_without_a_run_it_cannot_be() -> None:
     [
         ("45", "%", 45), ("45%", "%", 45), (" 45 % ", "%", 45), ("1,234.5 ms", "ms", 1234.5), ("-3e-2", "", -0.03),
         (".5", "", 0.5), ("2x", "times", 2), ("2 times", "x", 2), (7, "s", 7), ("1_0".replace("_", ""), "", 10),
+        ("$0.18", "dollars", 0.18), ("$ 1,200", "dollars", 1200), ("0.18 USD", "dollars", 0.18), ("71 C", "°C", 71),
+        ("42 TFLOPS", "TFLOP/s", 42), ("70 watts", "W", 70), ("1.5 ×", "times", 1.5),
     ],
 )  # fmt: skip
 def test_how_a_number_may_be_written(text: Any, unit: str, value: float) -> None:
@@ -81,7 +83,9 @@ def test_how_a_number_may_be_written(text: Any, unit: str, value: float) -> None
         ("78 to 96", "%", "ends in 'to 96'; the question asks for %"),
         ("45 ms", "s", "ends in 'ms'; the question asks for s"),
         ("45 %", "", "a number without a unit"),
-        ("1,23", "", "ends in ',23'"),
+        ("1,23", "", "'1,23' has a comma where thousands have none: write decimals with a point"),
+        ("0,5 %", "%", "write decimals with a point"),
+        ("$5", "W", "'$5' is not a number"),
         ("1e999", "", "not a finite number"),
         ("nan", "", "'nan' is not a number"),
         (True, "", "'True' is not a number"),
