@@ -18,8 +18,9 @@ from gpucourse.model.questions import Question
 
 _NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*)", re.DOTALL)
 _SAME = {
-    "percent": "%", "times": "x", "$": "dollars", "usd": "dollars", "dollar": "dollars", "c": "°c", "degrees": "°c", "watts": "w",
-    "tflops": "tflop/s", "gflops": "gflop/s", "sec": "s", "seconds": "s", "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
+    "percent": "%", "times": "x", "$": "dollars", "usd": "dollars", "dollar": "dollars", "c": "°c", "degrees": "°c",
+    "watts": "w", "tflops": "tflop/s", "gflops": "gflop/s", "sec": "s", "seconds": "s",
+    "tok/s": "tokens/s", "tokenspersecond": "tokens/s",
 }  # fmt: skip
 """Other words for a unit, without spaces, in lower case."""
 _GRAIN = 1e-9  # relative: what binary fractions lose is nobody's fault
