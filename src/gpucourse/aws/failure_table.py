@@ -11,12 +11,13 @@ from gpucourse.model.cloud import FailureKind
 
 LEAKS = "see what is there, and remove what you no longer need: gpucourse leaks, then gpucourse leaks --clean"
 QUOTA = (
-    "ask for more: gpucourse doctor --target aws --request-quota (people decide, hours to days). Until then: fewer nodes, "
-    "the other market (with or without --spot), another --region, or --target local"
+    "ask for more: gpucourse doctor --target aws --request-quota, with the same --region and --gpu (people decide, hours to "
+    "days). Until then: fewer nodes, the other market (with or without --spot), another --region, or --target local"
 )
 LATER = "wait a few minutes, then type the command again"
 POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"
 SIGN_IN = "sign in again (aws sso login, or aws login, or aws configure), check it with: aws sts get-caller-identity"
+HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: what only the aws program can use
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
 SPOT_ROLE = "once, by someone who may: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 
@@ -145,7 +146,12 @@ ROWS: tuple[Row, ...] = (
         "AWS does not know these credentials",
         SIGN_IN,
     ),
-    Row(("NoCredentials",), "credentials", "there are no AWS credentials", SIGN_IN),
+    Row(
+        ("NoCredentials",),
+        "credentials",
+        "there are no AWS credentials",
+        f"{SIGN_IN}; where that works and this does not, hand them to this terminal: {HAND_OVER}",
+    ),
     Row(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
         "throttle",

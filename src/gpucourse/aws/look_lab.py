@@ -35,22 +35,22 @@ def _zones_of(found: Offers, lab: LabNeed) -> Finding:
     return Finding(what=what, state="missing", detail=detail, mend=f"another --gpu, or another --region: {', '.join(others)}")
 
 
-def quotas(account: Account, labs: Sequence[LabNeed], market: Market) -> list[Finding]:
-    """6: every quota allows what the largest lab needs of it besides what runs already."""
-    return [_quota(account, labs, market, found) for found in quota.assess(account, labs, market)]
+def quotas(account: Account, labs: Sequence[LabNeed], market: Market, request: str) -> list[Finding]:
+    """6: every quota allows what the largest lab needs of it besides what runs already. `request`: what to type for more."""
+    return [_quota(account, labs, market, found, request) for found in quota.assess(account, labs, market)]
 
 
-def other_market(account: Account, labs: Sequence[LabNeed], market: Market) -> list[Finding]:
+def other_market(account: Account, labs: Sequence[LabNeed], market: Market, request: str) -> list[Finding]:
     """6: the quotas of the market that was not chosen, since raising one takes days. What is too small is only a warning."""
     other: Market = "on-demand" if market == "spot" else "spot"
     chosen = quota.needs(labs, market)
     found = [one for one in quota.assess(account, labs, other) if (one.code, one.market) not in chosen]
-    told = (_quota(account, labs, other, one) for one in found)
+    told = (_quota(account, labs, other, one, request) for one in found)
     only = f"counts only {'with' if other == 'spot' else 'without'} --spot"
     return [replace(one, state="warning", detail=f"{one.detail}; {only}") if one.state == "missing" else one for one in told]
 
 
-def _quota(account: Account, labs: Sequence[LabNeed], market: Market, found: Quota) -> Finding:
+def _quota(account: Account, labs: Sequence[LabNeed], market: Market, found: Quota, request: str) -> Finding:
     what = f"quota {found.code} ({found.market})"
     has = "unknown" if found.limit is None else str(found.limit)
     used = "unknown" if found.used is None else str(found.used)
@@ -67,7 +67,7 @@ def _quota(account: Account, labs: Sequence[LabNeed], market: Market, found: Quo
     waiting = _waiting(account, found)
     if waiting:
         return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=f"wait for AWS's answer: {page}")
-    ask = f"gpucourse doctor --target aws --request-quota{' --spot' if market == 'spot' else ''}"
+    ask = f"{request}{' --spot' if market == 'spot' else ''}"
     mend = f"{ask} (people decide, hours to days, maybe a part of it), or {page}"
     return Finding(what=what, state="missing", detail=detail, mend=mend)
 
@@ -119,7 +119,7 @@ def leftovers(account: Account, standing: frozenset[str], regions: Iterable[str]
     """9: nothing with the course's tags stands that this workspace does not know of."""
     what = "leftovers"
     moment = now or datetime.now(timezone.utc)
-    found = sweep.find(account, regions=dict.fromkeys([account.region, *regions]))
+    found = sweep.find(account, regions=dict.fromkeys([account.region, *regions]), strict=True)
     unseen = [one for one in found if not one.seen]
     ours = [one for one in found if one.seen and one.tags.get("Stack") not in standing]
     findings: list[Finding] = []

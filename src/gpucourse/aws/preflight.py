@@ -28,7 +28,8 @@ class Circumstances:
 
     `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty where there is
     none yet). `standing` are the stacks that this workspace knows, so that they are no leftovers; `regions` all it ever used.
-    `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD.
+    `ssh_cidr` is what the learner said instead of asking the internet. `budget` and `spent` are USD. `request` is the command
+    that asks AWS for the quota of these very labs.
     """
 
     market: Market = "on-demand"
@@ -41,6 +42,7 @@ class Circumstances:
     standing: frozenset[str] = frozenset()
     regions: tuple[str, ...] = ()
     ask_address: Callable[[], str]
+    request: str = "gpucourse doctor --target aws --request-quota"
 
 
 def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -> list[Finding]:
@@ -67,8 +69,8 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         ("account plan", partial(look_account.plan, account)),
         ("region", partial(look_account.region, account)),
         ("zones", partial(look_lab.zones, account, labs)),
-        ("quota", partial(look_lab.quotas, account, labs, known.market)),
-        ("quota of the other market", partial(look_lab.other_market, account, labs, known.market)),
+        ("quota", partial(look_lab.quotas, account, labs, known.market, known.request)),
+        ("quota of the other market", partial(look_lab.other_market, account, labs, known.market, known.request)),
         *([("spot role", partial(look_account.spot_role, account))] if known.market == "spot" else []),
         ("image", partial(look_lab.images, account, labs)),
         ("room for a network", partial(look_lab.networks, account)),

@@ -113,7 +113,8 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
     count = sum(machines.count for machines in need.machines)
     disks = sum(machines.count * machines.disk_gib for machines in need.machines)
     lines.append(CostLine(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk()))
-    lines.append(CostLine(what=f"{count} public addresses (IPv4)", kind="address", units=Decimal(count), rate=book.address()))
+    addresses = f"{count} public address{'' if count == 1 else 'es'} (IPv4)"
+    lines.append(CostLine(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
     if need.storage_gib:
         what = f"{need.storage_gib} GB shared storage (EFS)"
         lines.append(CostLine(what=what, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))

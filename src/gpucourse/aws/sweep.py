@@ -38,11 +38,19 @@ _TAGGED_KINDS = (  # what the tagging API may list and the describe calls know b
 )
 
 
-def find(account: Account, *, stack: str | None = None, course: str | None = None, regions: Iterable[str] = ()) -> list[Found]:
+def find(
+    account: Account,
+    *,
+    stack: str | None = None,
+    course: str | None = None,
+    regions: Iterable[str] = (),
+    strict: bool = False,
+) -> list[Found]:
     """Everything with our tags in these regions (the account's own by default), in the order of removal.
 
-    Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False.
-    Raises what a call raises, but PermissionRefused.
+    Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
+    backstop's schedules and role, which cost nothing and only end what is ours, only with `strict`. Raises what a call
+    raises, but PermissionRefused.
     """
     wanted = tags.ours(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
@@ -53,6 +61,7 @@ def find(account: Account, *, stack: str | None = None, course: str | None = Non
     looks.append((places[0], _roles))  # IAM knows no regions
     with ThreadPoolExecutor(min(AT_ONCE, len(looks))) as pool:
         found = [one for several in pool.map(lambda look: look[1](look[0], wanted), looks) for one in several]
+    found = [one for one in found if one.seen or strict or one.kind not in {SCHEDULES, ROLE}]
     return sorted(found, key=lambda one: (one.region, ORDER.index(one.kind), one.name, one.id))
 
 
@@ -157,7 +166,6 @@ def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[Found]:
 
 
 def _schedules(account: Account, wanted: Mapping[str, str]) -> list[Found]:
-    """The backstop's schedules. Where they may not be listed they are left out: they cost nothing and only terminate."""
     try:
         return [
             Found(
@@ -170,12 +178,11 @@ def _schedules(account: Account, wanted: Mapping[str, str]) -> list[Found]:
             )
             for name, known in schedule_groups(account, wanted)
         ]
-    except PermissionRefused:
-        return []
+    except PermissionRefused as error:
+        return [_unseen(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, error)]
 
 
 def _roles(account: Account, wanted: Mapping[str, str]) -> list[Found]:
-    """Like the schedules that use them: free, and left out where they may not be listed."""
     try:
         return [
             Found(
@@ -188,8 +195,8 @@ def _roles(account: Account, wanted: Mapping[str, str]) -> list[Found]:
             )
             for name, known in roles(account, wanted)
         ]
-    except PermissionRefused:
-        return []
+    except PermissionRefused as error:
+        return [_unseen(ROLE, "iam", "list_roles", {}, account.region, error)]
 
 
 def _others(account: Account, wanted: Mapping[str, str]) -> list[Found]:

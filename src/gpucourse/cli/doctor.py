@@ -14,8 +14,6 @@ from gpucourse.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from gpucourse.actions.cloud.doctor import Look
 
-ASK = "gpucourse doctor --target aws --request-quota"
-
 
 def doctor(
     target: Annotated[
@@ -29,6 +27,16 @@ def doctor(
     region: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option("--region", help="Another region of AWS than the one in gpucourse.yaml.", show_default=False),
+    ] = None,
+    gpu: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            "--gpu", help="On AWS: another GPU than the course's own choice: l4; or several: t4,l4", show_default=False
+        ),
+    ] = None,
+    nodes: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--nodes", help="On AWS: another number of nodes, with --module.", show_default=False),
     ] = None,
     spot: Annotated[
         Optional[bool],  # noqa: UP045
@@ -50,11 +58,20 @@ def doctor(
         return _policy(session, json=json)
     on_aws = (target or ("aws" if request_quota else session.context.settings.target)) == "aws"
     if not on_aws:
-        _only_on_aws(region=region is not None, spot=spot is not None, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
+        typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
+        given = {name: value is not None for name, value in typed.items()}
+        _only_on_aws(**given, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
         return _machine(session, module, json=json)
     from gpucourse.actions.cloud.doctor import Look
 
-    look = Look(module=module, region=region, spot=spot, ssh_cidr=ssh_cidr)
+    look = Look(
+        module=module,
+        gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
+        nodes=nodes,
+        region=region,
+        spot=spot,
+        ssh_cidr=ssh_cidr,
+    )
     return _request(session, look, yes=yes, json=json) if request_quota else _account(session, look, json=json)
 
 
@@ -85,6 +102,7 @@ def _account(session: Session, look: Look, *, json: bool) -> int:
 
 
 def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:
+    from gpucourse.actions.cloud.circumstances import request_command
     from gpucourse.actions.cloud.doctor import request_quotas, short_quotas
     from gpucourse.cli.confirm import confirmed
     from gpucourse.ui.views.doctor import quotas, requested
@@ -96,7 +114,9 @@ def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:
     asking = [one for one in short if one.to_ask]
     session.face.show(quotas(short, look.region or context.settings.region))
     many = f"{len(asking)} higher quota{'s' if len(asking) > 1 else ''}"
-    agreed = bool(asking) and confirmed(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=ASK)
+    again = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
+    again += " --spot" if look.spot else ""
+    agreed = bool(asking) and confirmed(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=again)
     requests = request_quotas(context, look, asking) if agreed else []
     if json:
         session.face.document({"quotas": short, "requests": requests})

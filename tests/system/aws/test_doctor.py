@@ -162,6 +162,23 @@ def test_nothing_is_asked_without_a_yes(learner: Learner, account: Account) -> N
     assert len(account.calls("RequestServiceQuotaIncrease")) == made + 1
 
 
+def test_the_quota_of_another_gpu_in_another_region_is_asked_for_there(learner: Learner, account: Account) -> None:
+    words = ("--module", "4", "--region", "us-west-2", "--gpu", "h100")
+    missing = found(learner.types("doctor", "--target", "aws", *words, "--json", code=3).document)[
+        "quota L-417A185B (on-demand)"
+    ]
+    assert missing["mend"].startswith(f"gpucourse doctor --target aws --request-quota {' '.join(words)} (people")
+    assert f"{' '.join(words)} --yes" in learner.types("doctor", "--request-quota", *words, code=2).err
+    learner.types("doctor", "--request-quota", *words, "--yes")
+    made = account.calls("RequestServiceQuotaIncrease")[-1]
+    assert (made.region, made.params["QuotaCode"], made.params["DesiredValue"]) == ("us-west-2", "L-417A185B", 16)
+    account.close_requests("L-417A185B")
+    assert "--nodes: of which module?" in learner.types("doctor", "--target", "aws", "--nodes", "4", code=2).err
+    assert (
+        "module 3 takes 1 to 8 nodes" in learner.types("doctor", "--target", "aws", "--module", "3", "--nodes", "9", code=2).err
+    )
+
+
 def test_leftovers_are_the_accounts_word_and_foreign_things_are_none(learner: Learner, account: Account) -> None:
     ec2 = account.client("ec2")
     ours = [{"Key": "Project", "Value": "gpucourse"}, {"Key": "Stack", "Value": "lost-1"}]

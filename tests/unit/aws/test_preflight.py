@@ -256,6 +256,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
         "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their end of life",
         "gpucourse leaks",
     ),
+    ("may not see roles", {"list_roles": refused("iam:ListRoles")}, "leftovers", "unknown", "look for: role", "--policy"),
     ("may not see", {"describe_volumes": refused("ec2:DescribeVolumes")}, "leftovers", "unknown", "volume", "--policy"),
 ]
 
@@ -289,6 +290,21 @@ def test_an_open_request_for_quota_is_told() -> None:
         list_requested_service_quota_change_history_by_quota={"RequestedQuotas": [request]},
     )
     assert "a request for 12 is open (CASE_OPENED)" in looked(account)["quota L-DB2E81BA (on-demand)"].detail
+
+
+def test_the_command_that_asks_for_quota_is_the_one_for_these_labs() -> None:
+    account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}})
+    ask = "gpucourse doctor --target aws --request-quota --module 3 --region us-west-2"
+    found = looked(account, request=ask)
+    assert found["quota L-DB2E81BA (on-demand)"].mend.startswith(f"{ask} (people")
+    assert found["quota L-3819A6DF (spot)"].mend.startswith(f"{ask} --spot (people")
+
+
+def test_a_region_that_does_not_exist_is_asked_of_one_that_does() -> None:
+    account = a_good_account()
+    account.region = "ap-southeast-9"
+    found = looked(account)["region"]
+    assert (found.state, found.detail) == ("missing", "AWS has no region ap-southeast-9")
 
 
 def test_what_this_workspace_has_standing_is_no_leftover() -> None:

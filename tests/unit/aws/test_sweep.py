@@ -108,6 +108,7 @@ def test_schedules_and_roles_that_may_not_be_seen_cost_nothing_and_are_left_out(
         }
     )
     assert sweep.find(account, stack="s-1") == []
+    assert [(one.kind, one.seen) for one in sweep.find(account, strict=True)] == [("schedule group", False), ("role", False)]
 
 
 def test_another_labs_role_that_goes_while_one_looks_is_not_in_the_way() -> None:

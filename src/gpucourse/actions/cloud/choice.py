@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.actions.cloud.lab import placed
-from gpucourse.actions.cloud.needs import lab_of, need_of
+from gpucourse.actions.cloud.needs import checked_nodes, lab_of, need_of
 from gpucourse.actions.context import Context
 from gpucourse.aws.offerings import checked_region, type_for
 from gpucourse.errors import MissingError, UsageError
@@ -104,13 +104,8 @@ def _choice(
 ) -> Choice:
     type_for(gpu, lab.size)
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
-    nodes = (standing.nodes_wanted if standing else lab.nodes) if wish.nodes is None else wish.nodes
-    if not 1 <= nodes <= lab.max_nodes:
-        most = f"1 to {lab.max_nodes} nodes" if lab.max_nodes > 1 else "1 node"
-        raise UsageError(
-            f"--nodes {nodes}: module {module.id} takes {most} on AWS",
-            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(lab.max_nodes, nodes))}",
-        )
+    usual = standing.nodes_wanted if standing else lab.nodes
+    nodes = usual if wish.nodes is None else checked_nodes(module, wish.nodes)
     if standing:
         _fits(wish, module, standing, gpu)
         cloud = placed(standing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import partial
 
@@ -15,8 +17,9 @@ from gpucourse.provision.binary import find_terraform
 from gpucourse.workspace import deployments, ledger, regions
 
 
-def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: str) -> Circumstances:
-    """The circumstances of a lab that this workspace is about to build, with the caller's address where it is known already."""
+def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> Circumstances:
+    """The circumstances of a lab that this workspace is about to build, with the caller's address where it is known already,
+    and the command that asks for its quota."""
     return Circumstances(
         market=market,
         terraform=_terraform(context),
@@ -28,7 +31,17 @@ def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: s
         standing=frozenset(each.uid for each in deployments.every(context.paths) if each.target == "aws"),
         regions=regions.used(context.paths),
         ask_address=partial(caller_cidr, context.environ),
+        request=request,
     )
+
+
+def request_command(module: str | None, *, region: str | None, gpu: Sequence[str], nodes: int | None) -> str:
+    """The command that asks AWS for the quota of such labs, in the region where they are to stand: an increase elsewhere is of
+    no use. The market is left out."""
+    words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
+    for flag, said in (("--module", module), ("--region", region), ("--gpu", ",".join(gpu)), ("--nodes", nodes)):
+        words += [flag, str(said)] if said else []
+    return shlex.join(words)
 
 
 def _terraform(context: Context) -> str | None:

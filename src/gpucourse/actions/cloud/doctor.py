@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 
-from gpucourse.actions.cloud.circumstances import circumstances
-from gpucourse.actions.cloud.needs import need_of, needs
+from gpucourse.actions.cloud.circumstances import circumstances, request_command
+from gpucourse.actions.cloud.needs import checked_nodes, need_of, needs
 from gpucourse.actions.context import Context
 from gpucourse.actions.doctor import course
 from gpucourse.actions.timing import stage
@@ -17,15 +17,20 @@ from gpucourse.aws.offerings import checked_region
 from gpucourse.aws.preflight import preflight
 from gpucourse.aws.pricing import PriceBook, estimate, refreshed
 from gpucourse.aws.session import Account
-from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What the learner typed after `doctor --target aws`. None and empty: the settings decide, and all modules count."""
+    """What the learner typed after `doctor --target aws`. None and empty: the settings decide, and all modules count.
+
+    Several GPUs are several labs side by side; `nodes` needs a `module`.
+    """
 
     module: str | None = None
+    gpu: tuple[str, ...] = ()
+    nodes: int | None = None
     region: str | None = None
     spot: bool | None = None
     ssh_cidr: str = ""
@@ -94,7 +99,8 @@ def doctor(context: Context, look: Look) -> Examined:
     account, market, labs = _account(context, look), _market(context, look), _labs(context, look)
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
         book = _book(account, labs)
-        known = circumstances(context, book, market, look.ssh_cidr or context.settings.ssh_cidr)
+        request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
+        known = circumstances(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
         findings = [*preflight(account, labs, known), *([course(context)] if context.catalog.broken else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return Examined(
@@ -140,10 +146,14 @@ def _market(context: Context, look: Look) -> Market:
 
 
 def _labs(context: Context, look: Look) -> list[LabNeed]:
-    gpu = context.settings.gpu
+    gpus = look.gpu or (context.settings.gpu,)
     if look.module is not None:
-        return [need_of(context.catalog.module(look.module), gpu=gpu)]
-    labs = needs(context.catalog, gpu=gpu)
+        module = context.catalog.module(look.module)
+        nodes = None if look.nodes is None else checked_nodes(module, look.nodes)
+        return [need_of(module, gpu=gpu, nodes=nodes) for gpu in gpus]
+    if look.nodes is not None:
+        raise UsageError("--nodes: of which module?", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
+    labs = [lab for gpu in gpus for lab in needs(context.catalog, gpu=gpu)]
     if not labs:
         raise MissingError(f"no module in {context.folders.modules} has a lab on AWS", hint="gpucourse list")
     return labs

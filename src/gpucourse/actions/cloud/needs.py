@@ -34,6 +34,18 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None)
     )
 
 
+def checked_nodes(module: Module, nodes: int) -> int:
+    """`nodes`, where the module's lab may have so many. Raises UsageError."""
+    most = lab_of(module).max_nodes
+    if not 1 <= nodes <= most:
+        takes = f"1 to {most} nodes" if most > 1 else "1 node"
+        raise UsageError(
+            f"--nodes {nodes}: module {module.id} takes {takes} on AWS",
+            hint=f"gpucourse deploy {module.id} --target aws --nodes {max(1, min(most, nodes))}",
+        )
+    return nodes
+
+
 def lab_of(module: Module) -> AwsLab:
     """The module's lab on AWS, as the manifest has it. Raises UsageError where it has none."""
     if module.lab.aws is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.actions.cloud import fitting, founding
 from gpucourse.actions.cloud.choice import Choice, choices
-from gpucourse.actions.cloud.circumstances import circumstances
+from gpucourse.actions.cloud.circumstances import circumstances, request_command
 from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed
 from gpucourse.actions.cloud.quote import Purse, Quote, quoted
 from gpucourse.actions.context import Context
@@ -161,7 +161,9 @@ def _preflight(context: Context, wish: Wish, account: Account, now: list[Choice]
     if not new:
         return "", []
     said = wish.ssh_cidr or context.settings.ssh_cidr
-    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "")
+    special = bool(wish.gpu or wish.nodes)
+    request = request_command(new[0].module.id if special else None, region=wish.region or None, gpu=wish.gpu, nodes=wish.nodes)
+    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "", request)
     findings = preflight(account, [choice.need for choice in new], known)
     wrong = blocking(findings)
     if wrong:
