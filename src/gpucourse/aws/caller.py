@@ -52,7 +52,9 @@ def checked_cidr(text: str) -> str:
         network = ipaddress.ip_network(text.strip())
     except ValueError as error:
         raise UsageError(f"'{text}' is not an address: {error}", hint=_SAY_IT) from error
-    if network.version == 6 or network.num_addresses != 1:
+    if network.version == 6:
+        raise UsageError(f"{text} is IPv6, and the labs speak IPv4", hint=_SAY_IT)
+    if network.num_addresses != 1:
         raise UsageError(f"{text} would open SSH to {network.num_addresses} addresses", hint=_SAY_IT)
     address = network.network_address
     if not address.is_global and not any(address in example for example in _EXAMPLES):

@@ -186,6 +186,9 @@ def _translated(error: BaseException, where: str, action: str) -> GpucourseError
         known.SSOError,
         known.TokenRetrievalError,
         known.NoAuthTokenError,
+        known.InvalidConfigError,
+        known.MissingDependencyException,  # a way of signing in that takes more than botocore brings
+        getattr(known, "LoginError", known.SSOError),  # of newer botocores
     )
     if isinstance(error, credentials):
         failure = failures.classify("NoCredentials", str(error))

@@ -99,3 +99,8 @@ def test_a_real_page_is_read(page: str) -> None:
 def test_nobody_behind_the_page() -> None:
     with pytest.raises(MissingError):
         caller_cidr({"GPUCOURSE_CHECKIP_URL": "http://127.0.0.1:9/"})
+
+
+def test_an_ipv6_address_is_told_as_what_it_is() -> None:
+    with pytest.raises(UsageError, match="is IPv6, and the labs speak IPv4"):
+        checked_cidr("2001:db8::1/128")

@@ -139,6 +139,17 @@ def test_an_unknown_profile_is_a_matter_of_credentials(tmp_path: Path) -> None:
         Account(REGION, environ).identity()
 
 
+@pytest.mark.parametrize(
+    "profile", ["source_profile = nobody\nrole_arn = arn:aws:iam::123456789012:role/x", "sso_session = none"]
+)
+def test_a_way_of_signing_in_that_does_not_work_is_a_matter_of_credentials(profile: str, tmp_path: Path) -> None:
+    (tmp_path / "config").write_text(f"[profile course]\n{profile}\n")
+    environ = {"AWS_PROFILE": "course", "AWS_CONFIG_FILE": str(tmp_path / "config"), "AWS_EC2_METADATA_DISABLED": "true"}
+    with pytest.raises(CredentialsError) as caught:
+        Account(REGION, environ | {"AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none")}).identity()
+    assert "aws configure export-credentials" in caught.value.hint
+
+
 def test_a_profile_of_the_credentials_file_serves(tmp_path: Path) -> None:
     (tmp_path / "credentials").write_text("[course]\naws_access_key_id = a\naws_secret_access_key = b\n")
     environ = {"AWS_PROFILE": "course", "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "credentials")}
