@@ -87,7 +87,7 @@ def _remove_in(work: _Work, found: list[Found]) -> list[Found]:
                 left.append(replace(one, note=note))
         if kind == INSTANCE.name and left:  # what they hold will not come free, however long one waits
             work = replace(work, deadline=work.clock())
-        if kind in {INSTANCE.name, MOUNT_TARGET}:
+        if kind in {INSTANCE.name, MOUNT_TARGET, FILE_SYSTEM}:
             left += _still_going(work, [one for one in mine if one.id not in {gone.id for gone in left}])
     return left
 

@@ -160,6 +160,17 @@ def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(lea
     assert (stored(learner, lab).phase, stored(learner, lab).cloud.stopped) == ("ready", False)  # type: ignore[union-attr]  # as above
 
 
+def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
+    lab = hand_made.lab(learner)
+    context = hand_made.context(learner)
+    assert "AWS ends it at" in pause.stop(context, "3").warnings[0]
+    lab = stored(learner, lab)
+    assert lab.cloud is not None
+    lab.cloud.backstop = "iam:CreateRole was refused"
+    deployments.save(context.paths, lab)
+    assert "its disks cost until you type gpucourse destroy 3" in pause.stop(context, "3").warnings[0]
+
+
 def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     context = hand_made.context(learner)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpucourse.aws import removal, schedule, sweep
+from gpucourse.aws.session import Account
 from gpucourse.errors import CloudThrottled
 from gpucourse.model.cloud import Found
 from gpucourse.model.event import Event, ResourceEvent, unwatched
@@ -81,6 +83,23 @@ def test_what_is_still_held_is_tried_again(moto: MotoAccount, lab: Lab, operatio
     assert sweep.find(moto, stack="s-1") == []
     assert clock.now >= 2 * removal.PAUSE_S
     assert sum(event.state == "progress" for event in events) == 2
+
+
+def test_storage_that_is_still_going_is_waited_for(moto: MotoAccount, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, looks = sweep.file_systems, list[int]()
+
+    def lingering(account: Account, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        found = list(listed(account, wanted))
+        looks.append(len(found))
+        late = not found and looks.count(0) <= 3
+        yield from found or ([{"FileSystemId": lab.file_system, "LifeCycleState": "deleting"}] if late else [])
+
+    found = sweep.find(moto, stack="s-1")
+    monkeypatch.setattr(sweep, "file_systems", lingering)
+    left, clock, _events = remove(moto, found)
+    assert left == []
+    assert clock.now >= 2 * removal.PAUSE_S
+    assert sweep.find(moto, stack="s-1") == []
 
 
 def test_throttling_is_waited_out(moto: MotoAccount, lab: Lab) -> None:

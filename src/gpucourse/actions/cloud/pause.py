@@ -61,9 +61,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
                 *(f"{one.node} ({one.id}) is stopped" if one.id in ids else f"{one.node} was stopped before" for one in found),
                 f"its disks stay and cost ${now or 0:.2f} an hour{was}; what lay on the fast local disk is gone",
             ],
-            warnings=[]
-            if cloud.backstop
-            else [f"its deadline stands: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"],
+            warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
             expires=cloud.expires,
             usd_per_hour=now,
             next=f"gpucourse start {deployment.module}",
@@ -112,6 +110,13 @@ def start(context: Context, module: str, *, gpu: str | None = None) -> Changed:
             usd_per_hour=bill.per_hour(context, deployment),
             next=f"gpucourse run {deployment.module}.1",
         )
+
+
+def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
+    """`alone`: no schedule outside the nodes ends it, and a stopped node does not look at its own deadline."""
+    if alone:
+        return f"nothing ends it while it is stopped, so its disks cost until you type gpucourse destroy {module}"
+    return f"its deadline stands: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
 
 def _alive(account: Account, deployment: Deployment) -> list[CloudInstance]:
