@@ -1,4 +1,4 @@
-"""A real Slurm on simulated machines, without Terraform: a head and nodes, with the files that its module would render."""
+"""A real Slurm on simulated nodes, without Terraform: a head and nodes, with the files that its module would render."""
 
 from __future__ import annotations
 
@@ -55,27 +55,65 @@ class Cluster(SimulatedNodes):
 
     def files(self) -> dict[str, str]:
         """The templates with the values that the stack gives them."""
-        text = (MODULE / "slurm.conf.tftpl").read_text(encoding="utf-8")
-        workers = [
-            f"NodeName={name} NodeAddr={network.address(index)} CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN"
-            for index, name in enumerate(self.names)
-            if index
-        ]
-        values = {
-            "${head.name}": "node0",
-            "${head.address}": network.address(0),
-            "${names}": f"node[1-{self.workers}]",
-            "${lines}": "\n".join(workers),
-            "${daemons.user}": "slurm",
-            "${daemons.port}": "6817",
-            "${daemons.run}": "/run",
-            "${daemons.state}": "/var/lib/slurm",
-            "${daemons.logs}": "/var/log/slurm",
-            "${daemons.each}": "",
-            "${patience_s}": "15",
-        }
-        for mark, value in values.items():
-            text = text.replace(mark, value)
-        devices = (MODULE / "gres.conf.tftpl").read_text(encoding="utf-8").replace("${devices}", "/dev/nvidia0")
-        cgroups = (MODULE / "cgroup.conf").read_text(encoding="utf-8")
-        return {"slurm.conf": text, "gres.conf": devices, "cgroup.conf": cgroups, "mpi.conf": "", "plugstack.conf": ""}
+        return rendered(
+            {
+                "${head.name}": "node0",
+                "${head.address}": network.address(0),
+                "${names}": f"node[1-{self.workers}]",
+                "${lines}": "\n".join(
+                    f"NodeName={name} NodeAddr={network.address(index)} CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN"
+                    for index, name in enumerate(self.names)
+                    if index
+                ),
+                "${daemons.user}": "slurm",
+                "${daemons.port}": "6817",
+                "${daemons.run}": "/run",
+                "${daemons.state}": "/var/lib/slurm",
+                "${daemons.logs}": "/var/log/slurm",
+                "${daemons.each}": "",
+                "${devices}": "/dev/nvidia0",
+            }
+        )
+
+
+class OneHost(Cluster):
+    """The same without machines: its daemons side by side on this computer."""
+
+    def spec(self, name: str) -> dict[str, object]:  # type: ignore[override]
+        return {key: value for key, value in super().spec(name).items() if key not in {"addresses", "layer"}}
+
+    def files(self) -> dict[str, str]:
+        """The templates with the values that the stack gives them where namespaces are refused."""
+        asked = "NodeHostname=@HOST@ NodeAddr=127.0.0.1 Port=@PORT_{name}@ CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN"
+        return rendered(
+            {
+                "${head.name}": "@HOST@",
+                "${head.address}": "127.0.0.1",
+                "${names}": f"node[1-{self.workers}]",
+                "${lines}": "\n".join(
+                    [
+                        "SlurmdUser=@USER@",
+                        "AuthInfo=socket=@FOLDER@/munge.sock",
+                        "TaskProlog=@FOLDER@/slurm/task",
+                        "FirstJobId=@FIRST@",
+                        *(f"NodeName={name} {asked.format(name=name)}" for name in self.names[1:]),
+                    ]
+                ),
+                "${daemons.user}": "@USER@",
+                "${daemons.port}": "@PORT_slurmctld@",
+                "${daemons.run}": "@FOLDER@/slurm",
+                "${daemons.state}": "@FOLDER@/slurm/state",
+                "${daemons.logs}": "@FOLDER@/slurm/log",
+                "${daemons.each}": ".%n",
+                "${devices}": "/dev/null",
+            }
+        )
+
+
+def rendered(values: dict[str, str]) -> dict[str, str]:
+    """The templates of the Terraform module with these values."""
+    names = ("slurm.conf.tftpl", "gres.conf.tftpl", "cgroup.conf")
+    found = {name.removesuffix(".tftpl"): (MODULE / name).read_text(encoding="utf-8") for name in names}
+    for mark, value in {**values, "${patience_s}": "15"}.items():
+        found = {name: text.replace(mark, value) for name, text in found.items()}
+    return {**found, "mpi.conf": "", "plugstack.conf": ""}

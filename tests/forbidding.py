@@ -1,0 +1,70 @@
+"""A place where namespaces are forbidden, as on some computers: `python -m tests.forbidding`, and `nsenter` into it.
+
+It is a user namespace: in one's own one may forbid what is below it, and nothing changes for anybody else. It says `ready`, or
+why it cannot be made, and lasts until its standard input ends.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpucourse.local.machines import kernel
+from tests.parts import need
+
+_ALL = (0, 0, (1 << 32) - 1)
+
+
+@contextmanager
+def no_namespaces() -> Iterator[tuple[str, ...]]:
+    """What to put before a command, so that it finds namespaces refused. Skips where no such place can be made."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.forbidding"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        said = holder.stdout.readline().strip()
+        if said != "ready":
+            pytest.skip(f"this kernel does not let the test forbid namespaces: {said}")
+        yield (need("nsenter"), f"--user=/proc/{holder.pid}/ns/user", "--preserve-credentials")
+
+
+def _forbid() -> None:
+    outside = os.getpid()
+    told, tells = os.pipe()
+    helper = os.fork()
+    if helper == 0:  # it stays outside: only from there may more than one's own number be let in
+        os.read(told, 1)
+        root = os.geteuid() == 0
+        for kind, own in (("uid", os.getuid()), ("gid", os.getgid())):
+            if not root and kind == "gid":
+                Path(f"/proc/{outside}/setgroups").write_text("deny", encoding="ascii")
+            row = _ALL if root else (own, own, 1)
+            Path(f"/proc/{outside}/{kind}_map").write_text(" ".join(map(str, row)), encoding="ascii")
+        os._exit(0)
+    kernel.unshare(kernel.NEW_USER)
+    os.write(tells, b"\n")
+    if os.waitpid(helper, 0)[1]:
+        raise OSError("the numbers of users cannot be mapped")
+    Path("/proc/sys/user/max_net_namespaces").write_text("0", encoding="ascii")
+
+
+def main() -> None:
+    """Make the place, say so, and wait."""
+    try:
+        _forbid()
+    except OSError as error:
+        sys.stdout.write(f"{error}\n")
+        return
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Slurm where namespaces are refused: `deploy 2` on this computer's own ports, as a learner lives with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.local import layout
+from tests.forbidding import no_namespaces
+from tests.system import slurm
+from tests.system.cli import Learner, until
+from tests.system.exercising import needs_torch
+from tests.system.plain_user import NUMBER, words_of_a_plain_user
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+OF_THE_SYSTEM = [
+    Path(f"/{name}") for name in ("etc/slurm", "etc/munge", "var/lib/slurm", "var/log/slurm", "run/munge", "var/spool")
+]
+MISSING = "All nodes are this one computer: hostname, address and processes are the same on each"
+
+
+@pytest.fixture(scope="module")
+def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody whose computer refuses namespaces, with module 2's lab up."""
+    slurm.need_slurm()
+    with no_namespaces() as before:
+        one = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=before)
+        one.types("deploy", "2", timeout=180)
+        yield one
+        one.types("destroy", "2", "--yes", "--discard", "--quiet")
+        assert one.processes() == []
+
+
+def _state_of_the_system() -> dict[str, tuple[int, ...]]:
+    found = [path for folder in OF_THE_SYSTEM for path in (folder, *folder.rglob("*")) if path.exists()]
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
+
+
+def _lab(somebody: Learner) -> dict[str, Any]:
+    return dict(somebody.documents("status")["stacks"][0])
+
+
+def _nodes(somebody: Learner) -> Path:
+    return somebody.workspace / ".gpucourse/stacks/02-local/nodes"
+
+
+def _daemon(somebody: Learner, *words: str) -> int:
+    """The process with this command line, of this lab."""
+    wanted = "\0".join((*words, "")).encode()
+    return next(pid for pid in somebody.processes() if (Path("/proc") / str(pid) / "cmdline").read_bytes() == wanted)
+
+
+def test_a_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
+    os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
+    os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
+    told = {node["node"]: node["detail"] for node in _lab(somebody)["nodes"] if not node["healthy"]}
+    assert told["node0"].startswith("slurmctld of it ended")
+    assert told["node2"] == "slurmd of it ended"
+    assert sorted(told) == ["node0", "node2"]
+    somebody.types("deploy", "2")
+    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
+    assert slurm.on_head(somebody, "sinfo -h -N -t idle -o %N").split() == ["node1", "node2", "node3"]
+
+
+def test_it_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner) -> None:
+    before = _state_of_the_system()
+    said = " ".join(somebody.types("deploy", "2").out.split())
+    assert MISSING in said
+    assert "SLURMD_NODENAME" in said
+    assert "sudo sysctl -w user.max_net_namespaces=10000; then gpucourse deploy 2" in said
+    shown = " ".join(somebody.types("status").out.split())
+    assert MISSING in shown
+    assert "sudo sysctl -w user.max_net_namespaces=10000" in shown
+    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
+    names = slurm.on_head(somebody, "srun -N3 --gres=gpu:1 sh -c 'echo $SLURMD_NODENAME $CUDA_VISIBLE_DEVICES'; hostname")
+    assert sorted(names.splitlines()[:3]) == ["node1 0", "node2 0", "node3 0"]
+    assert _state_of_the_system() == before
+
+
+def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
+    ran = somebody.types("run", "2.1", "--set", "seconds=0.2", "--set", "size=64")
+    assert MISSING in " ".join(ran.err.split())
+    assert "is COMPLETED on node" in ran.err
+    assert somebody.newest_run()["verdict"] == "passed"
+    ran = somebody.types("run", "2.3")
+    verdicts = {
+        each["id"]: each["verdict"] for each in json.loads((somebody.run_folder() / "verdict.json").read_text())["checks"]
+    }
+    assert verdicts.pop("distinct-hosts") == "not_measured"
+    assert "host names could not differ" in " ".join(ran.out.split())
+    assert set(verdicts.values()) == {"passed"}
+    found = json.loads((somebody.run_folder() / "metrics.json").read_text())
+    assert (found["hosts"], found["machines"], found["computers"]) == (2, None, 1)
+
+
+def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
+    other = Learner(tmp_path / "workspace", before=somebody.before)
+    other.types("deploy", "2", "--nodes", "1")
+    for one, count in ((somebody, 3), (other, 1)):
+        assert len(slurm.on_head(one, "sinfo -h -N -t idle -o %N").split()) == count
+    other.types("destroy", "2", "--yes")
+    assert other.processes() == []
+    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
+
+
+def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody: Learner) -> None:
+    slurm.on_head(somebody, "sbatch --gres=gpu:1 -o /dev/null --wrap 'sleep 600'")
+    slurm.eventually(somebody, "RUNNING", "squeue -h -o %T")
+    sockets = layout.sockets(_lab(somebody)["deployment"]["uid"])
+    assert sockets.is_dir()
+    os.kill(json.loads((_nodes(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)
+    until(lambda: all("has ended" in node["detail"] for node in _lab(somebody)["nodes"]), what="the host's end")
+    assert somebody.processes() != []  # the job goes on
+    somebody.types("destroy", "2", "--yes", "--discard")
+    assert somebody.processes() == []
+    assert not sockets.exists()
+    assert not _nodes(somebody).exists() or not list(_nodes(somebody).iterdir())
+    assert str(sockets) not in Path("/proc/net/unix").read_text(encoding="utf-8")
+    somebody.types("deploy", "2", "--nodes", "1")  # at once
+    assert all(node["healthy"] for node in _lab(somebody)["nodes"])
+
+
+def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
+    slurm.need_slurm()
+    with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
+        one = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
+        try:
+            said = " ".join(one.types("deploy", "2", "--nodes", "1").out.split())
+            assert "sudo usermod --add-subuids" in said
+            assert slurm.on_head(one, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"
+        finally:
+            one.types("destroy", "2", "--yes", "--discard", "--quiet")
+    assert one.processes() == []
