@@ -134,13 +134,16 @@ if rank == 0:
     by_epoch = [[share[epoch] for share in every_share] for epoch in range(args.epochs)]
     seen = [set().union(*epoch) for epoch in by_epoch]
     worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
+    repeated = sum(share == every_share[0][0] for share in every_share[0][1:])
+    telling = args.epochs > 1 and rows[0]["samples"] > 7  # of few samples it is chance
     moved = [len(set(one[1]) - set(one[0])) for one in every_share if args.epochs > 1]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for each in every_step for step in each],
         "samples_missing": max(args.samples - len(numbers) for numbers in seen),
         "samples_twice": max(sum(map(len, epoch)) - len(numbers) for epoch, numbers in zip(by_epoch, seen, strict=True)),
         "samples_twice_expected": math.ceil(args.samples / size) * size - args.samples,
-        "samples_new_in_second_epoch": moved or None, "gradient_difference_across_ranks": worst[0],
+        "samples_new_in_second_epoch": moved or None, "epochs_in_the_order_of_the_first": repeated if telling else None,
+        "gradient_difference_across_ranks": worst[0],
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
         "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),

@@ -90,22 +90,26 @@ if rank == 0:
 
 # --- training: each rank on its own share of every epoch -------------------------------------------------------------------
 sampler = DistributedSampler(images, num_replicas=size, rank=rank, seed=SEED, drop_last=True)
-loader = DataLoader(TensorDataset(images, labels), batch_size=args.batch_size, sampler=sampler)
-optimizer, epochs, loss_before = new_optimizer(model), [], whole_loss(model.module)
+numbered = TensorDataset(torch.arange(len(images)), images, labels)  # each sample with its number, to know who saw it when
+loader = DataLoader(numbered, batch_size=args.batch_size, sampler=sampler)
+optimizer, epochs, orders, loss_before = new_optimizer(model), [], [], whole_loss(model.module)
 for epoch in range(args.epochs):
     sampler.set_epoch(epoch)  # without it every epoch would see the same order
-    begin, losses = time.perf_counter(), []
-    for x, y in loader:
+    begin, losses, order = time.perf_counter(), [], []
+    for chosen, x, y in loader:
+        order.append(chosen)
         losses.append(backward(model, x, y))
         optimizer.step()
     loss = torch.stack(losses).mean().item()  # reading a value waits for the GPU, so the clock below is right
     seconds = time.perf_counter() - begin
     say(f"epoch {epoch + 1}/{args.epochs}  rank {rank}  loss {loss:.4f} on my {len(sampler):,} samples  {seconds:.2f} s")
+    orders.append(torch.cat(order).tolist())
     mean = world.over_ranks(loss, dist.ReduceOp.SUM).item() / size
     epochs.append({"epoch": epoch + 1, "loss": mean, "seconds": world.slowest([seconds])[0]})
 loss_after, weights = whole_loss(model.module), flat(model.parameters())
 parameter_difference = world.difference(weights)
-shares, checksums = world.gather(list(sampler)), world.gather(ranks.checksum(weights))
+shares, checksums = world.gather(orders[-1]), world.gather(ranks.checksum(weights))
+repeated = sum(order == orders[0] for order in orders[1:]) if args.epochs > 1 and len(orders[0]) > 7 else None  # of few: chance
 
 
 # --- the comparison: fresh models, warm steps, one rank alone first ----------------------------------------------------------
@@ -148,7 +152,7 @@ if rank == 0:
         "gradient_difference_across_ranks": gradient_difference, "gradient_error_to_whole_batch": gradient_error,
         "parameter_difference_across_ranks": parameter_difference, "parameter_checksums": checksums,
         "share_samples": [len(share) for share in shares],
-        "samples_shared": sum(map(len, shares)) - len(set().union(*shares)),
+        "samples_shared": sum(map(len, shares)) - len(set().union(*shares)), "epochs_in_the_order_of_the_first": repeated,
         "comparison": rows, "exposed_communication_percent": exposed,
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,

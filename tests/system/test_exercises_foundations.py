@@ -220,6 +220,13 @@ def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
+def test_epochs_that_all_have_one_order_are_found(tmp_path: Path) -> None:
+    run = spoiled("0.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL)
+    assert run.code == 0, run.output
+    assert failed(run) == {"shuffled-anew"}
+
+
+@pytest.mark.thorough
 def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
     run = spoiled(
         "0.2", tmp_path / "work", ("loss_of(model, x, y).backward()", "loss_of(model.module, x, y).backward()"), **SMALL

@@ -77,11 +77,12 @@ def _exited(evidence: Evidence, log: Log) -> Diagnosis:
     code = log.code or 0
     how = f"with code {code}" if code < _SIGNALS else f"by {_signal(code - _SIGNALS)}"
     why = "Its last line may say why." if log.last else "It had said nothing."
+    if evidence.world_size > 1:
+        why += " Others that were still at work waited for it, or were ended after it."
     return Diagnosis(
         symptom="rank-exited",
         title=f"Rank {log.rank} on {log.node} ended {how}",
-        why=f"The process of rank {log.rank} ended by itself {how}, without a traceback. {why} Others that were still at work "
-        "waited for it, or were ended after it.",
+        why=f"The process of rank {log.rank} ended by itself {how}, without a traceback. {why}",
         next=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
         ranks=_ranks([log]),
         nodes=[log.node],

@@ -156,10 +156,11 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
     Symptom(
         word="wrong-arguments",
-        title="The script does not know its arguments",
-        signs=(r"error: (?P<what>unrecognized arguments[^\n]*|the following arguments are required[^\n]*|argument [^\n]+)",),
+        title="The script does not take these arguments",
+        signs=(r"(?m)^(?:\[rank\d+\]: ?)?\S+: error: (?P<what>[^\n]+)",),
         why="The script ended at its command line: {what}.",
-        next="arguments of a script of your own stand after --: gpucourse run {exercise} --script FILE -- ARGS",
+        next="gpucourse show {exercise} has the parameters of an exercise (--set NAME=VALUE); arguments of a script of your "
+        "own stand after --: gpucourse run {exercise} --script FILE -- ARGS",
     ),
     Symptom(
         word="disk-full",

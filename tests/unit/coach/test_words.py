@@ -72,6 +72,7 @@ def test_what_was_only_printed_on_the_way_is_no_cause(printed: str) -> None:
         ("clock-skew", "botocore.exceptions.ClientError: (SignatureDoesNotMatch): Signature not yet current: 20261121T1"),
         ("wrong-interface", "RuntimeError: Gloo connectFullMesh failed with [../gloo/transport/tcp/pair.cc:144] no error"),
         ("wrong-interface", "RuntimeError: [../tcp/pair.cc:799] connect [127.0.1.1]:19427: Connection refused"),
+        ("wrong-arguments", "launcher.py: error: 8 nodes of 8 processes: there must be 1 to 32 processes in all"),
         ("meeting-point", "RuntimeError: connect() timed out. Original timeout was 60000 ms."),
         (
             "hang-at-init",
