@@ -133,11 +133,13 @@ class Learner:
         return found
 
 
-def heard(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> None:
-    """Wait until a line of what the process says on its standard error holds these words."""
+def heard(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> str:
+    """Wait until a line of what the process says on its standard error holds these words; the line."""
     stream = process.stderr
     assert stream is not None
-    until(lambda: words in stream.readline(), seconds, f"{words!r} on the screen")
+    lines = iter(stream.readline, None)
+    found = until(lambda: words in (line := next(lines)) and line, seconds, f"{words!r} on the screen")
+    return str(found.decode(errors="replace"))
 
 
 def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:

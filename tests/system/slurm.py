@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from gpucourse.local import health
 from tests.system.cli import COMMAND, Learner
 
 PARTS = ("slurmctld", "slurmd", "sbatch", "munged")
@@ -41,6 +42,12 @@ def on_head(learner: Learner, command: str, *, code: int | None = 0) -> str:
 def queue(learner: Learner) -> list[str]:
     """The jobs that wait or run."""
     return on_head(learner, "squeue -h -o '%i %T'").splitlines()
+
+
+def inside(learner: Learner, name: str, *argv: str) -> str:
+    """What a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
+    nodes = learner.workspace / ".gpucourse" / "stacks" / "02-local" / "nodes"
+    return str(health.ask_host(nodes, "run", {"name": name, "argv": list(argv)}, timeout_s=30.0)["output"])
 
 
 def script(folder: Path, text: str) -> str:

@@ -37,9 +37,12 @@ def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
 
 def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
     """The symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, where they are."""
+    from gpucourse.coach import jobs
     from gpucourse.coach.evidence import Evidence
     from gpucourse.coach.recognise import recognise
 
+    if record.slurm is not None and record.state == "lost":
+        return jobs.unseen(record.slurm.jobs, exercise=record.exercise, lab=record.module)
     files = runs.files_of(context.paths, record)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
     return list(

@@ -84,7 +84,7 @@ def _failed(record: RunRecord) -> GpucourseError:
         else "a node's launcher failed",
         "timed_out": "it was not done before its time limit, and was ended",
         "cancelled": "it was cancelled",
-        "lost": record.error or "a node was lost while it ran",
+        "lost": record.error or (record.diagnoses[0].title if record.diagnoses else "a node was lost while it ran"),
     }
     ends = ", ".join(f"{end.node} {end.reason} {end.code}" for end in record.node_exits)
     if record.slurm is not None:

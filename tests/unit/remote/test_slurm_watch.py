@@ -156,6 +156,16 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[...
     assert rows[0]["restarts"] == 1
 
 
+def test_a_requeued_job_whose_node_takes_jobs_is_not_blamed_on_the_node_alone(scripted: Callable[..., Scripted]) -> None:
+    fine = "node3|gpu*|idle|gpu:1|4|up|none\n"
+    scripted(sbatch="7\n", squeue=[row("7", "RUNNING", node="node3"), row("7", "PENDING", "BeginTime")], sinfo=fine)
+    slurm_submit.submit(spec())
+    for _ in range(2):
+        slurm_watch.look(Job("r1"))
+    assert "because node3 or the controller failed, or somebody typed scontrol requeue" in log()
+    assert "What node3 may still print" not in log()
+
+
 def test_a_job_that_slurm_started_anew_without_a_word(scripted: Callable[..., Scripted]) -> None:
     second = WHEN.replace("05:49:36", "05:49:56")
     said = [row("7", "RUNNING", node="node1"), row("7", "RUNNING", node="node1", when=second)]
@@ -170,7 +180,8 @@ def test_a_held_job_names_the_command_that_lets_it_go(scripted: Callable[..., Sc
     scripted(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
-    assert "gpucourse ssh 2 -- scontrol release 7" in log()
+    assert "gpucourse ssh 2 -- scontrol release 7;" in log()
+    assert "gpucourse deploy 2 mends it" in log()
 
 
 def test_a_controller_that_is_down_is_told_once_and_never_an_end(scripted: Callable[..., Scripted]) -> None:

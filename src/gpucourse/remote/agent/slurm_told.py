@@ -67,9 +67,11 @@ def not_shared(job: Job, rows: list[Row], session: bool) -> None:
 
 
 def _requeued(job: Job, old: Row, new: Row) -> tuple[str, ...]:
-    node = str(old.get("node") or "unknown")
+    node = str(old.get("node") or "its node")
     down = _down(node)
-    why = f"because its node failed ({down or node})"
+    why = f"because its node failed ({down})"
+    if not down:  # it is back already, or it was not the node
+        why = f"because {node} or the controller failed, or somebody typed scontrol requeue"
     lines = [
         f"{_name(new)} was put back into the queue, {why}: it will start again from the beginning.",
         "Slurm lets it wait two minutes first (PENDING, BeginTime). To skip them: "
@@ -116,6 +118,8 @@ def _waits(job: Job, row: Row, reason: str) -> str:
     line = "{} is {} ({}){}".format(_name(row), row["state"], reason, ": " + words if words else "")
     if reason in say.HELD:
         line += ". To let it go: " + _on_the_head(job, "scontrol release {}".format(row["job"]))
+    if reason == say.FAILED_START:
+        line += f"; why is told by gpucourse status, and in a lab of your own gpucourse deploy {_module(job)} mends it"
     if reason == "BeginTime":
         line += ". To start it at once: " + _on_the_head(job, "scontrol update JobId={} StartTime=now".format(row["job"]))
     return line

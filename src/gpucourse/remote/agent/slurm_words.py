@@ -43,6 +43,8 @@ STATES = {
     "FORGOTTEN": (ENDED, "lost"),  # ours: Slurm does not know it any more, and it left no note
 }
 
+FAILED_START = "launch failed requeued held"
+
 # Why a job waits, for a person. A reason that is not here is shown as it is.
 REASONS = {
     "None": "the scheduler has not looked at it yet",
@@ -54,7 +56,7 @@ REASONS = {
     "BeginTime": "its earliest start has not come",
     "JobHeldUser": "somebody holds it back",
     "JobHeldAdmin": "the administrator holds it back",
-    "launch failed requeued held": "it could not be started, so Slurm holds it back",
+    FAILED_START: "it could not be started, so Slurm holds it back",
     "job requeued in held state": "it failed at its start, so Slurm holds it back",
     "PartitionDown": "its partition is down",
     "PartitionInactive": "its partition is inactive",
@@ -67,7 +69,7 @@ REASONS = {
     ),
     "InvalidAccount": "the accounting does not know its account",
 }
-HELD = ("JobHeldUser", "JobHeldAdmin", "launch failed requeued held", "job requeued in held state")
+HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state")
 
 QUEUE = "%i|%T|%r|%N|%V|%S|%e"
 """The format for squeue -o: stable in every version, while --json changes its shape."""
