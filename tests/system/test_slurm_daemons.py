@@ -20,6 +20,7 @@ print("begun", "again" if again else "", flush=True)
 time.sleep(0 if again else float(sys.argv[1]))
 print("done", flush=True)
 """
+WRONG_REASONS = Path(__file__).parents[1] / "data" / "slurm" / "23.11.4" / "slurmctld.log"
 STORED = "/var/lib/slurm/slurmctld/job_state"
 
 
@@ -116,6 +117,17 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, worker
         assert "the job is lost, and to be run again" in told
         assert b"gpucourse run 2.1" in out
         assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
+
+
+def test_a_slurm_that_names_wrong_reasons_is_found_at_deploy(cluster: Learner) -> None:
+    log = "/var/log/slurm/slurmctld.log"
+    slurm.inside(cluster, "node0", "cp", log, f"{log}.before")
+    slurm.inside(cluster, "node0", "sh", "-c", f"printf %s '{WRONG_REASONS.read_text(encoding='utf-8')}' >> {log}")
+    said = cluster.types("deploy", "2", code=6).err
+    assert "InvalidAccount instead of Resources" in said
+    assert "libpmix2t64" in said
+    slurm.inside(cluster, "node0", "cp", f"{log}.before", log)
+    cluster.types("deploy", "2", "--quiet")
 
 
 def type_what_is_told(cluster: Learner, line: str) -> None:

@@ -22,7 +22,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.slurm import Cluster, Partition
+    from gpucourse.remote.slurm import Cluster, ComputeNode, Partition
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
@@ -179,23 +179,16 @@ def _deploy(lab: Module, head: Node) -> str:
 def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
     """Refuse what can never start. Nodes that are down are named with Slurm's reason; `deploy` is what mends a lab of one's
     own."""
-    exercise, name = wanted.exercise.id, partition.name
+    name = partition.name
     if not gpus and launcher.gpus_of(wanted):
         text = f"no node of the partition {name} has a GPU in Slurm's eyes (sinfo -o '%N %G'); the jobs run without"
         context.watch(Note(text=text, level="warning"))
-    fitting = [node for node in partition.nodes if node.gpus >= gpus]
-    if gpus and not fitting:
-        most = max((node.gpus for node in partition.nodes), default=0)
-        raise UsageError(
-            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
-            hint="gpucourse ssh 2 -- sinfo -N -o '%N %G' shows what each node has",
-        )
+    fitting = _large_enough(wanted, partition, gpus)
     if nodes > len(fitting):
         has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
         raise UsageError(
             f"{nodes} nodes were asked for, and the partition {name} has {has}",
-            hint=f"gpucourse run {exercise} --nodes {len(fitting)}"
-            + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
+            hint=f"{_again(wanted)} --nodes {len(fitting)}" + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
         )
     down = [node for node in fitting if not node.usable]
     if down and nodes > len(fitting) - len(down):
@@ -208,6 +201,31 @@ def _enough(context: Context, wanted: planning.Request, partition: Partition, no
     for node in down[:8]:
         why = f" ({node.reason})" if node.reason else ""
         context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
+
+
+def _large_enough(wanted: planning.Request, partition: Partition, gpus: int) -> list[ComputeNode]:
+    """The nodes with as many GPUs as each node of the job needs. Raises UsageError where no node has them, or the cores."""
+    exercise, name = wanted.exercise.id, partition.name
+    tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
+    if tasks > cores:
+        raise UsageError(
+            f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
+            hint="gpucourse ssh 2 -- sinfo -N -o '%N %c' shows what each node has; one process a GPU is usual",
+        )
+    fitting = [node for node in partition.nodes if node.gpus >= gpus]
+    if gpus and not fitting:
+        most = max((node.gpus for node in partition.nodes), default=0)
+        raise UsageError(
+            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
+            hint="gpucourse ssh 2 -- sinfo -N -o '%N %G' shows what each node has",
+        )
+    return fitting
+
+
+def _again(wanted: planning.Request) -> str:
+    """The command that was typed, as far as it chose the launcher."""
+    own = wanted.launcher != wanted.exercise.launch.kind
+    return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"
 
 
 def _written(path: Any) -> dict[str, Any]:

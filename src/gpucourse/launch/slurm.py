@@ -44,7 +44,7 @@ def nodes_of(request: Request, wanted: int | None) -> int:
         low, high = launch.min_nodes, launch.max_nodes
         span = f"{low} to {high}" if low != high else f"exactly {low}"
         raise UsageError(
-            f"{number} runs on {span} nodes, not on {count}",
+            f"{number} runs on {span} node{'' if high == 1 else 's'}, not on {count}",
             hint=f"gpucourse run {number} --nodes {max(low, min(high, count))}",
         )
     return count

@@ -61,7 +61,7 @@ _TABLE = (
         "gpucourse ssh 2 -- sinfo lists them; then --set partition=NAME",
     ),
     _Known(
-        r"Node count specification invalid|[Mm]ore nodes requested|Requested node configuration is not available",
+        r"Node count specification invalid|[Mm]ore (nodes|processors) requested|Requested node configuration is not available",
         UsageError,
         "no set of nodes of this cluster can ever give what the job asks for (nodes, GPUs or cores)",
         "gpucourse ssh 2 -- sinfo -N -o '%N %G %c' shows what each node has",

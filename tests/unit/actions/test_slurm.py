@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,6 +91,17 @@ def test_a_larger_lab_is_one_of_the_same_kind_and_none_where_someone_else_runs_i
         hints.append(caught.value.hint)
     assert hints[0].endswith("; a larger lab: gpucourse deploy 2 --target aws --nodes 4")
     assert hints[1] == "gpucourse run 2.9 --nodes 2"
+
+
+def test_the_launcher_that_was_chosen_stays_in_the_hint() -> None:
+    with pytest.raises(UsageError) as caught:
+        enough(request("torchrun"), partition(node("a"), node("b")), 4)
+    assert caught.value.hint.startswith("gpucourse run 2.9 --launcher slurm --nodes 2;")
+
+
+def test_more_processes_than_a_node_has_cores() -> None:
+    with pytest.raises(UsageError, match=r"8 processes on each node were asked for, and no node .* has more than 4 cores"):
+        enough(replace(request(), processes=8), partition(node("a")), 1)
 
 
 def test_more_gpus_than_a_node_has() -> None:
