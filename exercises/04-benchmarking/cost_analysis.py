@@ -76,7 +76,8 @@ for price in listed:
     speed = what_if if price.instance == args.instance and assumed else run["tok_per_s"] if run else None
     total = run["total_tok_per_s"] if run and not args.tok_per_s else None
     rows.append({
-        "instance": price.instance, "gpu": price.gpu, "label": f"{price.gpu} {price.instance.split('.')[1]}",
+        "instance": price.instance, "gpu": price.gpu,
+        "label": f"{price.gpu} {price.instance.split('.')[1]}{' (what if)' if speed and assumed else ''}",
         "usd_per_hour": hour,
         "spot_usd_per_hour": price.spot and price.spot[0], "tok_per_s": speed,
         "from": None if speed is None else "what if" if assumed else f"run {run['run']}",

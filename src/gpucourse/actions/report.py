@@ -218,10 +218,7 @@ def _write(context: Context, found: Report, formats: tuple[Format, ...]) -> Iter
 
             write_bytes(target, html.render(found))
         elif wanted == "pdf":
-            from gpucourse.figures.fonts import font_files
-            from gpucourse.report import pdf
-
-            write_bytes(target, pdf.render(found, font_files()))
+            _write_pdf(context, found, target)
         else:
             from gpucourse.report import markdown
 
@@ -230,3 +227,18 @@ def _write(context: Context, found: Report, formats: tuple[Format, ...]) -> Iter
                 write_bytes(folder / name, data)
             write_bytes(target, text)
         yield target
+
+
+def _write_pdf(context: Context, found: Report, target: Path) -> None:
+    from gpucourse.figures.fonts import font_files, fonts_for
+    from gpucourse.report import pdf
+    from gpucourse.workspace.files import write_bytes
+
+    made = pdf.render(found, font_files(), fonts_for)
+    write_bytes(target, made.data)
+    if made.lost:
+        text = f"{target.name}: no font here shows {made.lost[:20]} as it must be: boxes stand there, and report.html is whole"
+        context.watch(Note(text=text, level="warning"))
+    if made.pages > pdf.MOST_PAGES:
+        text = f"{target.name} has {made.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
+        context.watch(Note(text=text, level="warning"))

@@ -1,7 +1,8 @@
-"""Font files that come with matplotlib: DejaVu, which knows the letters and signs of most of the world."""
+"""Font files: DejaVu, which comes with matplotlib and knows the letters of much of the world; for others what is installed."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from gpucourse.errors import MissingError
@@ -17,3 +18,25 @@ def font_files() -> dict[str, Path]:
         raise MissingError("matplotlib is not installed, whose fonts are needed", hint="pip install matplotlib") from error
     folder = Path(mpl.get_data_path()) / "fonts" / "ttf"
     return {style: folder / name for style, name in _FILES.items()}
+
+
+def fonts_for(characters: str) -> list[Path]:
+    """Installed fonts that together have as many of these characters as any here, the most useful first. Raises MissingError
+    without matplotlib."""
+    wanted = {ord(character) for character in characters}
+    if not wanted:
+        return []
+    font_files()
+    from matplotlib.font_manager import findSystemFonts
+    from matplotlib.ft2font import FT2Font
+
+    has: dict[str, set[int]] = {}
+    for path in sorted(findSystemFonts()):
+        with suppress(OSError, RuntimeError, ValueError):  # a file that is no font after all
+            has[path] = wanted & set(FT2Font(path).get_charmap())
+    found: list[Path] = []
+    while has and wanted & set().union(*has.values()):
+        best = max(has, key=lambda path: len(has[path] & wanted))
+        wanted -= has.pop(best)
+        found.append(Path(best))
+    return found

@@ -24,7 +24,7 @@ def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Map
         title=title,
         columns=("measured on", *(figure.title for figure in figures)),
         rows=rows,
-        numeric=(False, *(True for _ in figures)),
+        numeric=(False, *(not any(isinstance(found.get(each.id), str) for found in subjects.values()) for each in figures)),
         note=f"{NOTHING} not measured" if absent else "",
     )
 

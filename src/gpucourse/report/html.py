@@ -27,6 +27,7 @@ tr:nth-child(even) td { background: var(--pale); }
 figure { margin: .8rem 0; }
 figure svg, figure img { width: 100%; height: auto; max-height: 11.5cm; }
 blockquote { margin: .4rem 0 .8rem; padding: .1rem 0 .1rem 1rem; border-left: 4px solid var(--mark); white-space: pre-line; }
+blockquote, .by, td { overflow-wrap: anywhere; }
 code { font: 9pt/1.4 "SFMono-Regular", Consolas, "DejaVu Sans Mono", monospace; }
 @page { size: A4; margin: 16mm 15mm; }
 @media print {

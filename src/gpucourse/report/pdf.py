@@ -1,17 +1,30 @@
-"""A report as PDF, by fpdf2: pure Python, nothing to install by hand. A4, the pictures as PNG, page numbers."""
+"""A report as PDF, by fpdf2: pure Python, nothing to install by hand. A4, the pictures as PNG, page numbers.
+
+Two to three pages: where there is more to show, pictures and letters become smaller, down to what can still be read.
+"""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gpucourse.errors import MissingError
 from gpucourse.model.report import LOCAL, Chapter, Grid, Report, Saying
 
 if TYPE_CHECKING:
     from fpdf import FPDF
+
+    class Pages(FPDF):
+        """The pages being written: `lost` as in Pdf, and how much smaller than usual everything is."""
+
+        lost: set[str]
+        scale_of_text: float
+
 
 FAMILY = "body"
 INK, SOFT, MARK, WARN = (28, 36, 48), (91, 102, 117), (37, 99, 168), (138, 75, 8)
@@ -22,42 +35,100 @@ GAP = 4.5
 """Between two columns of a table, in millimetres."""
 PICTURE_MM = 118.0
 """The width of a picture: two of them and their chapter's text share a page."""
+MOST_PAGES, SCALES = 3, (1.0, 0.9, 0.8)
+BOX = "\u25a1"
 
 
-def render(report: Report, fonts: Mapping[str, Path]) -> bytes:
-    """The report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic.
+@dataclass(frozen=True)
+class Pdf:
+    """The file. `lost`: characters of the report that no font here can show from left to right; a box stands for each."""
+
+    data: bytes
+    pages: int
+    lost: str = ""
+
+
+def render(report: Report, fonts: Mapping[str, Path], spare: Callable[[str], Sequence[Path]] = lambda _: ()) -> Pdf:
+    """The report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic; `spare` gives fonts for characters
+    that these have not.
 
     Raises MissingError where fpdf2 is not installed.
     """
+    made = _made(report, fonts, (), SCALES[0])
+    others = tuple(spare(made.lost)) if made.lost else ()
+    for scale in SCALES if others or made.pages > MOST_PAGES else ():
+        made = _made(report, fonts, others, scale)
+        if made.pages <= MOST_PAGES:
+            break
+    return made
+
+
+def _made(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
+    pdf = _pages(report, fonts, spare, scale)
+    pdf.add_page()
+    _title(pdf, report)
+    for chapter in report.chapters:
+        _chapter(pdf, chapter)
+    lost = "".join(sorted(pdf.lost))
+    if lost:
+        pdf.ln(2)
+        _write(
+            pdf, f"{BOX} stands for a character that no font here can show. The same report as HTML has them all.", colour=WARN
+        )
+    return Pdf(bytes(pdf.output()), pdf.page_no(), lost)
+
+
+def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pages:
     try:
         from fpdf import FPDF
     except ImportError as error:
         raise MissingError("fpdf2 is not installed, which writes PDF", hint="pip install fpdf2, or: --format html") from error
 
-    class Pages(FPDF):
+    class Written(FPDF):
+        lost: set[str]
+
         def footer(self) -> None:
             self.set_y(-11)
             self.set_font(FAMILY, "", 7.5)
             self.set_text_color(*SOFT)
             self.cell(0, 4, f"{report.title}  ·  page {self.page_no()} of {{nb}}", align="C")
 
-    pdf = Pages(format="A4")
+        def normalize_text(self, text: str) -> str:
+            """Every text passes here before it is set."""
+            return "".join(map(self._shown, super().normalize_text(text)))
+
+        def _shown(self, character: str) -> str:
+            """The character; a box where it cannot be shown; nothing for one that only says how another looks."""
+            known = (self.current_font, *self.fonts.values())
+            from_left = unicodedata.bidirectional(character) not in {"R", "AL"}
+            if character in "\n\t" or (from_left and any(ord(character) in getattr(font, "cmap", ()) for font in known)):
+                return character
+            if unicodedata.category(character) in {"Cf", "Cc", "Mn", "Me", "Sk"}:
+                return ""
+            self.lost.add(character)
+            return BOX
+
+    pdf = cast("Pages", Written(format="A4"))
+    pdf.lost, pdf.scale_of_text = set(), scale
     pdf.set_title(report.title)
     pdf.set_author(report.author)
     pdf.set_creator("gpucourse")
     pdf.set_lang("en")
     for style, name in (("", "regular"), ("B", "bold"), ("I", "italic")):
         pdf.add_font(FAMILY, style, str(fonts[name]))
+    names = [FAMILY]
+    for number, path in enumerate(spare):
+        # A font in a form that fpdf2 does not read: boxes stand for its characters.
+        with suppress(Exception):
+            pdf.add_font(f"spare{number}", "", str(path))
+            names.append(f"spare{number}")
+    pdf.set_fallback_fonts(names, exact_match=False)
     pdf.set_margins(MARGIN, MARGIN, MARGIN)
     pdf.set_auto_page_break(auto=True, margin=FOOT)
-    pdf.add_page()
-    _title(pdf, report)
-    for chapter in report.chapters:
-        _chapter(pdf, chapter)
-    return bytes(pdf.output())
+    return pdf
 
 
-def _title(pdf: FPDF, report: Report) -> None:
+def _title(pdf: Pages, report: Report) -> None:
     _write(pdf, report.title, size=19, style="B", line=8.5)
     _write(pdf, f"{report.author}  ·  {report.made}", size=SMALL, colour=SOFT)
     if report.subjects:
@@ -68,7 +139,7 @@ def _title(pdf: FPDF, report: Report) -> None:
     _missing(pdf, report.missing)
 
 
-def _chapter(pdf: FPDF, chapter: Chapter) -> None:
+def _chapter(pdf: Pages, chapter: Chapter) -> None:
     from fpdf.enums import Align
 
     pdf.ln(3)
@@ -86,7 +157,7 @@ def _chapter(pdf: FPDF, chapter: Chapter) -> None:
         _grid(pdf, grid)
     for picture in chapter.pictures:
         pdf.ln(2)
-        pdf.image(io.BytesIO(picture.png), x=Align.C, w=PICTURE_MM, alt_text=picture.title)
+        pdf.image(io.BytesIO(picture.png), x=Align.C, w=PICTURE_MM * pdf.scale_of_text, alt_text=picture.title)
     for saying in chapter.sayings:
         _saying(pdf, saying)
     if chapter.sources:
@@ -94,7 +165,7 @@ def _chapter(pdf: FPDF, chapter: Chapter) -> None:
         _write(pdf, f"From the runs {', '.join(chapter.sources)}.", size=7.5, colour=SOFT)
 
 
-def _grid(pdf: FPDF, grid: Grid) -> None:
+def _grid(pdf: Pages, grid: Grid) -> None:
     from fpdf.fonts import FontFace
 
     pdf.ln(2)
@@ -111,8 +182,8 @@ def _grid(pdf: FPDF, grid: Grid) -> None:
         text_align=tuple("RIGHT" if numeric else "LEFT" for numeric in grid.numeric),
         borders_layout="HORIZONTAL_LINES",
         headings_style=FontFace(emphasis="BOLD", color=INK, fill_color=(244, 247, 250)),
-        line_height=4.2,
-        padding=(0.6, 1.4),
+        line_height=4.2 * pdf.scale_of_text,
+        padding=(0.6 * pdf.scale_of_text, 1.4),
         align="LEFT",
         repeat_headings=1,
     ) as rows:
@@ -124,9 +195,9 @@ def _grid(pdf: FPDF, grid: Grid) -> None:
         _write(pdf, grid.note, size=7.5, colour=SOFT)
 
 
-def _widths(pdf: FPDF, grid: Grid) -> list[float]:
+def _widths(pdf: Pages, grid: Grid) -> list[float]:
     """The width of each column in mm: its widest text, where the page has room for that; never less than its longest word."""
-    pdf.set_font(FAMILY, "B", SMALL)
+    pdf.set_font(FAMILY, "B", SMALL * pdf.scale_of_text)
     columns = list(zip(grid.columns, *grid.rows, strict=True))
     wide = [max(pdf.get_string_width(cell) for cell in cells) + GAP for cells in columns]
     narrow = [max(pdf.get_string_width(word) for cell in cells for word in (cell.split() or [""])) + GAP for cells in columns]
@@ -137,7 +208,7 @@ def _widths(pdf: FPDF, grid: Grid) -> list[float]:
     return [least + (most - least) * share for least, most in zip(narrow, wide, strict=True)]
 
 
-def _saying(pdf: FPDF, saying: Saying) -> None:
+def _saying(pdf: Pages, saying: Saying) -> None:
     if not saying.text:  # named among what is missing
         return
     pdf.ln(2)
@@ -148,7 +219,7 @@ def _saying(pdf: FPDF, saying: Saying) -> None:
     pdf.set_left_margin(left)
 
 
-def _missing(pdf: FPDF, missing: tuple[str, ...]) -> None:
+def _missing(pdf: Pages, missing: tuple[str, ...]) -> None:
     if missing:
         pdf.ln(1)
         _write(pdf, "Not here yet", style="B", colour=WARN)
@@ -157,13 +228,13 @@ def _missing(pdf: FPDF, missing: tuple[str, ...]) -> None:
 
 
 def _write(
-    pdf: FPDF, text: str, *, size: float = SIZE, style: str = "", line: float = LINE, colour: tuple[int, int, int] = INK
+    pdf: Pages, text: str, *, size: float = SIZE, style: str = "", line: float = LINE, colour: tuple[int, int, int] = INK
 ) -> None:
     """A paragraph over the whole width."""
     _ink(pdf, size, style, colour)
-    pdf.multi_cell(0, line, text, align="L", new_x="LMARGIN", new_y="NEXT")
+    pdf.multi_cell(0, line * pdf.scale_of_text, text, align="L", new_x="LMARGIN", new_y="NEXT")
 
 
-def _ink(pdf: FPDF, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
-    pdf.set_font(FAMILY, style, size)
+def _ink(pdf: Pages, size: float, style: str = "", colour: tuple[int, int, int] = INK) -> None:
+    pdf.set_font(FAMILY, style, size * pdf.scale_of_text)
     pdf.set_text_color(*colour)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.figures.fonts import font_files
+from gpucourse.figures.fonts import font_files, fonts_for
 from gpucourse.figures.plots import draw
 from gpucourse.model.manifest import Plot, Series
 from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
@@ -113,25 +113,57 @@ def test_markdown_names_the_pictures_that_it_hands_over(picture: Picture) -> Non
 
 
 def test_pdf_has_pages_the_fonts_and_the_picture(picture: Picture) -> None:
-    data = pdf.render(report(*[chapter(picture)] * 3, mode="local"), font_files())
+    made = pdf.render(report(*[chapter(picture)] * 3, mode="local"), font_files())
+    data = made.data
     assert data.startswith(b"%PDF-")
     assert data.rstrip().endswith(b"%%EOF")
     pages = len(re.findall(rb"/Type /Page\b(?!s)", data))
     assert 2 <= pages <= 3, pages
+    assert (made.pages, made.lost) == (pages, "")
     assert b"DejaVuSans" in data
     assert b"/Subtype /Image" in data
 
 
 def test_pdf_takes_words_in_other_letters_and_very_long_ones(picture: Picture) -> None:
     words = "Η Τ4 είναι φθηνότερη; карта дешевле; " + "x" * 400 + " α∕β ≈ 1.7 × 10³"
-    assert pdf.render(report(chapter(picture, words=words)), font_files()).startswith(b"%PDF-")
+    assert pdf.render(report(chapter(picture, words=words)), font_files()).data.startswith(b"%PDF-")
+
+
+HERE = "中 \u0c85 ا 🚀 é"  # a Chinese sign, a Kannada letter, an Arabic one, a rocket
+
+
+def test_what_no_font_shows_is_a_box_and_named(picture: Picture) -> None:
+    made = pdf.render(report(chapter(picture, words=HERE)), font_files())
+    assert made.lost == "".join(sorted("中\u0c85ا🚀"))
+    assert HERE in html.render(report(chapter(picture, words=HERE))).decode()
+
+
+def test_a_font_that_has_what_others_lack_is_taken(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = font_files()["regular"].parent
+    lacking = "\u1d84"  # a phonetic sign, which STIX has and DejaVu has not
+    monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [str(folder / "STIXGeneral.ttf"), "/etc/hosts"])
+    assert fonts_for("") == []
+    assert fonts_for("中") == []
+    assert fonts_for(f"{lacking}中") == [folder / "STIXGeneral.ttf"]
+    made = pdf.render(report(chapter(picture, words=f"a {lacking} b")), font_files(), fonts_for)
+    assert made.lost == ""
+    assert b"STIXGeneral" in made.data
+    broken = pdf.render(report(chapter(picture, words="中")), font_files(), lambda _: [Path("/etc/hosts")])
+    assert broken.lost == "中"
+
+
+def test_much_to_show_becomes_smaller_before_it_becomes_more(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
+    assert pdf.render(found, font_files()).pages == pdf.MOST_PAGES
+    monkeypatch.setattr(pdf, "SCALES", (1.0,))
+    assert pdf.render(found, font_files()).pages > pdf.MOST_PAGES, "which is told"
 
 
 def test_a_table_wider_than_the_page_still_fits(picture: Picture) -> None:
     columns = tuple(f"a long column title {number}" for number in range(11))
     grid = Grid(title="Wide", columns=columns, rows=((*["1234567.89"] * 11,),) * 60, numeric=(True,) * 11)
     found = report(Chapter(id="wide", title="Wide", text="Many columns.", grids=(grid,)))
-    assert pdf.render(found, font_files()).startswith(b"%PDF-")
+    assert pdf.render(found, font_files()).data.startswith(b"%PDF-")
 
 
 def test_the_fonts_are_files() -> None:
