@@ -63,7 +63,8 @@ def _quota(account: Account, labs: Sequence[LabNeed], market: Market, found: Quo
     taken = quota.needs(labs, market)[found.code, found.market]
     free = found.limit if found.free is None else found.free
     fit = [module for module, vcpus in taken.items() if vcpus <= (free or 0)]
-    detail += f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; enough for no module"
+    if len(taken) > 1:
+        detail += f"; enough for module{'s' if len(fit) != 1 else ''} {', '.join(fit)}" if fit else "; enough for no module"
     waiting = _waiting(account, found)
     if waiting:
         return Finding(what=what, state="missing", detail=f"{detail}; {waiting}", mend=f"wait for AWS's answer: {page}")

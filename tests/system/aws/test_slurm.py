@@ -33,8 +33,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
     with cloud_learner(tmp_path_factory.mktemp("lab"), quotas=TWO_NODES, behind="machines") as one:
-        typed = one.types("deploy", "2", "--target", "aws", "--yes", timeout=280)
-        (one.workspace / "deployed.txt").write_text(typed.out + typed.err)
+        for name, words, code in (("refused", ("--nodes", "3"), 3), ("deployed", (), 0)):
+            typed = one.types("deploy", "2", "--target", "aws", "--yes", *words, code=code, timeout=280)
+            (one.workspace / f"{name}.txt").write_text(typed.out + typed.err)
         yield one
         one.types("destroy", "--all", "--yes", "--discard", timeout=240)
         assert one.standing() == []
@@ -58,6 +59,7 @@ def verdicts(lab: CloudLearner) -> dict[str, str]:
 
 
 def test_every_node_is_idle_with_its_gpu_counted_and_there_are_as_many_as_the_quota_holds(lab: CloudLearner) -> None:
+    assert "--nodes 2 fits into the quota as it is" in (lab.workspace / "refused.txt").read_text()
     said = (lab.workspace / "deployed.txt").read_text()
     assert "the quota holds 2 nodes, not 3: module 2 works with them as well" in said
     assert "Slurm has every node with its GPUs" in said

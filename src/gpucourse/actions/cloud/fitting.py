@@ -13,11 +13,13 @@ from gpucourse.model.cloud import Market
 
 @dataclass(kw_only=True)
 class Fit:
-    """The labs to build now, those that have to wait until these are destroyed, and what to tell about it."""
+    """The labs to build now, those that have to wait until these are destroyed, and what to tell about it. `fewer`: the number
+    of nodes that would fit, where the learner typed more than the quota holds; else 0."""
 
     now: list[Choice] = field(default_factory=list)
     later: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    fewer: int = 0
 
 
 def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
@@ -35,8 +37,11 @@ def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
     room = _room(account) if len(new) > 1 else None
     for choice in new:
         taken = choice if _holds(left, choice, market) else None
-        if taken is None and not chosen:
-            taken = _smaller(left, choice, market)
+        smaller = _smaller(left, choice, market) if taken is None else None
+        if not chosen:
+            taken = taken or smaller
+        elif smaller is not None:
+            found.fewer = smaller.nodes
         full = room is not None and sum(one.standing is None for one in found.now) >= room
         if (taken is None or full) and found.now:
             found.later.append(choice)

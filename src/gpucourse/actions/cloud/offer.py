@@ -106,7 +106,7 @@ def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
             founding.same_account(choice, who)
         fit = fitting.fit(account, wanted, chosen=wish.nodes is not None)
         book = _book(account, fit.now)
-        cidr, findings = _preflight(context, wish, account, fit.now, book)
+        cidr, findings = _preflight(context, wish, account, fit, book)
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
     total = ledger.read(context.paths.ledger).total(datetime.now(timezone.utc))
     purse = Purse(budget=context.settings.budget_usd, spent=total)
@@ -155,9 +155,9 @@ def _offer(
     )
 
 
-def _preflight(context: Context, wish: Wish, account: Account, now: list[Choice], book: PriceBook) -> tuple[str, list[Finding]]:
+def _preflight(context: Context, wish: Wish, account: Account, fit: fitting.Fit, book: PriceBook) -> tuple[str, list[Finding]]:
     """The address that SSH is to be opened to, and what was looked at. Raises MissingError with everything that blocks."""
-    new = [choice for choice in now if choice.standing is None]
+    new = [choice for choice in fit.now if choice.standing is None]
     if not new:
         return "", []
     said = wish.ssh_cidr or context.settings.ssh_cidr
@@ -168,7 +168,8 @@ def _preflight(context: Context, wish: Wish, account: Account, now: list[Choice]
     wrong = blocking(findings)
     if wrong:
         listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
-        mends = "\n".join(dict.fromkeys(finding.mend for finding in wrong if finding.mend))
+        smaller = [f"--nodes {fit.fewer} fits into the quota as it is"] if fit.fewer else []
+        mends = "\n".join(dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)]))
         many = f"{len(wrong)} things stand" if len(wrong) > 1 else "something stands"
         raise MissingError(f"{many} in the way of module {new[0].module.id}; nothing was built\n{listed}", hint=mends)
     return known.ssh_cidr or caller_cidr(context.environ), findings

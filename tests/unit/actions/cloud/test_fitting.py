@@ -73,8 +73,9 @@ def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: di
     [choice] = found.now
     assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
     assert "2 nodes, not 3" in found.notes[0]
-    [typed] = fitting.fit(ACCOUNT, [cluster], chosen=True).now
-    assert typed.nodes == 3, "what somebody typed stays; the preflight says that it does not fit"
+    typed = fitting.fit(ACCOUNT, [cluster], chosen=True)
+    assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
+    assert (typed.fewer, found.fewer) == (2, 0)
     limits[G] = 4
     [little] = fitting.fit(ACCOUNT, [cluster], chosen=False).now
     assert little.nodes == 3
