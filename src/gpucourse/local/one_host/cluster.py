@@ -50,18 +50,18 @@ class Cluster:
         return {"SLURM_CONF": str(self._folder / "slurm.conf"), "GLOO_SOCKET_IFNAME": "lo"}
 
     async def join(self, spec: Spec) -> None:
-        """Have all daemons of this node and of those that joined before run with the configuration of `spec`; asked for again,
-        also take back what Slurm has against the node. Raises Dead, OSError, NoneFree."""
+        """Have the daemons of this node run, with all those that the configuration of `spec` names; asked for again, also take
+        back what Slurm has against the node. Raises Dead, OSError, NoneFree."""
         async with self._turn:
             again = spec.name in self._members
             self._members[spec.name] = spec
-            started = await self._bring_up(spec.slurm)
+            started = await self._bring_up(spec)
         if again:
             await asyncio.to_thread(self._mend, spec)
             if not started and "*" in await asyncio.to_thread(self._controller.state, spec.name):
                 async with self._turn:  # both run, and do not hear each other
                     await self._daemons[spec.name].stop()
-                    await self._bring_up(spec.slurm)
+                    await self._bring_up(spec)
 
     def leave(self, name: str) -> None:
         """End the daemons of this node; with the last one, whatever runs yet."""
@@ -104,16 +104,21 @@ class Cluster:
         else:
             self._controller.resume(spec.name)
 
-    async def _bring_up(self, files: Mapping[str, str]) -> bool:
-        """Configure, and start what is missing; whether anything had to start. A port that somebody takes between the look and
-        the use is given up for another."""
-        for _ in range(_ATTEMPTS - 1):
+    async def _bring_up(self, spec: Spec) -> bool:
+        """Configure, start what is missing, and wait for what is this node's; whether anything had to start. A port that
+        somebody takes between the look and the use is given up for another."""
+        for left in reversed(range(_ATTEMPTS)):
+            chosen = await self._configure(spec.slurm)
             try:
-                return await self._start_missing(await self._configure(files))
+                started = await self._start_missing(chosen)
+                for key in _wanted(spec):
+                    await self._daemons[key].ready()
             except Dead as error:
-                if "Address already in use" not in str(error):
+                if not left or "Address already in use" not in str(error):
                     raise
-        return await self._start_missing(await self._configure(files))
+            else:
+                break
+        return started
 
     async def _configure(self, files: Mapping[str, str]) -> dict[str, int]:
         """Write what the daemons read, and stop those that read something else before; the ports."""
@@ -133,9 +138,8 @@ class Cluster:
             first_job=configuration.first_job(self._uid),
         )
         if any([self._write(name, text) for name, text in texts.items()]):  # noqa: C419 (every one is written)
-            for daemon in self._daemons.values():
-                if daemon.name != MUNGED:  # it reads none of them
-                    await daemon.stop()
+            readers = [daemon for daemon in self._daemons.values() if daemon.name != MUNGED]
+            await asyncio.gather(*(daemon.stop() for daemon in readers))
         task = configuration.task(self._uid, self._nodes, self._folder / "slurm.conf")
         self._write(configuration.TASK, task, mode=0o755)
         if not (self._folder / "munge.key").exists():
@@ -156,10 +160,9 @@ class Cluster:
             link.symlink_to(self._folder)
 
     async def _start_missing(self, chosen: Mapping[str, int]) -> bool:
-        """Start what does not run or does not answer. The head's come first, whichever node came first: a slurmd that finds no
-        slurmctld waits a second before it asks again."""
-        keys = dict.fromkeys([*_HEAD, *(key for spec in self._members.values() for key in _wanted(spec))])
-        missing = [key for key in keys if key not in self._daemons or not self._daemons[key].well]
+        """Start what does not run, all at once. The head's must serve first: a slurmd that finds no slurmctld waits a second
+        before it asks again."""
+        missing = [key for key in (MUNGED, *chosen) if not self._runs(key)]
         for key in missing:
             if key in self._daemons:
                 self._daemons[key].kill()
@@ -167,8 +170,13 @@ class Cluster:
                 layout.remove(self._munge_socket)  # of one that was killed
             self._daemons[key] = daemon = self._daemon(key, chosen)
             marks = {processes.STACK: self._uid, **({} if key in _HEAD else {processes.NODE: f"{self._uid}/{key}"})}
-            await daemon.start(self._command(key), {**self._controller.environment, **marks})
+            daemon.start(self._command(key), {**self._controller.environment, **marks})
+            if key in _HEAD:
+                await daemon.ready()
         return bool(missing)
+
+    def _runs(self, key: str) -> bool:
+        return key in self._daemons and self._daemons[key].alive and (key != MUNGED or self._munge_socket.is_socket())
 
     def _daemon(self, key: str, chosen: Mapping[str, int]) -> Daemon:
         if key == MUNGED:

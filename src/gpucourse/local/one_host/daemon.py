@@ -17,7 +17,7 @@ _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
 class Daemon:
-    """A daemon from `start` to `kill`. `answers` looks whether its process serves."""
+    """A daemon from `start` to `kill`. `answers` looks whether its process serves, `said` is where it writes what it says."""
 
     def __init__(self, name: str, said: Path, answers: Callable[[int], bool]) -> None:
         self.name = name
@@ -35,11 +35,11 @@ class Daemon:
         """Whether its process is there."""
         return self._process is not None and self._process.poll() is None
 
-    async def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start it and wait until it serves. What it says goes to its file. Raises Dead with its last words, OSError."""
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start its process. Raises OSError."""
         with self._said.open("wb") as said:
             # Here, in the thread that lives as long as the host: the kernel ends a child with the thread that started it.
-            self._process = subprocess.Popen(  # noqa: ASYNC220 (it takes a millisecond)
+            self._process = subprocess.Popen(
                 command,
                 env=dict(environment),
                 stdin=subprocess.DEVNULL,
@@ -48,6 +48,9 @@ class Daemon:
                 start_new_session=True,
                 preexec_fn=partial(kernel.die_with_parent, signal.SIGKILL),  # noqa: PLW1509 (it is one call of the kernel)
             )
+
+    async def ready(self) -> None:
+        """Wait until it serves. Raises Dead with its last words."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
         while not self.well:

@@ -23,14 +23,13 @@ def chosen(names: Sequence[str], before: Mapping[str, int], held: Collection[str
     taken = set(kept.values())
     start = random.randrange(len(_RANGE))  # so that two clusters which begin together do not look at the same ports
     offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
-    found = dict(kept)
+    found = {}
     for name in names:
-        if name not in found:
-            port = next((port for port in offered if port not in taken and is_free(port)), None)
-            if port is None:
-                raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
-            found[name] = port
-            taken.add(port)
+        port = kept.get(name) or next((port for port in offered if port not in taken and is_free(port)), None)
+        if port is None:
+            raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
+        found[name] = port
+        taken.add(port)
     return found
 
 
