@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpucourse.actions import evidence, sheet
 from gpucourse.actions.context import Context
@@ -15,6 +16,10 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
+from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.course.answersheet import Sheet
 
 
 @dataclass(kw_only=True)
@@ -51,10 +56,8 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     record = good[-1] if good else None
     if run is not None:
         record = _named(context, exercise, run)
-    answers = {name: value for name, value in known.answers.items() if value is not None} if known else {}
-    return Answering(
-        exercise=exercise, record=record, pinned=record.id if run and record else known.run if known else None, answers=answers
-    )
+    pinned = record.id if run and record else known.run if known else None
+    return Answering(exercise=exercise, record=record, pinned=pinned, answers=_answered(known))
 
 
 def question_of(answering: Answering, name: str) -> Question:
@@ -94,12 +97,14 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
             raise UsageError(
                 f"the answer to {exercise} {name}: {error}", hint=f"gpucourse show {exercise} shows the question"
             ) from error
-    changed = {name: value for name, value in given.items() if answering.answers.get(name) != value}
-    if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
-        answering.pinned = answering.record.id
-    kept = answering.answers | {name: value for name, value in given.items() if value is not None}
-    answering.answers = {name: value for name, value in kept.items() if given.get(name, value) is not None}
-    sheet.write_sheet(context, answering.exercise, answering.answers, answering.pinned)
+    with locked(context.paths.lock("answers"), f"answer {answering.exercise.id}"):
+        answering.answers = _answered(sheet.stored(context, answering.exercise))  # another terminal may have answered since
+        changed = {name: value for name, value in given.items() if answering.answers.get(name) != value}
+        if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
+            answering.pinned = answering.record.id
+        kept = answering.answers | {name: value for name, value in given.items() if value is not None}
+        answering.answers = {name: value for name, value in kept.items() if given.get(name, value) is not None}
+        sheet.write_sheet(context, answering.exercise, answering.answers, answering.pinned)
     return evidence.answers_of(context, answering.exercise)
 
 
@@ -116,6 +121,10 @@ def template(context: Context, answering: Answering) -> Path:
     """Write the sheet to fill in, with the answers so far; where it lies."""
     run = answering.pinned or (answering.record.id if answering.record else None)
     return sheet.write_sheet(context, answering.exercise, answering.answers, run)
+
+
+def _answered(known: Sheet | None) -> dict[str, Scalar]:
+    return {name: value for name, value in known.answers.items() if value is not None} if known else {}
 
 
 def _named(context: Context, exercise: Exercise, run: str) -> RunRecord:

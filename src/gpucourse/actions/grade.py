@@ -16,6 +16,7 @@ from gpucourse.model.questions import Question
 from gpucourse.model.score import Grade
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.lock import locked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +95,11 @@ def judgement(
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
     """Record judgements, each with its exercise, behind those that are there. Raises StorageError."""
-    for exercise_id, made in judgements:
-        path = context.paths.review(exercise_id)
-        before = read_record(path, Review)
-        write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
+    with locked(context.paths.lock("reviews"), "grade --review"):
+        for exercise_id, made in judgements:
+            path = context.paths.review(exercise_id)
+            before = read_record(path, Review)
+            write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
 
 
 def who(context: Context) -> str:

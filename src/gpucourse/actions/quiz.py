@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpucourse.actions.context import Context
@@ -13,6 +14,7 @@ from gpucourse.model.quiz import Quiz, QuizQuestion, Tries, Try
 from gpucourse.model.score import QuizScore
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.lock import locked
 
 
 @dataclass(kw_only=True)
@@ -58,30 +60,45 @@ def sit(context: Context, *, again: bool = False) -> Sitting | None:
 def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
     """Keep answers; the results of those. The try ends with its last answer. An answer that was given stays.
 
-    Raises UnknownName; UsageError where an answer is not of the question's kind, or was given before. Then nothing was kept.
+    Raises UnknownName; UsageError where an answer is not of the question's kind, was given before, or the try is over. Then
+    nothing was kept.
     """
     known = {question.id: question for question in sitting.quiz.questions}
     found: list[AnswerResult] = []
-    for name, answer in given.items():
-        if name not in known:
-            raise UnknownName("question of the quiz", name, known)
-        if name in sitting.open.answers:
-            raise UsageError(f"{name} was answered in this try already", hint="gpucourse quiz goes on with the others")
-        try:
-            found.append(weigh(known[name], answer))
-        except ValueError as error:
-            raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
-    sitting.open.answers.update({name: str(answer) for name, answer in given.items()})
-    if not sitting.left:
-        sitting.open.ended = now_utc()
-    write_record(context.paths.quiz, sitting.tries)
+    with _taken_up(context, sitting):
+        for name, answer in given.items():
+            if name not in known:
+                raise UnknownName("question of the quiz", name, known)
+            if name in sitting.open.answers:
+                raise UsageError(f"{name} was answered in this try already", hint="gpucourse quiz goes on with the others")
+            try:
+                found.append(weigh(known[name], answer))
+            except ValueError as error:
+                raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
+        sitting.open.answers.update({name: str(answer) for name, answer in given.items()})
+        if not sitting.left:
+            sitting.open.ended = now_utc()
     return tuple(found)
 
 
 def give_in(context: Context, sitting: Sitting) -> None:
     """End a try before its last question; what is open is then wrong."""
-    sitting.open.ended = now_utc()
-    write_record(context.paths.quiz, sitting.tries)
+    with _taken_up(context, sitting):
+        sitting.open.ended = now_utc()
+
+
+@contextmanager
+def _taken_up(context: Context, sitting: Sitting) -> Iterator[None]:
+    """The try as it is on disk now, where another terminal may have answered; what the block makes of it is kept."""
+    with locked(context.paths.lock("quiz"), "quiz"):
+        tries, place = kept(context), len(sitting.tries.tries) - 1
+        if place >= len(tries.tries):
+            tries.tries.append(sitting.open)
+        if tries.tries[place].ended is not None:
+            raise UsageError("this try was finished in another terminal", hint="gpucourse quiz shows its result")
+        sitting.tries, sitting.open = tries, tries.tries[place]
+        yield
+        write_record(context.paths.quiz, tries)
 
 
 def weigh(question: QuizQuestion, answer: Scalar) -> AnswerResult:
