@@ -103,34 +103,34 @@ def test_a_node_that_slurm_has_drained_is_named_with_its_meaning_and_mended(clus
     _mend(cluster)
 
 
-@pytest.mark.thorough
 def test_a_job_on_a_dead_slurmd_goes_back_into_the_queue_and_begin_time_can_be_skipped(cluster: Cluster) -> None:
     text = 'echo restarts=$SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     cluster.ssh("node0", f"cd /shared && sbatch -w node1 --gres=gpu:1 --open-mode=append -o dead.out --wrap '{text}'")
     eventually("running", lambda: cluster.said("squeue -h -o %T") == "RUNNING")
     cluster.inside("node1", "pkill", "-KILL", "-x", "slurmd")
-    eventually("named", lambda: cluster.states() == {"node1": "slurmd of it ended"})
+    eventually("named", lambda: cluster.states().get("node1") == "slurmd of it ended")
     # By itself Slurm comes to this after SlurmdTimeout and a round of its questions, half a minute.
     cluster.inside("node0", "scontrol", "update", "nodename=node1", "state=down", "reason=Not responding")
     eventually("BeginTime", lambda: cluster.said("squeue -h -o '%T %r'") == "PENDING BeginTime")
     _mend(cluster, busy=True)
     assert cluster.said("squeue -h -o '%T %r'") == "PENDING BeginTime"
+    # Slurm ends what is left of the first start. A second one before that is refused: Duplicate jobid.
+    eventually("ended", lambda: cluster.inside("node1", "pgrep", "-x", "slurmstepd")["output"] == "")
     cluster.said("scontrol update JobId=$(squeue -h -o %i) StartTime=now")
     eventually("again", lambda: "restarts=1" in cluster.said("cat /shared/dead.out"))
     eventually("idle", cluster.idle)
 
 
-@pytest.mark.thorough
 def test_another_munge_key_is_named_and_mended(cluster: Cluster) -> None:
     new_key = "head -c 512 /dev/urandom > /etc/munge/munge.key"
     cluster.inside("node1", "sh", "-c", f"{new_key}; {_again('munged')}")
-    assert cluster.states()["node1"] == "munge refuses: the machine has another munge.key than the head"
+    refused = "munge refuses: the machine has another munge.key than the head"
+    eventually("named", lambda: cluster.states().get("node1") == refused)
     cluster.up("node1")
-    assert "node1" not in cluster.states()
+    eventually("mended", lambda: cluster.states() == {})
     eventually("idle", cluster.idle)
 
 
-@pytest.mark.thorough
 def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
@@ -141,11 +141,11 @@ def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-o", str(ahead), "-"], input=source, text=True, check=True)
     cluster.inside("node1", "sh", "-c", _again("munged", "LD_PRELOAD=/shared/ahead.so"))
     assert "node1" not in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode()
-    cluster.said("timeout 3 srun -w node1 true")
-    eventually("named", lambda: "its clock" in cluster.states().get("node1", ""))
+    eventually("named", lambda: "its clock" in cluster.states().get("node1", "") or _spoken_to(cluster))
     cluster.up("node1")
     eventually("mended", lambda: cluster.states() == {})
-    assert "node1" in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode()  # head and node take each other's word
+    # Head and node take each other's word.
+    eventually("answered", lambda: "node1" in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode())
 
 
 def test_a_killed_host_takes_everything_with_it_and_a_new_one_starts_anew(cluster: Cluster) -> None:
@@ -162,6 +162,12 @@ def _mend(cluster: Cluster, *, busy: bool = False) -> None:
         cluster.up(name)
     if not busy:
         eventually("idle", cluster.idle)
+
+
+def _spoken_to(cluster: Cluster) -> bool:
+    """Have the head say something to node1, which must refuse it; never true."""
+    cluster.said("timeout 3 srun -w node1 true")
+    return False
 
 
 def _is_whole(cluster: Cluster) -> bool:
