@@ -24,7 +24,7 @@ def test_golden() -> None:
     ]
     assert commands.plan("x.tfplan") == ["/usr/bin/terraform", "plan", *CHANGING, "-out=x.tfplan"]
     assert commands.apply("x.tfplan") == ["/usr/bin/terraform", "apply", *CHANGING, "x.tfplan"]
-    assert commands.destroy() == ["/usr/bin/terraform", "destroy", *CHANGING, "-auto-approve"]
+    assert commands.destroy() == ["/usr/bin/terraform", "destroy", *CHANGING, "-auto-approve", "-refresh=false"]
     assert commands.push_state("x.tfstate") == ["/usr/bin/terraform", "state", "push", "-lock-timeout=120s", "x.tfstate"]
 
 
