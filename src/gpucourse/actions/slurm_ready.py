@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _PATIENCE_S, _POLL_S = 30.0, 0.1
 _MENDS = "type gpucourse deploy again: it mends"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
-_AT_WORK = {"idle", "mixed", "allocated", "completing"}  # a lab that is deployed again may have jobs
+_AT_WORK = {"idle", "mixed", "allocated", "completing", "planned"}  # a lab that is deployed again may have jobs
+_FLAGS = "-+$^@#%!~"  # what sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer
 # What slurmctld writes at its start where it will reject every job at first, and name a reason that is none.
 _WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account'"
 _LOG = "/var/log/slurm/{daemon}.log"
@@ -81,7 +82,7 @@ def _not_ready(inventory: Inventory, listed: str) -> dict[str, str]:
         if not node.gpus:
             continue
         state, gres, reason = rows.get(node.name, ["unknown", "", ""])
-        if state not in _AT_WORK:
+        if state.rstrip(_FLAGS) not in _AT_WORK:
             wrong[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
         elif f"gpu:{node.gpus}" not in gres:
             wrong[node.name] = f"{state}, GPUs {gres}"
