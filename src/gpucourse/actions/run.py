@@ -93,7 +93,7 @@ def run(
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}
     with slurm.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
-        with stage(context.watch, "connect", f"connecting to {len(nodes)} nodes", phases):
+        with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
                 plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))

@@ -121,6 +121,17 @@ def test_a_drained_node_fails_the_rung_with_the_end_of_its_log(lab: CloudLearner
     inside(lab, "node0", "scontrol update nodename=node2 state=resume")
 
 
+@pytest.mark.thorough
+def test_a_node_and_a_head_that_are_built_anew_find_the_others(lab: CloudLearner) -> None:
+    key = inside(lab, "node2", "sha256sum </etc/munge/munge.key")
+    lost = [one.id for one in lab.standing("instance") if one.tags["Node"] in {"node0", "node1"}]
+    lab.account.client("ec2").terminate_instances(InstanceIds=lost)
+    healed = lab.types("deploy", "2", "--target", "aws", "--yes", timeout=240)
+    assert "2 built anew" in healed.out
+    assert inside(lab, "node2", "sha256sum </etc/munge/munge.key") != key
+    assert sorted(slurm.on_head(lab, "srun -N2 --gres=gpu:1 hostname").split()) == ["node1", "node2"]
+
+
 def test_slurm_is_back_after_a_stop_and_a_start(lab: CloudLearner) -> None:
     daemons = "cat /run/munge/munged.pid /run/slurm*.pid; stat -c %Y /proc/1"
     before = [inside(lab, node, daemons) for node in ("node0", "node1", "node2")]

@@ -50,7 +50,7 @@ def quote(proposal: Proposal, *, again: str = "") -> View:
 def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
     deployment, cloud = result.deployment, result.deployment.cloud
-    about = standing(result, ssh_config, healed="nodes built anew", where=_place(cloud) if cloud else ())
+    about = standing(result, ssh_config, healed="built anew", where=_place(cloud) if cloud else ())
     parts: list[Part] = [about]
     if cloud and cloud.tried:
         parts.append(attempts(cloud.tried))
