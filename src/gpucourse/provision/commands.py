@@ -36,7 +36,7 @@ class Commands:
 
     def destroy(self) -> list[str]:
         """Remove everything that the state knows, whatever became of it since: what is gone already counts as removed. Asking
-        for each thing first would take half as long again, and fail where a data source of the stack cannot be read any more."""
+        for each thing first takes half as long again, and fails where a data source of the stack cannot be read any more."""
         return self._built("destroy", **self._changing(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:

@@ -42,6 +42,14 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
     assert "nothing to change" in text(lab.deployed(nothing, tmp_path))
 
 
+def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
+    slow = deployment(variables={"link": "100mbit"})
+    result = Deployed(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
+    assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
+    assert re.search(r"link +100mbit", text(lab.deployed(result, tmp_path)))
+    assert re.search(r"m3-local +100mbit", text(lab.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
+
+
 def receipt(*left: Leftover) -> Receipt:
     return Receipt(
         stack="m3-local",
@@ -64,6 +72,7 @@ def test_a_receipt_proves_that_nothing_is_left() -> None:
     for words in ("2 of 2 resources", "brought home from 1 run; discarded: r2", "✓ nothing is left", "/w/receipts"):
         assert words in shown
     assert "nothing to destroy" in text(lab.destroyed([]))
+    assert "gpucourse leaks" in text(lab.destroyed([]))
 
 
 def test_a_receipt_says_what_is_left_and_how_to_remove_it() -> None:

@@ -37,6 +37,8 @@ def status(stacks: Sequence[StackStatus]) -> View:
     parts: list[Part] = [table(columns, [_stack(each) for each in stacks])]
     if lacking := [(each.deployment.stack, Cell(each.deployment.lacks, "warn")) for each in stacks if each.deployment.lacks]:
         parts.append(Facts(tuple(lacking), title="What is missing"))
+    if slowed := [(each.deployment.stack, str(link)) for each in stacks if (link := each.deployment.variables.get("link"))]:
+        parts.append(Facts(tuple(slowed), title="Networks with a speed of their own"))
     troubles = [(each.deployment.stack, Cell(each.deployment.error, "bad")) for each in stacks if each.deployment.error]
     if troubles:
         parts.append(Facts(tuple(troubles), title="What went wrong"))
@@ -65,6 +67,7 @@ def deploy_plan(result: Deployed) -> View:
         parts.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
     parts.append(Paragraph(_counted([action for action, _ in result.changes])))
     again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
+    again += f" --link {link}" if (link := deployment.variables.get("link")) else ""
     again = "the same without --dry-run" if deployment.target == "hosts" else again
     footer = (f"Nothing was changed. Do it: {again}",)
     return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.target)
@@ -93,6 +96,7 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
             ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
             ("stack", deployment.stack),
             *where,
+            ("link", str(deployment.variables.get("link") or "")),
             ("terraform", deployment.terraform),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
             ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
@@ -104,7 +108,8 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
 def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
     """What each destroy removed, and the proof that nothing is left, or what is."""
     if not receipts:
-        return View(parts=(Paragraph("Nothing was deployed, so there was nothing to destroy."),))
+        nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
+        return View(parts=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))
     parts: list[Part] = [part for receipt in receipts for part in _receipt(receipt)]
     footer = (f"Receipts are in {folder}",) if folder is not None else ()
     modes = {receipt.mode for receipt in receipts}
