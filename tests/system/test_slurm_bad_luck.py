@@ -49,6 +49,52 @@ def test_no_such_partition(cluster: Learner) -> None:
     assert "--set partition=gpu" in said
 
 
+def batch(folder: Path, *wishes: str, body: str = "srun hostname") -> str:
+    """A batch file of the learner's own, and where it is."""
+    path = folder / "own.sbatch"
+    path.write_text("\n".join(["#!/bin/bash", *(f"#SBATCH {wish}" for wish in wishes), body, ""]), encoding="utf-8")
+    return str(path)
+
+
+def test_a_batch_file_of_ones_own(cluster: Learner, tmp_path: Path) -> None:
+    own = batch(tmp_path, "--nodes=2", "--gres=gpu:1", "--output=mine-%j.out", body="srun hostname; echo $1 > said.txt")
+    ran = cluster.types("run", "--script", own, "--", "hello")
+    assert "1 job on 2 nodes" in ran.out
+    assert "node2" in ran.err
+    assert next(cluster.run_folder().glob("outputs/*/said.txt")).read_text() == "hello\n"
+    assert (cluster.run_folder() / "job.sbatch").read_text() == Path(own).read_text()
+
+
+@pytest.mark.parametrize(
+    ("wish", "words", "way"),
+    [
+        (
+            "--nodez=2",
+            "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'",
+            "mend the line",
+        ),
+        ("--gres=gpu:2", "no set of nodes of this cluster can ever give what the job asks for", "sinfo -N"),
+        ("--partition=cpu", "no partition 'cpu'; it has: gpu", "--set partition=gpu"),
+    ],
+)
+def test_a_mistake_in_a_batch_file(cluster: Learner, tmp_path: Path, wish: str, words: str, way: str) -> None:
+    said = cluster.types("run", "2.1", "--script", batch(tmp_path, wish), code=2).err
+    assert words in said
+    assert way in said.splitlines()[-1]
+    assert slurm.queue(cluster) == []
+
+
+def test_a_batch_file_without_its_first_line_and_one_that_the_shell_does_not_understand(
+    cluster: Learner, tmp_path: Path
+) -> None:
+    own = Path(batch(tmp_path, "--nodes=2", body="if true; then"))
+    said = cluster.types("run", "2.1", "--script", str(own), code=4)
+    assert "syntax error" in said.err
+    assert "not all of its jobs ended well" in said.err
+    own.write_text("echo no shebang\n", encoding="utf-8")
+    assert "does not look like a batch script" in cluster.types("run", "2.1", "--script", str(own), code=2).err
+
+
 def test_a_drained_node_is_named_with_its_reason(cluster: Learner, sleeper: str) -> None:
     update = "scontrol update nodename=node3 state={}"
     drain = f"{update.format('drain')} reason=fan"

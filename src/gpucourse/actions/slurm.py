@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch import planning
+from gpucourse.launch import own_batch, planning
 from gpucourse.launch import slurm as launcher
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
@@ -73,6 +73,8 @@ def plan_on(
     from gpucourse.remote.slurm import cluster
 
     head = fleet.nodes[0]
+    if order.script is not None and own_batch.is_batch(order.script):
+        return _own(wanted, order, lab, head, own_batch.read(order.script), cluster(fleet.link(head)))
     nodes = launcher.nodes_of(wanted, order.nodes)
     found = cluster(fleet.link(head))
     partition = _partition(wanted, found)
@@ -143,17 +145,39 @@ def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
     return {"accuracy_percent": None, **inference, "session": [{**_shown(row), **held} for row in run.jobs]}
 
 
+def _own(
+    wanted: planning.Request, order: Order, lab: Module, head: Node, own: own_batch.OwnBatch, found: Cluster
+) -> LaunchPlan:
+    """The plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a partition."""
+    typed, named = launcher.partition_of(wanted)
+    default = next((each.name for each in found.partitions if each.default), "")
+    chosen = typed if named else own.partition
+    if chosen and found.partition(chosen) is None:
+        raise _no_partition(chosen, found, f"gpucourse run {wanted.exercise.id} --script {order.script}")
+    return own_batch.plan(
+        wanted,
+        head,
+        own,
+        nodes=order.nodes,
+        partition=typed if named else "",
+        default=default,
+        time_s=order.timeout_s,
+        module=lab.id,
+    )
+
+
+def _no_partition(name: str, found: Cluster, again: str) -> UsageError:
+    known = ", ".join(each.name for each in found.partitions) or "none"
+    default = next((each.name for each in found.partitions if each.default), "NAME")
+    return UsageError(f"the cluster has no partition '{name}'; it has: {known}", hint=f"{again} --set partition={default}")
+
+
 def _partition(wanted: planning.Request, found: Cluster) -> Partition:
     name, named = launcher.partition_of(wanted)
     partition = found.partition(name)
     default = next((each for each in found.partitions if each.default), None)
-    exercise = wanted.exercise.id
     if partition is None and ((named and name != launcher.PARTITION) or default is None):
-        known = ", ".join(each.name for each in found.partitions) or "none"
-        raise UsageError(
-            f"the cluster has no partition '{name}'; it has: {known}",
-            hint=f"gpucourse run {exercise} --set partition={default.name if default else 'NAME'}",
-        )
+        raise _no_partition(name, found, f"gpucourse run {wanted.exercise.id}")
     chosen = partition or default
     if chosen is None:
         raise AssertionError(name)

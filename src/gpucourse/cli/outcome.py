@@ -81,6 +81,8 @@ def _failed(record: RunRecord) -> GpucourseError:
     words = {
         "failed": f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}"
         if first
+        else "not all of its jobs ended well"
+        if record.slurm
         else "a node's launcher failed",
         "timed_out": "it was not done before its time limit, and was ended",
         "cancelled": "it was cancelled",

@@ -14,6 +14,7 @@ from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, UsageError
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
+OWN_BATCH = "2.1"  # a file for sbatch
 
 RunArgument = Annotated[
     Optional[str],  # noqa: UP045
@@ -66,6 +67,7 @@ def run(
     from gpucourse.actions.run import place
     from gpucourse.actions.run import run as act
     from gpucourse.cli.outcome import show_plan, show_started, tell
+    from gpucourse.launch.own_batch import is_batch
     from gpucourse.units import parse_duration
 
     def seconds(flag: str, typed: str | None) -> float | None:
@@ -74,13 +76,15 @@ def run(
         except ValueError as error:
             raise UsageError(f"{flag}: {error}", hint=f"gpucourse run {exercise} {flag} 10m") from error
 
-    exercise, arguments = _home(exercise, arguments or [], script)
+    if is_batch(script) and launcher not in {None, "slurm"}:
+        raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
+    exercise, arguments = _home(exercise, arguments or [], script, OWN_BATCH if is_batch(script) else OWN_SCRIPTS)
     order = Order(
         exercise=exercise,
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
-        launcher=launcher,
+        launcher=launcher or ("slurm" if is_batch(script) else None),
         arguments=tuple(arguments or ()),
         timeout_s=seconds("--timeout", timeout),
         silence_s=seconds("--silence", silence),
@@ -172,14 +176,14 @@ def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
     return ExitCode.DONE
 
 
-def _home(exercise: str | None, arguments: list[str], script: Path | None) -> tuple[str, list[str]]:
-    """The exercise that a run belongs to. A script of the learner's own needs none: it goes where ranks over any number of
-    nodes are at home, and the first of its arguments is then no exercise."""
+def _home(exercise: str | None, arguments: list[str], script: Path | None, usual: str) -> tuple[str, list[str]]:
+    """The exercise that a run belongs to. A script of the learner's own needs none: it goes to the `usual` one, where ranks
+    over any number of nodes, or batch jobs, are at home, and the first of its arguments is then no exercise."""
     if exercise is not None and (script is None or re.fullmatch(r"\w+\.\d+", exercise)):
         return exercise, arguments
     if script is None:
         raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
-    return OWN_SCRIPTS, [*([exercise] if exercise is not None else []), *arguments]
+    return usual, [*([exercise] if exercise is not None else []), *arguments]
 
 
 COMMANDS = {"run": run, "runs": runs, "logs": logs, "cancel": cancel}

@@ -15,7 +15,7 @@ from gpucourse.model.slurm import Batch, BatchFile
 
 PARTITION = "gpu"
 MOST_TASKS = 64
-_SUBMIT = ("sbatch", "--parsable")
+SUBMIT = ("sbatch", "--parsable")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,14 +84,35 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str,
         module=module,
     )
     ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
-    argv = (*_SUBMIT, f"{files[0].name}.sbatch")
-    return _plan(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
+    argv = (*SUBMIT, f"{files[0].name}.sbatch")
+    return planned(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
 
 
 def srun(place: Place) -> tuple[str, ...]:
     """The command that opens a shell on a node, as a person types it."""
     partition = (f"--partition={place.partition}",) if place.partition else ()
     return ("srun", *partition, *((f"--gres=gpu:{place.gpus}",) if place.gpus else ()), "--pty", "bash")
+
+
+def planned(request: Request, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
+    """The launch plan of one command on the node that takes jobs."""
+    return LaunchPlan(
+        run_id=run_id,
+        exercise=request.exercise.id,
+        launcher=request.launcher,
+        mode=command.node.mode,
+        script=request.script,
+        parameters=request.parameters,
+        commands=(command,),
+        uploads=request.uploads,
+        master_address="",
+        master_port=0,
+        timeout_s=request.timeout_s,
+        collective_timeout_s=request.exercise.launch.collective_timeout,
+        outputs=request.exercise.outputs,
+        max_output_bytes=request.exercise.max_output,
+        batch=batch,
+    )
 
 
 def _session(request: Request, head: Node, place: Place, *, run_id: str, module: str) -> LaunchPlan:
@@ -113,27 +134,7 @@ def _session(request: Request, head: Node, place: Place, *, run_id: str, module:
         module=module,
     )
     there = replace(head, python=place.python or head.python)  # `python` in the session is the one of the GPU nodes
-    return _plan(request, NodeCommand(node=there, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
-
-
-def _plan(request: Request, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
-    return LaunchPlan(
-        run_id=run_id,
-        exercise=request.exercise.id,
-        launcher=request.launcher,
-        mode=command.node.mode,
-        script=request.script,
-        parameters=request.parameters,
-        commands=(command,),
-        uploads=request.uploads,
-        master_address="",
-        master_port=0,
-        timeout_s=request.timeout_s,
-        collective_timeout_s=request.exercise.launch.collective_timeout,
-        outputs=request.exercise.outputs,
-        max_output_bytes=request.exercise.max_output,
-        batch=batch,
-    )
+    return planned(request, NodeCommand(node=there, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
 
 
 def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: Place) -> tuple[BatchFile, ...]:

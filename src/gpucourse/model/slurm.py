@@ -11,13 +11,16 @@ SLURM = ("slurm", "slurm-pty")
 @dataclass(frozen=True, kw_only=True)
 class BatchFile:
     """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
-    `tasks`. `after` names the file whose job must have ended well before this one starts."""
+    `tasks`. `after` names the file whose job must have ended well before this one starts. `flags` are typed before the file's
+    name, where they overrule it, and `arguments` after it."""
 
     name: str
     text: str
     copies: int = 1
     tasks: int = 0
     after: str = ""
+    flags: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:

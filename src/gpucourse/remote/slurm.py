@@ -116,7 +116,9 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "copies": file.copies,
             "tasks": file.tasks,
             "after": file.after,
-            "job_name": job_name(file.text) if file.text else file.name,
+            "flags": list(file.flags),
+            "arguments": list(file.arguments),
+            "job_name": (job_name(file.text) or f"{file.name}.sbatch") if file.text else file.name,
         }
         for file in batch.files
     ]

@@ -67,7 +67,7 @@ _TABLE = (
         "gpucourse ssh 2 -- sinfo -N -o '%N %G %c' shows what each node has",
     ),
     _Known(
-        r"[Rr]equested time limit is invalid|time limit.*exceed|Invalid --time",
+        r"[Rr]equested time limit is invalid|time limit.*exceed",
         UsageError,
         "the time limit is not one that the partition takes",
         "--timeout 10m asks for less; gpucourse ssh 2 -- sinfo -o '%P %l' shows the limits",
@@ -82,7 +82,7 @@ _TABLE = (
         r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|Invalid directive|not a valid",
         UsageError,
         "sbatch does not understand the file",
-        "gpucourse run ... --dry-run shows it; try a change by hand: sbatch --test-only job.sbatch",
+        "mend the line that it names, and type the same again; with --dry-run you see the file that is submitted",
     ),
     _Known(
         r"scancel was taken",

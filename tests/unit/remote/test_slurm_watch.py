@@ -3,78 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from gpucourse.remote.agent import frames, slurm, slurm_follow, slurm_submit, slurm_watch
-from gpucourse.remote.agent import job as jobs
+from gpucourse.remote.agent import slurm, slurm_submit, slurm_watch
 from gpucourse.remote.agent.job import Job
-from gpucourse.remote.follow import _frames
-
-WHEN = "2026-11-21T05:49:34|2026-11-21T05:49:36|2026-11-21T05:49:46"
-Answer = str | Exception
-DOWN = slurm.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-FORGOTTEN = slurm.Controller("slurm_load_jobs error: Invalid job id specified")
-NO_ACCOUNTS = slurm.Controller("Slurm accounting storage is disabled")
-
-
-class Scripted:
-    """Slurm's commands with answers given beforehand; the last answer of a command stays."""
-
-    def __init__(self, **answers: list[Answer] | Answer) -> None:
-        self.answers = {name: list(said) if isinstance(said, list) else [said] for name, said in answers.items()}
-        self.asked: list[tuple[str, ...]] = []
-
-    def __call__(self, *words: str, folder: str | None = None) -> str:
-        self.asked.append(words)
-        said = self.answers.get(words[0], [NO_ACCOUNTS])
-        answer = said.pop(0) if len(said) > 1 else said[0]
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def count(self, name: str) -> int:
-        return sum(words[0] == name for words in self.asked)
-
-
-@pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
-    for module in (jobs, slurm_submit):
-        monkeypatch.setattr(module, "HOME", str(tmp_path))
-
-    def make(**answers: list[Answer] | Answer) -> Scripted:
-        made = Scripted(**answers)
-        monkeypatch.setattr(slurm, "ask", made)
-        return made
-
-    return make
-
-
-def spec(**changes: Any) -> dict[str, object]:
-    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "", "job_name": "2.1"}
-    asked = {"files": [file], "spread": False, "ranks": 1, "show_queue": False, "cancel_last": False, "module": "2"}
-    return {"run_id": "r1", "exercise": "2.1", "files": [], "slurm": {**asked, **changes}}
-
-
-def row(job: str, state: str, reason: str = "None", node: str = "", when: str = WHEN) -> str:
-    return f"{job}|{state}|{reason}|{node}|{when}\n"
-
-
-def log() -> str:
-    return Path(Job("r1").path("logs", "launcher.log")).read_text(encoding="utf-8")
-
-
-def ended(job: str, code: int) -> None:
-    Path(Job("r1").path(f"ended-{job}")).write_text(f"{code}\n", encoding="utf-8")
-
-
-def details(job: str, state: str, code: str = "0:0", restarts: int = 0) -> str:
-    return f"JobId={job} JobState={state} ExitCode={code} Restarts={restarts} SubmitTime=2026-11-21T05:49:34\n"
+from tests.unit.remote.scripted import DOWN, FORGOTTEN, NO_ACCOUNTS, WHEN, Answer, Scripted, details, ended, log, row, spec
 
 
 def test_a_job_from_its_submission_to_its_end(scripted: Callable[..., Scripted]) -> None:
@@ -313,50 +249,3 @@ def test_a_job_that_does_not_end_is_no_proof(scripted: Callable[..., Scripted], 
     slurm_submit.submit(spec())
     with pytest.raises(slurm.Controller, match="7 is COMPLETING"):
         slurm_watch.cancel(Job("r1"))
-
-
-def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
-    scripted: Callable[..., Scripted], tmp_path: Path
-) -> None:
-    said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
-    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
-    slurm_submit.submit(spec())
-    Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
-    ended("7", 0)
-    out = tmp_path / "stream"
-    with out.open("wb") as file:
-        slurm_follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
-    found = list(_frames(iter([out.read_bytes()])))
-    names = {stream: json.loads(payload) for kind, stream, _, payload in found if kind == frames.NAMED}
-    assert list(names.values()) == [{"node": "node2", "rank": 0}, {"node": "", "rank": None}]
-    of_rank = [(at, payload) for kind, stream, at, payload in found if kind == frames.LOG and names[stream]["rank"] == 0]
-    assert of_rank == [(4, b""), (4, b"two\n")]
-    assert found[-1][0] == frames.END
-    assert json.loads(found[-1][3])["code"] == 0
-
-
-def test_logs_go_on_while_slurm_does_not_answer(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
-    answered = threading.Event()
-
-    class Slow(Scripted):
-        def __call__(self, *words: str, folder: str | None = None) -> str:
-            if words[0] == "squeue":
-                assert answered.wait(20)
-            return super().__call__(*words, folder=folder)
-
-    scripted(sbatch="7\n")
-    slurm_submit.submit(spec())
-    slow = Slow(squeue=row("7", "COMPLETED", node="n"), scontrol="")
-    slurm.ask = slow  # `scripted` puts the real one back
-    Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
-    out = tmp_path / "stream"
-    with out.open("wb") as file:
-        thread = threading.Thread(target=slurm_follow.follow, args=(Job("r1"), {}, file.fileno()))
-        thread.start()
-        deadline = time.monotonic() + 20
-        while b"said while it waits" not in out.read_bytes():
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        answered.set()
-        thread.join(20)
-    assert not thread.is_alive()

@@ -96,7 +96,14 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
 def _sbatch(job: Job, file: dict[str, object]) -> str:
     before = [str(one["id"]) for one in slurm.submitted(job) if one["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
-    words = ["sbatch", "--parsable", *depends, "{}.sbatch".format(file["name"])]
+    words = [
+        "sbatch",
+        "--parsable",
+        *depends,
+        *_words(file, "flags"),
+        "{}.sbatch".format(file["name"]),
+        *_words(file, "arguments"),
+    ]
     number = slurm.ask(*words, folder=job.folder).strip().splitlines()[-1].partition(";")[0]
     if not number.isdigit():
         raise slurm.Controller(f"sbatch --parsable answered no number: {number}")
@@ -144,6 +151,11 @@ def _show_queue(job: Job, cancel_last: bool) -> None:
             job.write("seen.json", dict(seen, jobs=[*rows[:-1], dict(rows[-1], asked=True)]))
         slurm.ask("scancel", str(last["id"]))
         slurm.note(job, "{} scancel {}".format(time.strftime("%H:%M:%S"), last["id"]))
+
+
+def _words(file: dict[str, object], name: str) -> list[str]:
+    found = file.get(name)
+    return [str(word) for word in found] if isinstance(found, list) else []
 
 
 def _files(asked: dict[str, object]) -> list[dict[str, object]]:

@@ -71,7 +71,8 @@ def queue(record: RunRecord, files: RunPaths) -> list[Part]:
 
 def _commands(file: BatchFile) -> list[str]:
     depends = "--dependency=afterok:NUMBER --kill-on-invalid-dep=yes " if file.after else ""
-    said = f"sbatch --parsable {depends}{file.name}.sbatch"
+    flags, arguments = (" ".join(map(shlex.quote, words)) for words in (file.flags, file.arguments))
+    said = " ".join(filter(None, (f"sbatch --parsable {depends}".rstrip(), flags, f"{file.name}.sbatch", arguments)))
     times = f"    # {file.copies} times" if file.copies > 1 else ""
     return [f"{said}{times}{'    # NUMBER: of the array' if file.after else ''}"]
 

@@ -1,0 +1,92 @@
+"""A batch file of the learner's own: sbatch takes it as it is, and only what is needed to follow it is typed beside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.errors import UsageError
+from gpucourse.launch import sbatch, slurm
+from gpucourse.launch.planning import Request
+from gpucourse.model.node import Node
+from gpucourse.model.plan import LaunchPlan, NodeCommand
+from gpucourse.model.slurm import Batch, BatchFile
+
+SUFFIXES = (".sbatch", ".slurm")
+FOLLOWED = ("--chdir=work", "--output=../logs/%j-%N.out", "--open-mode=append")
+"""Where the job starts, and where its output is followed: typed after sbatch, they overrule the file."""
+
+_WISH = re.compile(r"^#SBATCH\s+(.*)$", re.MULTILINE)
+_NODES = re.compile(r"(?:^|\s)(?:--nodes[=\s]|-N\s*)(\d+)")
+_GPUS = re.compile(r"(?:^|\s)--(?:gres[=\s]gpu(?::[a-z]\w*)?:|gpus-per-node[=\s](?:[a-z]\w*:)?)(\d+)")
+_PARTITION = re.compile(r"(?:^|\s)(?:--partition[=\s]|-p\s*)(\S+)")
+_ARRAY = re.compile(r"(?:^|\s)(?:--array\b|-a\s*\d)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnBatch:
+    """What a file asks for in its #SBATCH lines, as far as it is shown: `partition` is empty where it names none."""
+
+    text: str
+    nodes: int
+    gpus: int
+    partition: str
+
+
+def is_batch(script: Path | None) -> bool:
+    """Whether a script is one for sbatch, by its name: job.sbatch, job.slurm."""
+    return script is not None and script.suffix in SUFFIXES
+
+
+def read(script: Path) -> OwnBatch:
+    """The file and its wishes. Raises UsageError for an array, and for a file that cannot be read."""
+    try:
+        text = script.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--script {script}: {error}", hint="name a batch file on this computer") from error
+    wishes = "\n".join(_WISH.findall(text))
+    if _ARRAY.search(wishes):
+        raise UsageError(
+            f"{script.name} is an array, whose tasks cannot be followed from a file of your own",
+            hint="gpucourse run 2.4 makes arrays; by hand: gpucourse ssh 2, then sbatch there",
+        )
+    partition = _PARTITION.search(wishes)
+    return OwnBatch(
+        text=text,
+        nodes=_number(_NODES, wishes, 1),
+        gpus=_number(_GPUS, wishes, 0),
+        partition=partition[1] if partition else "",
+    )
+
+
+def plan(
+    request: Request,
+    head: Node,
+    own: OwnBatch,
+    *,
+    nodes: int | None,
+    partition: str,
+    default: str,
+    time_s: float | None,
+    module: str,
+) -> LaunchPlan:
+    """The launch plan for such a file. `nodes`, `partition` and `time_s` are what the learner typed, where they did, and
+    overrule the file; `default` is the partition that the cluster takes where nobody names one."""
+    typed = (
+        f"--nodes={nodes}" if nodes else "",
+        f"--partition={partition}" if partition else "",
+        f"--time={sbatch.time_limit(time_s)}" if time_s else "",
+    )
+    flags = (*filter(None, typed), *FOLLOWED)
+    file = BatchFile(name="job", text=own.text, flags=flags, arguments=request.arguments)
+    where = partition or own.partition or default
+    batch = Batch(partition=where, nodes=nodes or own.nodes, tasks=1, gpus=own.gpus, files=(file,), module=module)
+    argv = (*slurm.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)
+    command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(batch.nodes)))
+    return slurm.planned(request, command, batch, "dry-run")
+
+
+def _number(pattern: re.Pattern[str], wishes: str, default: int) -> int:
+    found = pattern.search(wishes)
+    return int(found[1]) if found else default

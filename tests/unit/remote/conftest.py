@@ -1,0 +1,26 @@
+"""What tests of the nodes' agent share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote.agent import job as jobs
+from gpucourse.remote.agent import slurm, slurm_submit
+from tests.unit.remote.scripted import Answer, Scripted
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
+    """Makes Slurm answer what a test wants, for runs in the test's own folder."""
+    for module in (jobs, slurm_submit):
+        monkeypatch.setattr(module, "HOME", str(tmp_path))
+
+    def make(**answers: list[Answer] | Answer) -> Scripted:
+        made = Scripted(**answers)
+        monkeypatch.setattr(slurm, "ask", made)
+        return made
+
+    return make

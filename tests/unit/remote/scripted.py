@@ -1,0 +1,56 @@
+"""Slurm's commands with answers that are given beforehand, for a run whose folder is a test's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent.job import Job
+
+WHEN = "2026-11-21T05:49:34|2026-11-21T05:49:36|2026-11-21T05:49:46"
+Answer = str | Exception
+DOWN = slurm.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+FORGOTTEN = slurm.Controller("slurm_load_jobs error: Invalid job id specified")
+NO_ACCOUNTS = slurm.Controller("Slurm accounting storage is disabled")
+
+
+class Scripted:
+    """Slurm's commands with answers given beforehand; the last answer of a command stays."""
+
+    def __init__(self, **answers: list[Answer] | Answer) -> None:
+        self.answers = {name: list(said) if isinstance(said, list) else [said] for name, said in answers.items()}
+        self.asked: list[tuple[str, ...]] = []
+
+    def __call__(self, *words: str, folder: str | None = None) -> str:
+        self.asked.append(words)
+        said = self.answers.get(words[0], [NO_ACCOUNTS])
+        answer = said.pop(0) if len(said) > 1 else said[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def count(self, name: str) -> int:
+        return sum(words[0] == name for words in self.asked)
+
+
+def spec(**changes: Any) -> dict[str, object]:
+    file = {"name": "job", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "", "job_name": "2.1"}
+    asked = {"files": [file], "spread": False, "ranks": 1, "show_queue": False, "cancel_last": False, "module": "2"}
+    return {"run_id": "r1", "exercise": "2.1", "files": [], "slurm": {**asked, **changes}}
+
+
+def row(job: str, state: str, reason: str = "None", node: str = "", when: str = WHEN) -> str:
+    return f"{job}|{state}|{reason}|{node}|{when}\n"
+
+
+def log() -> str:
+    return Path(Job("r1").path("logs", "launcher.log")).read_text(encoding="utf-8")
+
+
+def ended(job: str, code: int) -> None:
+    Path(Job("r1").path(f"ended-{job}")).write_text(f"{code}\n", encoding="utf-8")
+
+
+def details(job: str, state: str, code: str = "0:0", restarts: int = 0) -> str:
+    return f"JobId={job} JobState={state} ExitCode={code} Restarts={restarts} SubmitTime=2026-11-21T05:49:34\n"

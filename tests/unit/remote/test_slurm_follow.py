@@ -1,0 +1,61 @@
+"""The logs of a run under Slurm: each under the name of its node, from where it ended, whatever Slurm answers."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gpucourse.remote.agent import frames, slurm, slurm_follow, slurm_submit
+from gpucourse.remote.agent.job import Job
+from gpucourse.remote.follow import _frames
+from tests.unit.remote.scripted import Scripted, details, ended, row, spec
+
+
+def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
+    scripted: Callable[..., Scripted], tmp_path: Path
+) -> None:
+    said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
+    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    slurm_submit.submit(spec())
+    Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
+    ended("7", 0)
+    out = tmp_path / "stream"
+    with out.open("wb") as file:
+        slurm_follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
+    found = list(_frames(iter([out.read_bytes()])))
+    names = {stream: json.loads(payload) for kind, stream, _, payload in found if kind == frames.NAMED}
+    assert list(names.values()) == [{"node": "node2", "rank": 0}, {"node": "", "rank": None}]
+    of_rank = [(at, payload) for kind, stream, at, payload in found if kind == frames.LOG and names[stream]["rank"] == 0]
+    assert of_rank == [(4, b""), (4, b"two\n")]
+    assert found[-1][0] == frames.END
+    assert json.loads(found[-1][3])["code"] == 0
+
+
+def test_logs_go_on_while_slurm_does_not_answer(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
+    answered = threading.Event()
+
+    class Slow(Scripted):
+        def __call__(self, *words: str, folder: str | None = None) -> str:
+            if words[0] == "squeue":
+                assert answered.wait(20)
+            return super().__call__(*words, folder=folder)
+
+    scripted(sbatch="7\n")
+    slurm_submit.submit(spec())
+    slow = Slow(squeue=row("7", "COMPLETED", node="n"), scontrol="")
+    slurm.ask = slow  # `scripted` puts the real one back
+    Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
+    out = tmp_path / "stream"
+    with out.open("wb") as file:
+        thread = threading.Thread(target=slurm_follow.follow, args=(Job("r1"), {}, file.fileno()))
+        thread.start()
+        deadline = time.monotonic() + 20
+        while b"said while it waits" not in out.read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        answered.set()
+        thread.join(20)
+    assert not thread.is_alive()
