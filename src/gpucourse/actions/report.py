@@ -18,13 +18,12 @@ from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Chapter, Picture, Report, Saying
-from gpucourse.model.report_plan import Figure, ReportChapter, ReportPlan
+from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
 from gpucourse.report import grids
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 
 Format = Literal["html", "pdf", "md"]
-SUBJECTS = "metrics.subjects"
 GOOD = frozenset({"passed", "not_measured"})
 
 

@@ -21,10 +21,10 @@ from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import read_rubric, strangers
 from gpucourse.course.rules import SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
-from gpucourse.course.written_metrics import unwritten, words_of
+from gpucourse.course.written_metrics import asked_by, drawn, unwritten, words_of
 from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module, Parameter
-from gpucourse.model.report_plan import ReportPlan
+from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
 
 SOLUTIONS = "solutions"
@@ -44,7 +44,7 @@ def lint(catalog: Catalog) -> list[str]:
     if not catalog.broken:
         found += _unused(catalog, used)
         found += _solutions(catalog, used)
-    return found
+    return list(dict.fromkeys(found))  # what several exercises share is told once
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:
@@ -60,8 +60,25 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
             yield from (f"{modules.name}/{line}" for line in strangers(found, catalog.modules))
         if isinstance(found, ReportPlan) and not catalog.broken:
             yield from (f"{modules.name}/{line}" for line in report_plan.strangers(found, catalog.modules))
+            yield from _unwritten_in(catalog, found)
     numbers = Counter(module.id for module in catalog.modules)
     yield from (f"{modules.name}: {count} folders are module {number}" for number, count in numbers.items() if count > 1)
+
+
+def _unwritten_in(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
+    """What the report reads of runs and no script writes."""
+    known = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
+    for chapter in plan.chapters:
+        if chapter.exercise not in known:  # told as a stranger
+            continue
+        module, exercise = known[chapter.exercise]
+        words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
+        shown = f"{catalog.folders.modules.name}/{report_plan.FILE}: chapters.{chapter.id}"
+        yield from (f"{shown}: {line}" for line in unwritten(exercise, words, asked_by(chapter)))
+        ids = {"subject", *(figure.id for figure in chapter.figures)}
+        paths = {path for plot in chapter.charts for path in drawn(plot) if path.startswith(f"{SUBJECTS}.")}
+        strange = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
+        yield from (f"{shown}: charts: {path}: no figure of the chapter has this id" for path in strange)
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
@@ -81,16 +98,27 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         for hint, count in Counter(exercise.hints).items()
         if count > 1
     )
+    yield from (
+        f"{manifest}: {exercise.id}.deliverables: no plot of {exercise.id} is {each.source}"
+        for each in exercise.deliverables
+        if each.source.endswith((".png", ".svg"))
+        and each.source not in {"screen.svg", *(f"{plot.file}.{end}" for plot in exercise.plots for end in ("png", "svg"))}
+        and not set("/*?[") & set(each.source)
+    )
     sources = catalog.sources(module, exercise)
+    written = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
+    trees: dict[str, ast.Module] = {}
+    for place in written:
+        try:
+            trees[place] = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"), filename=place)
+        except (SyntaxError, ValueError) as error:
+            yield f"{catalog.folders.exercises.name}/{place}: is not Python: {error}"
+    if len(trees) < len(written):
+        return
     words = words_of(catalog.folders.exercises / place for place in sources.values())
     yield from (f"{manifest}: {line}" for line in unwritten(exercise, words))
     place = sources[exercise.script]
-    shown = f"{catalog.folders.exercises.name}/{place}"
-    try:
-        tree = ast.parse((catalog.folders.exercises / place).read_text(encoding="utf-8"), filename=place)
-    except (SyntaxError, UnicodeDecodeError) as error:
-        yield f"{shown}: is not Python: {error}"
-        return
+    shown, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]
     if not ast.get_docstring(tree):
         yield f"{shown}: has no docstring, which is the first thing that a learner reads"
     flags = _flags(tree)
@@ -111,6 +139,10 @@ def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> It
     default = options.get("default", False if kind == "bool" else None)
     if default != parameter.default or isinstance(default, bool) != isinstance(parameter.default, bool):
         yield f"{shown}: {parameter.flag} has the default {default!r}, in the manifest {parameter.default!r}"
+    choices = options.get("choices", ())
+    if not isinstance(choices, str) and not parameter.each and set(choices) != set(parameter.choices) and choices:
+        told = ", ".join(map(str, parameter.choices)) or "none"
+        yield f"{shown}: {parameter.flag} has the choices {', '.join(map(str, choices))}, in the manifest {told}"
 
 
 def _flags(tree: ast.Module) -> dict[str, dict[str, Any]]:

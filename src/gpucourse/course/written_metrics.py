@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.model.fields import EXPRESSION, is_evidence
-from gpucourse.model.manifest import Exercise
+from gpucourse.model.manifest import Exercise, Plot
+from gpucourse.model.report_plan import SUBJECTS, ReportChapter
 
 BY_PROGRAM = {"slurm", "session", "mode"}  # what gpucourse itself adds: the scheduler's account of a run, a recorded session
 
@@ -61,15 +62,27 @@ def asked_of(exercise: Exercise) -> Iterator[tuple[str, str]]:
     for table in exercise.tables:
         yield from ((f"tables.{table.title}", f"{table.rows}.{column.key}") for column in table.columns)
     for plot in exercise.plots:
-        keys = [plot.x, plot.by, plot.ideal_key, *(key for one in plot.series for key in (one.key, one.low, one.high))]
-        yield from ((f"plots.{plot.file}", f"{plot.rows}.{key}") for key in keys if key)
+        yield from ((f"plots.{plot.file}", path) for path in drawn(plot))
 
 
-def unwritten(exercise: Exercise, words: Words) -> Iterator[str]:
-    """What the manifest reads from the metrics and no script writes, one line a place."""
+def asked_by(chapter: ReportChapter) -> Iterator[tuple[str, str]]:
+    """Every path into the metrics that a chapter of the report reads, and the place that reads it."""
+    yield from ((f"figures.{figure.id}", figure.value) for figure in chapter.figures)
+    for plot in chapter.charts:
+        yield from ((f"charts.{plot.file}", path) for path in drawn(plot) if not path.startswith(f"{SUBJECTS}."))
+
+
+def drawn(plot: Plot) -> Iterator[str]:
+    """The path of every key that a plot shows."""
+    keys = [plot.x, plot.by, plot.ideal_key, *(key for one in plot.series for key in (one.key, one.low, one.high))]
+    yield from (f"{plot.rows}.{key}" for key in keys if key)
+
+
+def unwritten(exercise: Exercise, words: Words, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
+    """What the manifest (or whoever has `asked`) reads from the metrics and no script writes, one line a place."""
     told: set[str] = set()
     known = {parameter.name for parameter in exercise.parameters}  # scripts write them together, as they were given
-    for place, expression in asked_of(exercise):
+    for place, expression in asked_of(exercise) if asked is None else asked:
         found = EXPRESSION.match(expression)
         steps = found["path"].split(".") if found else []
         if not steps or steps[0] != "metrics" or steps[1] in BY_PROGRAM:

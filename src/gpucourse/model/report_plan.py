@@ -10,6 +10,9 @@ from gpucourse.model.fields import ExerciseId, Expression, Name, Slug, Text
 from gpucourse.model.manifest import Plot
 from gpucourse.model.strict import Strict
 
+SUBJECTS = "metrics.subjects"
+"""The rows of charts that compare: one for each subject, with its figures by their ids."""
+
 
 class Figure(Strict):
     """One number of a run for the comparison: a value as in a check, its title with the unit, and how it is written."""

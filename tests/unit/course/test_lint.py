@@ -45,6 +45,45 @@ def test_script_and_manifest_must_agree(linted: Any, old: str, new: str, said: s
     assert any(line.startswith(said) for line in lint(linted.load())), lint(linted.load())
 
 
+def test_the_choices_of_both(linted: Any) -> None:
+    linted.change(
+        "- {name: depth", "- {name: kind, type: str, default: ring, choices: [ring, tree], help: which}\n      - {name: depth"
+    )
+    path = linted.root / SCRIPT
+    flag = 'parser.add_argument("--kind", type=str, default="ring", choices=["ring", "tree"])\n'
+    path.write_text(path.read_text().replace("parser.add_argument", flag + "parser.add_argument", 1))
+    assert lint(linted.load()) == []
+    path.write_text(path.read_text().replace('"tree"]', '"line"]'))
+    assert lint(linted.load()) == [f"{SCRIPT}: --kind has the choices ring, line, in the manifest ring, tree"]
+
+
+def test_a_file_that_is_no_python_is_told_once_and_nothing_that_follows_from_it(linted: Any) -> None:
+    path = linted.root / SCRIPT
+    path.write_text("x = = 1\n")
+    assert lint(linted.load()) == [f"{SCRIPT}: is not Python: invalid syntax (source.py, line 1)"]
+
+
+def test_a_picture_that_no_plot_draws(linted: Any) -> None:
+    more = "source: logs/*.log}, {title: Springs, source: springz.png}, {title: Screen, source: screen.svg}]"
+    linted.change("source: logs/*.log}]", more)
+    said = "modules/07-rivers/module.yaml: 7.1.deliverables: no plot of 7.1 is springz.png"
+    assert lint(linted.load()) == [said]
+
+
+def test_a_report_reads_what_scripts_write(linted: Any) -> None:
+    chart = "file: c, title: C, kind: bar, rows: metrics.subjects, x: subject, x_title: x, y_title: y"
+    linted.put(
+        "modules/report.yaml",
+        "format: 1\ntitle: Rivers\nchapters:\n  - id: flow\n    title: Flow\n    text: t\n    exercise: '7.1'\n"
+        "    figures: [{id: most, value: metrics.mostly, title: most}]\n"
+        f"    charts: [{{{chart}, series: [{{key: moist, label: m}}]}}]\n",
+    )
+    assert lint(linted.load()) == [
+        "modules/report.yaml: chapters.flow: 7.1.figures.most: no script of 7.1 writes mostly, which metrics.mostly needs",
+        "modules/report.yaml: chapters.flow: charts: metrics.subjects.moist: no figure of the chapter has this id",
+    ]
+
+
 def test_files_that_no_exercise_uses(linted: Any) -> None:
     linted.put("exercises/07-rivers/old.py", "")
     linted.put("exercises/99-gone/x.py", "")
