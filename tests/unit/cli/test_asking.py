@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
-    def readline(self, *_: object) -> str:
+    def readline(self, *_: object) -> str:  # type: ignore[override]  # as in TextIOBase, whose parent reads bytes
         raise KeyboardInterrupt
 
 
