@@ -1,7 +1,8 @@
 """Find processes by a variable in their environment, and end them.
 
 A variable is inherited by every process that a session starts, also by those that make a session of their own (as torchrun's
-workers do), which no process group reaches. Linux tells the environment in /proc, macOS through `ps -E`.
+workers do), which no process group reaches. Linux tells the environment in /proc, macOS through `ps -E`. On Linux a child that
+threw its environment away is found by its parent, as long as that lives.
 """
 
 from __future__ import annotations
@@ -47,12 +48,13 @@ def holds(environment: bytes, mark: str, spare: str | None = None) -> bool:
 
 
 def end(mark: str, *, spare: str | None = None, grace_s: float = 2.0, kill_s: float = 3.0) -> tuple[list[int], list[int]]:
-    """End every process that carries `mark`: SIGTERM, `grace_s` to tidy up, then SIGKILL until none is seen, at most for
-    `kill_s`. Gives back the ids of those that were there, and of those that still are."""
+    """End every process that carries `mark`, and what descends from it: SIGTERM, `grace_s` to tidy up, then SIGKILL until none
+    is seen, at most for `kill_s`. Gives back the ids of those that were there, and of those that still are."""
     seen: set[int] = set()
     told: set[int] = set()
+    bare = _bare(mark, spare)
     started = time.monotonic()
-    while alive := carrying(mark, spare=spare):
+    while alive := [*carrying(mark, spare=spare), *(pid for pid, began in bare.items() if _beginning(pid) == began)]:
         seen.update(alive)
         waited = time.monotonic() - started
         if waited >= grace_s + kill_s:
@@ -65,7 +67,7 @@ def end(mark: str, *, spare: str | None = None, grace_s: float = 2.0, kill_s: fl
                 send(pid, signal.SIGCONT)  # one that is stopped could not act on the first
                 told.add(pid)
         time.sleep(_POLL_S)
-    return sorted(seen), alive
+    return sorted(seen), sorted(alive)
 
 
 def send(pid: int, number: int) -> None:
@@ -97,6 +99,32 @@ def command_of(pid: int) -> str:
         _read(_PROC / str(pid) / "cmdline").replace(b"\0", b" ") if _PROC.joinpath("self").exists() else _ps(pid, "command=")
     )
     return " ".join(words.decode(errors="replace").split())[:100]
+
+
+def _bare(mark: str, spare: str | None) -> dict[int, str]:
+    """What descends from carriers of `mark` without any mark, by when it began: by then, should the number be another's. Linux
+    only."""
+    if not _PROC.joinpath("self").exists():
+        return {}
+    environments, own = dict(_environments()), _line_of_descent()
+    carriers = {pid for pid, found in environments.items() if pid not in own and holds(found, mark, spare)}
+    if not carriers:
+        return {}
+    others = {pid for pid, found in environments.items() if _has(found, STACK) or (spare and _has(found, spare))} - carriers
+    parents = {pid: _parent(pid) for pid in environments.keys() - others - own}
+
+    def belongs(pid: int) -> bool:
+        while pid in parents and pid not in carriers:
+            pid = parents[pid]
+        return pid in carriers
+
+    return {pid: began for pid in parents.keys() - carriers if belongs(pid) and (began := _beginning(pid))}
+
+
+def _beginning(pid: int) -> str:
+    """When a process began, in ticks since the computer did; empty where it has gone, or nothing but its exit code is left."""
+    stat = _read(_PROC / str(pid) / "stat").rpartition(b")")[2].split()
+    return stat[19].decode() if len(stat) > 19 and stat[0] not in {b"Z", b"X"} else ""
 
 
 def _has(environment: bytes, variable: str) -> bool:

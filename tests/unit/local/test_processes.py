@@ -40,6 +40,9 @@ class Nursery:
             child.communicate()
 
 
+BARE = "import os, subprocess; subprocess.Popen(['/bin/sleep', '600'], env={}); " + MEEK
+
+
 @pytest.fixture
 def nursery() -> Iterator[Nursery]:
     nursery = Nursery()
@@ -145,3 +148,19 @@ def test_without_proc_it_asks_ps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert processes.carries(71, "GPUCOURSE_STACK_UID=u1")
     assert not processes.carries(72, "GPUCOURSE_STACK_UID=u1")
     assert processes.command_of(71) == "1"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="without /proc nobody knows the children of a process that ended")
+def test_a_child_that_threw_its_environment_away_ends_too_and_nobody_elses(nursery: Nursery) -> None:
+    parent = nursery.start(BARE)
+    other = nursery.start(BARE, **{processes.STACK: "another"})
+    [child], [stranger] = (_children(pid) for pid in (parent, other))
+    assert child not in processes.carrying(nursery.mark)
+    ended, left = processes.end(nursery.mark, grace_s=0.1)
+    assert (sorted([parent, child]), []) == (ended, left)
+    assert Path(f"/proc/{stranger}/cmdline").read_bytes().startswith(b"/bin/sleep")
+    os.kill(stranger, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
