@@ -72,6 +72,13 @@ def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Lear
     # Of two ranks each sends as many bytes as the tensor has. What may pass at once without waiting is less than half of it.
     assert largest["median_ms"] / 1000 > largest["bytes"] * 8 / BITS / 2
 
+    profiled = somebody.types("run", "3.3", "--set", "collective=all_reduce", "--set", "max_bytes=1048576", timeout=180)
+    found = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
+    assert (found["link_gbps"], found["link_gb_per_s"], found["link_burst_bytes"]) == (0.1, 0.0125, 131_072)
+    assert found["above_link"] == 0, "what passes at once is no bandwidth above the link's"
+    assert 20 < found["summary"][0]["percent_of_link"] < 115
+    assert "passed" in profiled.out
+
     somebody.types("deploy", "3", "--link", "none", timeout=180)
     assert all(node["healthy"] for node in somebody.documents("status")["stacks"][0]["nodes"])
     assert "rate 100Mbit" not in somebody.types("ssh", "3", "--", "tc qdisc show 2>/dev/null; true").out

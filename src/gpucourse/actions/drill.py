@@ -147,7 +147,7 @@ def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> 
                 evidence="logic",
                 observed="no rank named" if rank is None else f"rank {rank}",
                 expected=f"rank {planted.rank}" if rank_right else "its number" if rank is None else "another rank than this",
-                hint="" if rank_right else f"Name it with --rank. {hint}",
+                hint="" if rank_right else f"Name it with --rank. {hint}" if rank is None else hint,
             )
         )
     passed = all(check.verdict == "passed" for check in checks)

@@ -79,6 +79,9 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
     passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
     script, uploads = _uploads(context, module, exercise, order)
     launcher = order.launcher or exercise.launch.kind
+    lab = _own_lab(context, module, order) if launcher in {"torchrun", "python"} else None
+    if lab is not None and order.nodes is None and script == exercise.script:
+        _tell_of_few(context, exercise, lab)
     return planning.Request(
         exercise=exercise,
         launcher=launcher,
@@ -88,8 +91,36 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
         arguments=(*arguments(exercise, passed), *order.arguments),
         uploads=uploads,
         timeout_s=order.timeout_s or exercise.launch.timeout,
+        environment=_link_of(lab) if lab is not None and local else {},
         processes=order.processes,
     )
+
+
+def _own_lab(context: Context, module: Module, order: Order) -> Deployment | None:
+    try:
+        return deployed(context, module, target=order.target, gpu=order.gpu)
+    except MissingError:
+        return None
+
+
+def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
+    """An exercise that is meant for more nodes than stand runs on those; what it cannot show then is a command away."""
+    stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
+    if stand < meant and lab.target != "hosts":
+        where = "" if lab.target == "local" else f" --target {lab.target}"
+        more = f"gpucourse deploy {lab.module}{where} --nodes {meant}"
+        text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
+        context.watch(Note(text=text, level="warning"))
+
+
+def _link_of(lab: Deployment) -> dict[str, str]:
+    """What ranks may know of the link between simulated nodes, where it was given a speed."""
+    if not (text := str(lab.variables.get("link") or "")):
+        return {}
+    from gpucourse.local.machines.link import parse
+
+    link = parse(text)
+    return {"GPUCOURSE_LINK_GBPS": f"{link.bits / 1e9:g}", "GPUCOURSE_LINK_BURST_BYTES": str(link.burst)}
 
 
 def plan_on(

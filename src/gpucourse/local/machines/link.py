@@ -20,6 +20,11 @@ class Link:
     bits: int
     delay_ms: float = 0.0
 
+    @property
+    def burst(self) -> int:
+        """Bytes that may pass at once after a pause, faster than the rate: what a limit in software cannot do without."""
+        return max(_LEAST_BURST, round(self.bits / 8 * _BURST_S))
+
     def __str__(self) -> str:
         unit, size = next((u, s) for u, s in reversed(_UNITS.items()) if self.bits % s == 0 or u == "kbit")
         delay = f",{self.delay_ms:g}ms" if self.delay_ms else ""
@@ -42,9 +47,8 @@ def parse(text: str) -> Link:
 
 def shape(link: Link, interface: str, *, delayed: bool) -> list[str]:
     """The lines for `tc -batch` that hold what leaves by `interface` to the link's rate; with the delay where `delayed`."""
-    burst = max(_LEAST_BURST, round(link.bits / 8 * _BURST_S))
     most_ms = _QUEUE_MS + link.delay_ms
-    lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {burst}b latency {most_ms:g}ms"]
+    lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {most_ms:g}ms"]
     if delayed and link.delay_ms:
         lines.append(f"qdisc replace dev {interface} parent 1:1 handle 10: netem delay {link.delay_ms:g}ms limit 100000")
     return lines
