@@ -243,6 +243,16 @@ def test_cancel_answers_when_slurm_says_that_every_job_has_ended(scripted: Calla
     assert cluster.count("squeue") == 4
 
 
+def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(scripted: Callable[..., Scripted]) -> None:
+    cluster = scripted(sbatch="7\n", squeue=[row("7", "RUNNING", node="a"), DOWN], scancel="")
+    slurm_submit.submit(spec())
+    slurm_watch.look(Job("r1"))
+    with pytest.raises(slurm.Controller, match="Unable to contact slurm controller"):
+        slurm_watch.cancel(Job("r1"))
+    assert cluster.count("scancel") == 0
+    assert slurm_watch.state(Job("r1")) == "running"
+
+
 def test_a_job_that_does_not_end_is_no_proof(scripted: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm_watch, "_PROOF_S", 0.2)
     scripted(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")

@@ -31,7 +31,7 @@ def look(job: Job) -> list[Row]:
         except slurm.Controller as error:
             if not seen.get("silent"):
                 slurm_told.silence(job, error.what)
-                job.write("seen.json", dict(seen, jobs=before, silent=True))
+                job.write("seen.json", dict(seen, jobs=before, silent=error.what))
             return before
         if seen.get("silent"):
             slurm_told.answers_again(job)
@@ -62,6 +62,9 @@ def cancel(job: Job) -> dict[str, object]:
         job.write("cancelled", {})
     rows = look(job)
     left = [str(row["job"]) for row in rows if say.phase(str(row["state"])) != say.ENDED]
+    silent = (job.read("seen.json") or {}).get("silent")
+    if left and silent:  # scancel would wait for the controller as long as squeue just did
+        raise slurm.Controller(str(silent))
     if left:
         slurm.ask("scancel", *left)
         slurm_told.cancelled(job, left)
