@@ -119,6 +119,11 @@ def test_what_ended_says_why_and_what_no_record_knows_is_told(learner: CloudLear
     assert "AWS took the spot instance back" in cloud.ended[0]
     assert [node.healthy for node in found.stacks[0].nodes] == [True, False]
     assert stray in found.warnings[0]
+    first = hand_made.ids(learner)[0]
+    learner.account.shut_down(first if first != stray else hand_made.ids(learner)[1])
+    lost = outlook(learner)
+    assert (len(lost.ended), lost.stopped) == (2, False)
+    assert "gpucourse deploy 3 --target aws" in learner.types("status").out
     spans = ledger.read(WorkspacePaths(learner.workspace).ledger).spans
     [ended] = [span for span in spans if span.charge.item == second]
     assert ended.ended is not None
@@ -163,12 +168,12 @@ def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(lea
 def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     context = hand_made.context(learner)
-    assert "AWS ends it at" in pause.stop(context, "3").warnings[0]
-    lab = stored(learner, lab)
-    assert lab.cloud is not None
-    lab.cloud.backstop = "iam:CreateRole was refused"
-    deployments.save(context.paths, lab)
-    assert "its disks cost until you type gpucourse destroy 3" in pause.stop(context, "3").warnings[0]
+    for backstop, words in (("", "AWS ends it at"), ("iam:CreateRole was refused", "cost until you type gpucourse destroy 3")):
+        lab = stored(learner, lab)
+        assert lab.cloud is not None
+        lab.cloud.backstop = backstop
+        deployments.save(context.paths, lab)
+        assert words in pause.stop(context, "3").warnings[0]
 
 
 def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLearner) -> None:

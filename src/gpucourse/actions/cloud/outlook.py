@@ -89,16 +89,17 @@ def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], obje
     answered = said["instances", cloud.region]
     trouble = next((one for one in (said["account", lab.stack], answered) if isinstance(one, GpucourseError)), None)
     mine = [one for one in _listed(answered) if one.stack == lab.uid]
+    alive = [one for one in mine if one.alive]
     left = (datetime.fromisoformat(cloud.expires) - bill.now()).total_seconds()
     return Outlook(
         nodes=_unknown(lab) if trouble else _health(lab, mine),
-        instances={one.node: one.id for one in mine if one.alive},
+        instances={one.node: one.id for one in alive},
         expires=cloud.expires,
         seconds_left=left,
         cost_usd=bill.spent(context, lab.uid),
         usd_per_hour=bill.per_hour(context, lab),
         unknown=trouble.what if trouble else "",
-        stopped=bool(mine) and not trouble and all(one.state in {"stopped", "stopping"} for one in mine if one.alive),
+        stopped=bool(alive) and not trouble and all(one.state in {"stopped", "stopping"} for one in alive),
         ended=[] if trouble else [endings.told(one, cloud.expires) for one in _lost(endings.of_its_nodes(lab, mine))],
         backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
     )
