@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import tempfile
 from collections.abc import Iterator
@@ -50,6 +51,13 @@ def _lab(somebody: Learner) -> dict[str, Any]:
 
 def _nodes(somebody: Learner) -> Path:
     return somebody.workspace / ".gpucourse/stacks/02-local/nodes"
+
+
+def _sleeps(pid: int) -> bool:
+    try:
+        return b"sleep" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _daemon(somebody: Learner, *words: str) -> int:
@@ -112,8 +120,11 @@ def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> 
 
 
 def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody: Learner) -> None:
-    slurm.on_head(somebody, "sbatch --gres=gpu:1 -o /dev/null --wrap 'sleep 600'")
-    slurm.eventually(somebody, "RUNNING", "squeue -h -o %T")
+    bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child that no mark tells
+    slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")
+    told = _nodes(somebody) / "node2/home/bare"
+    child = int(until(lambda: told.exists() and told.read_text(), what="the job's start"))
+    assert _sleeps(child)
     sockets = layout.sockets(_lab(somebody)["deployment"]["uid"])
     assert sockets.is_dir()
     os.kill(json.loads((_nodes(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)
@@ -121,6 +132,7 @@ def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody:
     assert somebody.processes() != []  # the job goes on
     somebody.types("destroy", "2", "--yes", "--discard")
     assert somebody.processes() == []
+    assert not _sleeps(child)
     assert not sockets.exists()
     assert not _nodes(somebody).exists() or not list(_nodes(somebody).iterdir())
     assert str(sockets) not in Path("/proc/net/unix").read_text(encoding="utf-8")
