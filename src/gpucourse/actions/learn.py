@@ -10,6 +10,8 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.mapping import changing
 
+SCREEN = "screen.svg"
+
 
 def progress(context: Context) -> dict[str, ExerciseVerdict]:
     """The newest verdict of every exercise that has one."""
@@ -44,4 +46,6 @@ def still_open(context: Context, exercise: Exercise) -> tuple[tuple[str, ...], t
     lines += [f"better answers to {', '.join(wrong)}: gpucourse answer {exercise.id}"] if wrong else []
     missing = [each for each in found.wanted if each not in found.handed_in] if found.run and not found.trouble else []
     lines += [f"to hand in: {', '.join(missing)}"] if missing else []
+    screen = next((each.title for each in exercise.deliverables if each.source == SCREEN), None)
+    lines += [f"a look at the result, which captures it: gpucourse logs {found.run} -f"] if screen in missing else []
     return tuple(lines), found.answers

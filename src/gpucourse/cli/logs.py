@@ -19,10 +19,14 @@ from gpucourse.workspace import runs
 
 
 def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool = False) -> int:
-    """Show the logs of a run; with `follow` go on until it has ended."""
+    """Show the logs of a run; with `follow` go on until it has ended, and then show its result.
+
+    A run that came home while nobody looked has no captured screen yet: it is followed as if it had just ended.
+    """
     context = session.context
     record = runs.find(context.paths, wanted)
-    if follow and not record.collected:
+    unseen = record.state == "succeeded" and not runs.files_of(context.paths, record).screen.exists()
+    if follow and (unseen or not record.collected):
         return _follow(session, record, rank)
     try:
         record = settle(context, record)

@@ -166,3 +166,19 @@ def test_a_report_leaves_out_what_was_changed(learning: Learning) -> None:
     text = (learning.workspace / "deliverables/F/report.md").read_text()
     assert kept.id in text
     assert record.id not in text
+
+
+def test_a_run_that_came_home_while_nobody_looked_gets_its_screen(learning: Learning) -> None:
+    manifest = learning.course / "modules/01-rivers/module.yaml"
+    manifest.write_text(
+        manifest.read_text().replace("source: logs/*.log}", "source: logs/*.log}, {title: The screen, source: screen.svg}")
+    )
+    record = learning.record()
+    said = " ".join(learning.types("show", "1.1").out.split())
+    assert f"to hand in: The screen • a look at the result, which captures it: gpucourse logs {record.id} -f" in said
+    told = learning.types("logs", record.id, "-f")
+    assert "found it" in told.err
+    assert "It flows" in told.out
+    assert (learning.workspace / "deliverables/1.1/screen.svg").is_file()
+    assert rows(learning)["deliverables"] == 5
+    assert "It flows" not in learning.types("logs", record.id, "-f").out, "the second time these are logs"
