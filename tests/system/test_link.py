@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local.machines.requirements import Lacking, require
+from tests.system import scripts
 from tests.system.cli import Learner
 
 pytestmark = pytest.mark.system
@@ -55,7 +56,7 @@ def test_a_delay_is_laid_or_clearly_refused(somebody: Learner) -> None:
     assert somebody.documents("status")["stacks"] == []
 
 
-def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Learner) -> None:
+def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Learner, tmp_path: Path) -> None:
     somebody.types("deploy", "3", timeout=180)
     somebody.types("deploy", "3", "--link", "100mbit", timeout=180)  # nodes that stand become machines of their own
     nodes = somebody.documents("status")["stacks"][0]["nodes"]
@@ -78,6 +79,11 @@ def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Lear
     assert found["above_link"] == 0, "what passes at once is no bandwidth above the link's"
     assert 20 < found["summary"][0]["percent_of_link"] < 115
     assert "passed" in profiled.out
+
+    somebody.types("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--nodes", "2", "--detach")
+    going = somebody.newest_run()["id"]
+    assert f"run {going} is still on them" in somebody.types("deploy", "3", "--link", "none", code=2).err
+    somebody.types("cancel", going)
 
     somebody.types("deploy", "3", "--link", "none", timeout=180)
     assert all(node["healthy"] for node in somebody.documents("status")["stacks"][0]["nodes"])

@@ -15,6 +15,7 @@ from gpucourse.local import health
 from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
+from gpucourse.workspace import runs
 from gpucourse.workspace.paths import StackPaths
 
 if TYPE_CHECKING:
@@ -46,9 +47,12 @@ def choose(context: Context, deployment: Deployment, scheduler: str | None, link
     again = f"gpucourse deploy {deployment.module}"
     if link is not None:
         try:
-            deployment.variables["link"] = "" if link == "none" else str(cable.parse(link))
+            asked = "" if link == "none" else str(cable.parse(link))
         except ValueError as error:
             raise UsageError(f"--link: {error}", hint=f"{again} --link 1gbit") from error
+        if asked != (deployment.variables.get("link") or ""):
+            _nothing_runs(context, deployment)
+        deployment.variables["link"] = asked
     if scheduler:
         deployment.variables["scheduler"] = scheduler
     wanted = {name: str(deployment.variables.get(name) or "") for name in ("scheduler", "link")}
@@ -70,6 +74,16 @@ def choose(context: Context, deployment: Deployment, scheduler: str | None, link
             raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""
+
+
+def _nothing_runs(context: Context, deployment: Deployment) -> None:
+    """Raises UsageError where a run is on the nodes, or not home yet: another link makes all of them anew."""
+    going = [run.id for run in runs.readable(context.paths)[0] if run.stack == deployment.stack and not run.ended_state]
+    if going:
+        raise UsageError(
+            f"--link: another link makes the nodes anew, and run {going[0]} is still on them",
+            hint=f"gpucourse logs {going[0]} -f follows it to its end, gpucourse cancel {going[0]} ends it",
+        )
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def _lost(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     who = " and ".join(nodes) or "a node"
     return Diagnosis(
         symptom="node-lost",
-        title=f"{who} was lost",
+        title=f"{who} {'were' if len(nodes) > 1 else 'was'} lost",
         why=f"{evidence.lost or f'{who} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
         f"until their "
         "time-out.",
