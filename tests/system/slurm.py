@@ -76,10 +76,10 @@ def head(learner: Learner) -> dict[str, Any]:
 
 
 def in_terminal(
-    learner: Learner, words: Sequence[str], steps: Sequence[tuple[str, str]], seconds: float = 90
+    learner: Learner, words: Sequence[str], steps: Sequence[tuple[str, str]], seconds: float = 90, *, closed_at: str = ""
 ) -> tuple[int, str]:
     """Type a command in a terminal of its own, then each answer once its words are on the screen; the exit code and what was
-    shown."""
+    shown. `closed_at`: the terminal's window is closed once, after all answers, these words are on the screen."""
     child, master = pty.fork()
     if child == 0:
         os.execve(COMMAND[0], [*COMMAND, *words], {**learner.environment, "TERM": "xterm", "COLUMNS": "120", "LINES": "40"})
@@ -91,6 +91,8 @@ def in_terminal(
             if waiting and (found := re.search(waiting[0][0].encode(), shown[read:])):
                 read += found.end()
                 os.write(master, waiting.pop(0)[1].encode())
+            if closed_at and not waiting and re.search(closed_at.encode(), shown[read:]):
+                break
             assert time.monotonic() < deadline, f"waiting for {waiting[:1]}:\n{shown.decode(errors='replace')}"
             if select.select([master], [], [], 0.2)[0]:
                 try:

@@ -87,6 +87,14 @@ def test_a_terminal_on_a_node(cluster: Learner) -> None:
     assert (cluster.workspace / "deliverables/2.2/transcript.txt").is_file()
 
 
+def test_a_terminal_that_is_closed_gives_the_gpu_back_and_counts(cluster: Learner) -> None:
+    slurm.in_terminal(cluster, ["run", "2.2"], [(r"@\S*node[0-9]", "python session.py\n")], closed_at="written: ")
+    assert slurm.queue(cluster) == []
+    assert cluster.newest_run()["state"] == "succeeded"
+    assert set(verdicts(cluster).values()) == {"passed"}
+    assert "python session.py" in (cluster.run_folder() / "transcript.txt").read_text()
+
+
 def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
     assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
     assert "cannot run without it" in cluster.types("run", "2.2", "--detach", code=2).err

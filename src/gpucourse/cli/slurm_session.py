@@ -9,9 +9,10 @@ from gpucourse.actions.prepare import Order
 from gpucourse.cli import terminal
 from gpucourse.cli.outcome import show_plan, tell
 from gpucourse.cli.session import Session
-from gpucourse.errors import UsageError
+from gpucourse.errors import Interrupted, UsageError
 from gpucourse.model.event import unwatched
 from gpucourse.ui.text import clean
+from gpucourse.workspace import runs
 
 # A movement of the cursor, any other escape sequence, or a character.
 _TOKEN = re.compile(
@@ -42,10 +43,17 @@ def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, 
         context.watch = unwatched  # from here on the screen is the session's
         session.face.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
         session.face.note(f"$ {one.shown}")
-        _, shown = terminal.give(client, one.argv)
+        given = terminal.give(client, one.argv)
+        transcript = f"$ {one.shown}\n{readable(given.shown)}"
+        if given.closed:  # nobody is left to see anything, but the session counts
+            act.closed(context, one, transcript)
+            raise Interrupted(
+                f"the terminal of run {one.record.id} was closed; its session has ended, and its record is whole",
+                hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, one.record).folder / 'transcript.txt'}",
+            )
         with session.face.watch() as live:
             context.watch = live
-            attended = act.closed(context, one, f"$ {one.shown}\n{readable(shown)}")
+            attended = act.closed(context, one, transcript)
     return tell(session, attended, live, json=json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import pty
@@ -12,7 +13,8 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from types import FrameType
 
 from gpucourse.errors import MissingError, UsageError
@@ -34,20 +36,33 @@ def needed(exercise: str) -> str:
     return client
 
 
-def give(program: str, arguments: Sequence[str]) -> tuple[int, bytes]:
-    """Run the program in this terminal until it ends; its exit code, and everything that it showed (the last 64 MiB)."""
+@dataclass(frozen=True)
+class Given:
+    """What became of a program that had the terminal: everything that it showed (the last 64 MiB), and whether the terminal
+    was closed, or this process asked to end, before the program ended."""
+
+    shown: bytes
+    closed: bool
+
+
+def give(program: str, arguments: Sequence[str]) -> Given:
+    """Run the program in this terminal until it ends. Where the terminal is closed, the program loses its own, and ends."""
     child, master = pty.fork()
     if child == 0:
         os.execv(program, [program, *arguments])
     shown = bytearray()
-    with _raw(), _resized(master):
-        _follow_size(master)
-        for data in _pump(master):
-            shown += data
-            del shown[: max(0, len(shown) - _KEPT)]
-    _, status = os.waitpid(child, 0)
+    closed = False
+    try:
+        with _raw(), _resized(master):
+            _follow_size(master)
+            for data in _pump(master):
+                shown += data
+                del shown[: max(0, len(shown) - _KEPT)]
+    except KeyboardInterrupt:
+        closed = True
     os.close(master)
-    return os.waitstatus_to_exitcode(status), bytes(shown)
+    os.waitpid(child, 0)
+    return Given(bytes(shown), closed)
 
 
 def _pump(master: int) -> Iterator[bytes]:
@@ -63,8 +78,8 @@ def _pump(master: int) -> Iterator[bytes]:
                 return
             if not data:
                 return
-            _write(screen, data)
             yield data
+            _show(screen, data)
         if keys in ready:
             typed = os.read(keys, _PIECE)
             if typed:
@@ -72,6 +87,15 @@ def _pump(master: int) -> Iterator[bytes]:
             else:  # the terminal is gone
                 listening.remove(keys)
                 os.kill(os.getpid(), signal.SIGHUP)
+
+
+def _show(screen: int, data: bytes) -> None:
+    try:
+        _write(screen, data)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        raise KeyboardInterrupt from error  # the terminal is gone
 
 
 def _write(target: int, data: bytes) -> None:
@@ -88,7 +112,8 @@ def _raw() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
+        with suppress(termios.error):  # a terminal that is gone needs nothing
+            termios.tcsetattr(sys.stdin.fileno(), termios.TCSAFLUSH, before)
 
 
 @contextmanager
