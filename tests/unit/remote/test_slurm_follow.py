@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from gpucourse.remote.agent import frames, slurm, slurm_follow, slurm_submit
 from gpucourse.remote.agent.job import Job
@@ -32,6 +35,41 @@ def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
     assert of_rank == [(4, b""), (4, b"two\n")]
     assert found[-1][0] == frames.END
     assert json.loads(found[-1][3])["code"] == 0
+
+
+@pytest.mark.parametrize(
+    ("files", "asked", "names"),
+    [
+        (["7-laptop.out"], {}, {("node2", 0)}),
+        (
+            ["7-laptop.out", "laptop-rank0.log", "laptop-rank3.log"],
+            {"spread": True, "ranks": 4},
+            {("node2", None), ("node2", 0), ("node3", 3)},
+        ),
+        (["7-elsewhere.out"], {}, {("elsewhere", 0)}),
+    ],
+)
+def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
+    scripted: Callable[..., Scripted],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: list[str],
+    asked: dict[str, object],
+    names: set[tuple[str, int | None]],
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.example.org")
+    nodes = "node[2-3]" if asked else "node2"
+    said = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
+    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    slurm_submit.submit(spec(**asked))
+    for name in files:
+        Path(Job("r1").path("logs", name)).write_bytes(b"here\n")
+    ended("7", 0)
+    out = tmp_path / "stream"
+    with out.open("wb") as file:
+        slurm_follow.follow(Job("r1"), {}, file.fileno())
+    told = [json.loads(payload) for kind, _, _, payload in _frames(iter([out.read_bytes()])) if kind == frames.NAMED]
+    assert {(one["node"], one["rank"]) for one in told if one["node"]} == names
 
 
 def test_logs_go_on_while_slurm_does_not_answer(scripted: Callable[..., Scripted], tmp_path: Path) -> None:

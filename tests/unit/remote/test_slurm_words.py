@@ -41,6 +41,20 @@ def test_the_same_jobs_when_they_have_ended() -> None:
     assert details["43"]["ended"] == "2026-11-21T05:49:38"
 
 
+@pytest.mark.parametrize(
+    ("spelled", "nodes"),
+    [
+        ("node1", ["node1"]),
+        ("node[1-3]", ["node1", "node2", "node3"]),
+        ("head,gpu[08-10,12]", ["head", "gpu08", "gpu09", "gpu10", "gpu12"]),
+        ("a1,b-2,c[3]", ["a1", "b-2", "c3"]),
+        ("", []),
+    ],
+)
+def test_a_list_of_nodes(spelled: str, nodes: list[str]) -> None:
+    assert say.hosts(spelled) == nodes
+
+
 def test_a_held_job_says_so() -> None:
     row = say.queue(said("22.05.8/squeue-held.txt"))["51"]
     assert row["reason"] in say.HELD

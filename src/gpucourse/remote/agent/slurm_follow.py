@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import threading
 import time
 
 from gpucourse.remote.agent import frames, slurm, slurm_watch
+from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.line import PIECE, Line
 from gpucourse.remote.agent.slurm_submit import recover
@@ -92,12 +94,14 @@ class _Logs:
         self._places = {str(row["job"]): int(str(row["row"])) for row in slurm.rows(job)}
         asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
         self._spread = bool(asked.get("spread"))
+        self._ranks = int(str(asked.get("ranks") or 1))
+        self._here = socket.gethostname().split(".")[0]
 
     def send(self, line: Line, *, whole: bool) -> bool:
         """Send what is new: one piece of each log, or with `whole` everything. Whether there was anything."""
         moved = False
         for name in sorted(os.listdir(self._job.path("logs"))):
-            if name not in self._streams and not self._open(name, line):
+            if name not in self._streams and not self._open(name, line, whole=whole):
                 continue
             stream, handle = self._streams[name]
             while True:
@@ -111,12 +115,14 @@ class _Logs:
                     break
         return moved
 
-    def _open(self, name: str, line: Line) -> bool:
-        """Tell what the log is: of which node, of which rank. False for a file that is no log."""
+    def _open(self, name: str, line: Line, *, whole: bool) -> bool:
+        """Tell what the log is: of which node, of which rank. False for a file that is no log, or of which that is not known
+        yet."""
         whose = self._whose(name)
-        if whose is None:
+        node = whose and self._node(*whose, job=name.partition("-")[0], at_last=whole)
+        if whose is None or node is None:
             return False
-        node, rank = whose
+        rank = whose[1]
         stream = len(self._streams)
         self._streams[name] = (stream, os.open(self._job.path("logs", name), os.O_RDONLY))
         self._sent[name] = self._offsets.get("{}/{}".format(node, "-" if rank is None else rank), 0)
@@ -136,3 +142,16 @@ class _Logs:
             return of_job["node"], None if self._spread else rank
         of_rank = _RANK_LOG.match(name)
         return (of_rank["node"], int(of_rank["rank"])) if of_rank else None
+
+    def _node(self, host: str, rank: int | None, *, job: str, at_last: bool) -> str | None:
+        """The node whose log it is. Slurm names the file after the host; where nodes share this one, Slurm's list of the job's
+        nodes says which it is, as soon as it is known, and `at_last` the host's own name."""
+        if host != self._here:
+            return host
+        stored = self._job.read("exit.json") or self._job.read("seen.json") or {}
+        rows = [mapping(row) for row in stored.get("jobs") or []]  # type: ignore[attr-defined]
+        mine = [row for row in rows if self._spread or str(row["job"]) == job]
+        nodes = say.hosts(str(mine[0].get("node") or "")) if mine else []
+        if not nodes:
+            return host if at_last else None
+        return host if host in nodes else nodes[(rank or 0) * len(nodes) // self._ranks if self._spread else 0]

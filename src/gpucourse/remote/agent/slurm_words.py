@@ -220,6 +220,18 @@ def failed_tasks(text: str) -> list[tuple[int, int, str]]:
     return found
 
 
+def hosts(spelled: str) -> list[str]:
+    """The nodes of a list as Slurm spells it: `head,node[01-03,7]`."""
+    found: list[str] = []
+    for name, numbers in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", spelled):
+        if not numbers:
+            found.append(name)
+        for part in numbers.split(",") if numbers else []:
+            low, _, high = part.partition("-")
+            found += [name + str(number).zfill(len(low)) for number in range(int(low), int(high or low) + 1)]
+    return found
+
+
 def _numbers(spelled: str) -> list[int]:
     found: list[int] = []
     for part in spelled.split(","):
