@@ -88,11 +88,12 @@ def test_a_terminal_on_a_node(cluster: Learner) -> None:
 
 
 def test_a_terminal_that_is_closed_gives_the_gpu_back_and_counts(cluster: Learner) -> None:
-    slurm.in_terminal(cluster, ["run", "2.2"], [(r"@\S*node[0-9]", "python session.py\n")], closed_at="written: ")
+    asks = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
+    slurm.in_terminal(cluster, ["run", "2.2"], [(r"@\S*node[0-9]", asks)], closed_at=r"GPUS=\[0\]")
     assert slurm.queue(cluster) == []
     assert cluster.newest_run()["state"] == "succeeded"
-    assert set(verdicts(cluster).values()) == {"passed"}
-    assert "python session.py" in (cluster.run_folder() / "transcript.txt").read_text()
+    assert verdicts(cluster)["free-again"] == "passed"
+    assert "GPUS=[0]" in (cluster.run_folder() / "transcript.txt").read_text()
 
 
 def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
