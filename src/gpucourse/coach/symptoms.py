@@ -157,7 +157,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
     Symptom(
         word="wrong-arguments",
         title="The script does not take these arguments",
-        signs=(r"(?m)^(?:\[rank\d+\]: ?)?\S+: error: (?P<what>[^\n]+)",),
+        signs=(r"(?m)^(?:\[rank\d+\]: ?)?(?!srun|slurmstepd)\S+: error: (?P<what>[^\n]+)",),
         why="The script ended at its command line: {what}.",
         next="gpucourse show {exercise} has the parameters of an exercise (--set NAME=VALUE); arguments of a script of your "
         "own stand after --: gpucourse run {exercise} --script FILE -- ARGS",

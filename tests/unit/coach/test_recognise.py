@@ -210,3 +210,12 @@ def test_every_word_of_the_coach_stands_in_the_page_on_troubleshooting() -> None
     words = {symptom.word for symptom in SYMPTOMS} | set(re.findall(r'symptom="([a-z-]+)"', sources))
     assert len(words) > 30
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
+
+
+def test_what_srun_says_of_a_script_that_failed_is_no_complaint_about_its_arguments() -> None:
+    srun = "srun: error: node2: task 1: Exited with exit code 1\nsrun: error: node1: task 0: Terminated\n"
+    victim = "rank 0 is here\nslurmstepd-node0: error: *** STEP 7.0 ON node0 CANCELLED AT 2026-11-21T10:24:14 ***\n"
+    failed = 'Traceback (most recent call last):\n  File "own.py", line 4, in <module>\nValueError: the fan is loud\n'
+    launcher = Log(node="node0", rank=None, text=srun, code=143)
+    [found] = recognise(evidence(launcher, log(0, victim, code=143, at=2.0), log(1, failed)))
+    assert (found.symptom, found.ranks) == ("script-error", [1])
