@@ -16,6 +16,9 @@ from gpucourse.remote.agent.job import Job, Refused, mapping, words
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
 
+EVERYTHING = "**"
+"""The pattern for all of the work folder: walked and not matched, for matching follows links, round and round."""
+
 MOST_FILES = 2000
 """So many results of one node are taken; a script that writes more packs them."""
 
@@ -61,15 +64,16 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
         if pattern.startswith("/") or ".." in pattern.split("/"):
             left.append({"name": pattern, "reason": "the pattern leads out of the work folder", "bytes": 0})
             continue
-        for path in sorted(glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)):
-            place = "" if os.path.samefile(path, work) else os.path.relpath(path, work)
+        matching = [work] if pattern == EVERYTHING else glob.glob(os.path.join(glob.escape(work), pattern), recursive=True)
+        for path in sorted(matching):
+            place = "" if os.path.normpath(path) == work else os.path.relpath(path, work)
             for name, inner in _walk(path, place) if _is_folder(path) else [(place, path)]:
                 if name in offers or "__pycache__" in name.split("/") or _unchanged(inner, brought.get(name)):
                     continue
                 if len(offers) >= MOST_FILES:
                     left.append({"name": name, "reason": f"more than {MOST_FILES} files: no more are taken", "bytes": 0})
                     return offers, left
-                if os.path.realpath(os.path.dirname(inner)).startswith(work):
+                if os.path.join(os.path.realpath(os.path.dirname(inner)), "").startswith(os.path.join(work, "")):
                     offers.setdefault(name, inner)
                 else:
                     left.append({"name": name, "reason": "a link on the way leads out of the work folder", "bytes": 0})
@@ -89,16 +93,20 @@ def _unchanged(path: str, laid_out: float | None) -> bool:
 
 
 def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        name = os.path.join(prefix, entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            yield from _walk(entry.path, name)
-        else:
-            yield name, entry.path
+    """Everything below a folder but folders, by name and path. Links are given and not followed; any depth is walked."""
+    waiting = [(folder, prefix)]
+    while waiting:
+        folder, prefix = waiting.pop()
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            name = os.path.join(prefix, entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, name))
+            else:
+                yield name, entry.path
 
 
 def _is_folder(path: str) -> bool:
