@@ -32,12 +32,14 @@ def wait_for_slurm(
     context: Context,
     inventory: Inventory,
     *,
+    gone: Collection[str] = (),
     looks: Callable[[], Sequence[NodeHealth]] = lambda: (),
     patience_s: float = _PATIENCE_S,
     poll_s: float = _POLL_S,
     hint: str = _MENDS,
 ) -> None:
-    """Wait until Slurm has every node at work with its GPUs; not for one that is drained, which only a word of somebody's ends.
+    """Wait until Slurm has every node at work with its GPUs, and none of those that are `gone`; not for one that is drained,
+    which only a word of somebody's ends.
 
     Raises InfrastructureError with `hint` that names each one that is not, with Slurm's reason, or by what `looks` sees from
     outside where that says more, and with the end of its daemon's log.
@@ -51,7 +53,7 @@ def wait_for_slurm(
         while True:
             listed = values(fleet.each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
             wrong = (
-                _not_ready(inventory, listed.stdout.decode(errors="replace"))
+                _not_ready(inventory, listed.stdout.decode(errors="replace"), gone)
                 if listed.ok
                 else {inventory.head.name: listed.stderr.decode(errors="replace").strip()[-200:]}
             )
@@ -75,9 +77,9 @@ def wait_for_slurm(
         )
 
 
-def _not_ready(inventory: Inventory, listed: str) -> dict[str, str]:
+def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) -> dict[str, str]:
     rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
-    wrong = {}
+    wrong = {name: "taken away, and still in its lists" for name in gone if name in rows}
     for node in inventory.nodes:
         if not node.gpus:
             continue

@@ -143,3 +143,11 @@ def test_slurm_is_back_after_a_stop_and_a_start(lab: CloudLearner) -> None:
     assert sorted(slurm.on_head(lab, "srun -N2 --gres=gpu:1 hostname").split()) == ["node1", "node2"]
     lab.types("extend", "2", "1h", "--yes")
     assert "healthy" in lab.types("status").out
+
+
+@pytest.mark.thorough
+def test_a_smaller_lab_is_a_smaller_cluster(lab: CloudLearner) -> None:
+    lab.types("deploy", "2", "--target", "aws", "--nodes", "1", "--yes", timeout=240)
+    assert slurm.on_head(lab, "sinfo -h -N -o '%N|%T'").splitlines() == ["node1|idle"]
+    refused = lab.types("run", "2.3", "--nodes", "2", code=2)
+    assert "a larger lab: gpucourse deploy 2 --target aws --nodes 2" in " ".join(refused.err.split())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpucourse.actions.cloud import first_boot, meeting
 from gpucourse.actions.cloud.lab import CloudLab
+from gpucourse.actions.cloud.slurm_nodes import forget_others
 from gpucourse.actions.context import Context
 from gpucourse.actions.ready import write_ssh_files
 from gpucourse.actions.slurm_ready import wait_for_slurm
@@ -214,7 +215,8 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
     ssh = f"gpucourse ssh {lab.deployment.module} --"
     hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
     with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
-        wait_for_slurm(context, inventory, patience_s=SLURM_S, poll_s=SLURM_PAUSE_S, hint=hint)
+        gone = forget_others(context, inventory, stack=lab.deployment.uid)
+        wait_for_slurm(context, inventory, gone=gone, patience_s=SLURM_S, poll_s=SLURM_PAUSE_S, hint=hint)
 
 
 def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:

@@ -171,11 +171,16 @@ class TestSlurm:
             nodes=(node("node0", role="head", gpus=0, address="10.0.0.1"), node("node1", address="10.0.0.2")),
         )
         world.sinfo, world.log = "node1|idle|gpu:1|none\n", ""  # type: ignore[attr-defined]
+        world.notes = "node0\nnode1\n"  # type: ignore[attr-defined]
         plain = world.answer
 
         def answer(one: Node, command: str) -> Completed:
             if "slurmctld.log" in command:
                 return said("0\n", code=1)
+            if command.startswith("ls "):
+                return said(world.notes)  # type: ignore[attr-defined]
+            if "rm -f" in command:
+                return world.removed(command)  # type: ignore[attr-defined, no-any-return]
             if "slurmd.log" in command:
                 return said(world.log)  # type: ignore[attr-defined]
             if "sinfo" in command:
@@ -222,6 +227,28 @@ class TestSlurm:
         cluster.sinfo = "node1|drained|gpu:1|somebody wants it so\n"  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(somebody wants it so\)"):
             cluster.climb()
+
+    def test_a_node_that_a_smaller_lab_took_away_leaves_slurms_lists(self, cluster: World) -> None:
+        cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]
+        cluster.sinfo += "node2|down*|gpu:1|Not responding\n"  # type: ignore[attr-defined]
+
+        def removed(command: str) -> Completed:
+            assert f"{cluster.deployment.uid}/nodes && if [ -w . ]; then rm -f node2; else" in command
+            return said()
+
+        cluster.removed = removed  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match="node2: taken away, and still in its lists"):
+            cluster.climb()
+        cluster.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
+        cluster.climb()
+
+    def test_a_node_that_may_not_be_forgotten_is_told(self, cluster: World) -> None:
+        cluster.notes = "node0\nnode1\nnode2\n"  # type: ignore[attr-defined]
+        cluster.removed = lambda _command: said(code=1, complaint="a password is required")  # type: ignore[attr-defined]
+        cluster.climb()
+        assert [note.text for note in cluster.told(Note)] == [
+            "Slurm's lists keep what an earlier, larger lab had, as down: node2 (a password is required)"
+        ]
 
     def test_simulated_computers_that_count_gpus_have_a_slurm(self, cluster: World) -> None:
         cluster.boot = f"simulated\nready\n{json.dumps({'gpus': ['a stand-in']})}\n"
