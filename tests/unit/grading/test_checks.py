@@ -123,6 +123,7 @@ def test_what_needs_a_gpu_is_not_measured_on_simulated_nodes_whatever_the_script
 
 def test_nor_on_real_nodes_without_one() -> None:
     assert judge(GPU, {"v": 100, "cuda": None}, "hosts").verdict == "not_measured"
+    assert judge(GPU, {"v": 100}, "hosts").verdict == "not_measured", "nobody said that there was one"
 
 
 def test_and_measured_where_there_is_one() -> None:

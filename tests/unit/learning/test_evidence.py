@@ -13,6 +13,7 @@ from gpucourse.actions.homecoming import bring_home
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.record import RunRecord
+from gpucourse.workspace import runs
 from tests.learning import METRICS, Learning
 
 
@@ -83,6 +84,18 @@ def test_a_script_that_measured_nothing_takes_no_points_away(learning: Learning)
     (folder / "run.json").write_text((folder / "run.json").read_text().replace('"verdict": "passed"', '"verdict": null'))
     (learning.workspace / "deliverables/1.1/verdict.json").unlink()
     assert rows(learning)["completed"] == 2.5
+
+
+def test_a_deliverable_of_several_files_is_there_when_all_of_them_are(learning: Learning) -> None:
+    record = learning.record()
+    folder = learning.folder(record)
+    (folder / "logs" / "node1-rank1.log").write_text("found it, too\n")
+    context = learning.opened()
+    finish.seal(runs.files_of(context.paths, record), "local")
+    finish.deliver(context, context.catalog.exercise("1.1")[1], record)
+    assert rows(learning)["deliverables"] == 5
+    (learning.workspace / "deliverables/1.1/logs/node1-rank1.log").unlink()
+    assert rows(learning)["deliverables"] == 2.5
 
 
 def test_the_mark_of_a_run_that_is_gone_passes_to_no_other(learning: Learning) -> None:
