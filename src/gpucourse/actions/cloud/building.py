@@ -188,9 +188,10 @@ def _guarded(context: Context, lab: CloudLab) -> None:
 
 
 def _healed(before: Inventory | None, offer: Offer) -> list[str]:
-    if before is None:
-        return []
-    return [address for action, address in offer.quote.changes if action in {"create", "replace"} and "aws_instance" in address]
+    """The nodes that were there and are made anew, as Terraform addresses; one more node is none of these."""
+    made = [address for action, address in offer.quote.changes if action in {"create", "replace"} and "aws_instance" in address]
+    names = [node.name for node in before.nodes] if before else []
+    return [address for address in made if any(f'["{name}-' in address for name in names)]
 
 
 def _named(watch: Watcher, stack: str) -> Watcher:
