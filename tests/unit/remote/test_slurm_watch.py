@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.remote.agent import slurm, slurm_submit, slurm_watch
+from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job
 from tests.unit.remote.scripted import DOWN, FORGOTTEN, NO_ACCOUNTS, WHEN, Answer, Scripted, details, ended, log, row, spec
 
@@ -86,7 +87,7 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[...
     for _ in range(4):
         rows = slurm_watch.look(Job("r1"))
     assert "put back into the queue, because its node failed (node3 is down*: Not responding)" in log()
-    assert "What node3 may still print is of the first start" in log()
+    assert "What may still be printed there is of the first start" in log()
     assert "two minutes" in log()
     assert "gpucourse ssh 2 -- scontrol update JobId=7 StartTime=now" in log()
     assert rows[0]["restarts"] == 1
@@ -99,7 +100,20 @@ def test_a_requeued_job_whose_node_takes_jobs_is_not_blamed_on_the_node_alone(sc
     for _ in range(2):
         slurm_watch.look(Job("r1"))
     assert "because node3 or the controller failed, or somebody typed scontrol requeue" in log()
-    assert "What node3 may still print" not in log()
+    assert "of the first start" not in log()
+
+
+def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(scripted: Callable[..., Scripted]) -> None:
+    late = WHEN.replace("05:49:36", "05:50:16")
+    said = [row("7", "RUNNING", node="node[1-2]"), row("7", "COMPLETING", node="node1", when=late)]
+    down = "node1|gpu*|idle|gpu:1|4|up|none\nnode2|gpu*|down*|gpu:1|4|up|Not responding\n"
+    cluster = scripted(sbatch="7\n", squeue=[*said, row("7", "PENDING", "BeginTime")], sinfo=down)
+    slurm_submit.submit(spec())
+    for _ in range(3):
+        slurm_watch.look(Job("r1"))
+    assert ("sinfo", "-h", "-a", "-N", "-n", "node[1-2]", "-o", say.NODES) in cluster.asked
+    assert "because its node failed (node2 is down*: Not responding)" in log()
+    assert "started anew" not in log()
 
 
 def test_a_job_that_slurm_started_anew_without_a_word(scripted: Callable[..., Scripted]) -> None:

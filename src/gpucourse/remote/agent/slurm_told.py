@@ -21,7 +21,7 @@ def tell(job: Job, old: Row, new: Row) -> None:
     if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
         _note(job, *_requeued(job, old, new))
         return
-    if say.phase(was) == say.RUNNING and old.get("started") and new.get("started") not in ("", None, old["started"]):
+    if was == now == "RUNNING" and old.get("started") and new.get("started") != old["started"]:
         _note(job, _started_anew(new))
     if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
         return
@@ -67,7 +67,7 @@ def not_shared(job: Job, rows: list[Row], session: bool) -> None:
 
 
 def _requeued(job: Job, old: Row, new: Row) -> tuple[str, ...]:
-    node = str(old.get("node") or "its node")
+    node = str(old.get("ran_on") or old.get("node") or "its node")
     down = _down(node)
     why = f"because its node failed ({down})"
     if not down:  # it is back already, or it was not the node
@@ -79,8 +79,8 @@ def _requeued(job: Job, old: Row, new: Row) -> tuple[str, ...]:
     ]
     if down:
         lines.append(
-            f"What {node} may still print is of the first start, whose processes end when the node is back; "
-            f"in a lab of your own that is: gpucourse deploy {_module(job)}"
+            "What may still be printed there is of the first start, whose processes end when the node is back. "
+            f"In a lab of your own, that is: gpucourse deploy {_module(job)}"
         )
     return tuple(lines)
 

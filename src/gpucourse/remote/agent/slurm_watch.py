@@ -99,10 +99,16 @@ def _asked(job: Job, before: list[Row]) -> list[Row]:
         if row not in open_rows:
             after.append(row)
         elif job_id in found:
-            after.append(dict(row, **found[job_id]))
+            after.append(_seen(row, found[job_id]))
         else:
             after.append(dict(row, **(accounts.get(job_id) or _own_note(job, job_id)), reason=""))
     return after
+
+
+def _seen(row: Row, said: Row) -> Row:
+    """The row with what Slurm says, and where its job last ran: while a job completes, nodes that failed are gone from it."""
+    ran_on = {"ran_on": said["node"]} if said["state"] == "RUNNING" else {}
+    return {**row, **said, **ran_on}
 
 
 def _accounts(numbers: list[str]) -> dict[str, dict[str, object]]:
