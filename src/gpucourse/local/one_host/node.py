@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gpucourse.local import layout
@@ -22,16 +23,22 @@ class SlurmNode(HostedNode):
     async def open(self) -> None:
         """Listen, and have its daemon run."""
         await super().open()
-        (self._folder / layout.SHARED).mkdir(mode=0o755, exist_ok=True)
-        bashrc = layout.home(self._folder, self.spec.name) / ".bashrc"
-        if not bashrc.exists():
-            bashrc.write_text(_BASHRC.format(name=self.spec.name), encoding="utf-8")
+        self._furnish()
         await self._cluster.join(self.spec)
 
     async def end(self) -> None:
         """Let nobody in, end every connection and the daemon."""
         await super().end()
         self._cluster.leave(self.spec.name)
+
+    def _furnish(self) -> None:
+        """What a machine would have: a prompt with its name, and a way to the folder that all share."""
+        shared, home = self._folder / layout.SHARED, layout.home(self._folder, self.spec.name)
+        shared.mkdir(mode=0o755, exist_ok=True)
+        if not (home / ".bashrc").exists():
+            (home / ".bashrc").write_text(_BASHRC.format(name=self.spec.name), encoding="utf-8")
+        if not os.path.lexists(home / layout.SHARED):
+            (home / layout.SHARED).symlink_to(shared)  # there is no /shared here
 
     def _environment(self) -> dict[str, str]:
         found = super()._environment()
