@@ -68,7 +68,8 @@ def _part(part: Part, width: int, glyphs: Glyphs) -> Iterator[ConsoleRenderable]
     if isinstance(part, (Table, Facts, Items, Code)) and part.title:
         yield Text(clean_line(part.title), style="bold cyan")
     if isinstance(part, Table):
-        yield _table(part, glyphs) if fits(part, width) else _cards(part, width)
+        between = len(part.columns) - 1  # here columns are three apart, and two in plain text
+        yield _table(part, glyphs) if fits(part, width - between) else _cards(part, width)
     elif isinstance(part, Facts):
         yield _facts(part, width)
     elif isinstance(part, Items):

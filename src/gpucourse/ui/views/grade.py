@@ -115,7 +115,7 @@ def _part(part: PartScore) -> Part:
     if not part.here:
         return Paragraph(f"{title} (not in this course)", "dim")
     columns: list[Column | str] = [
-        Column("for", wrap=True), Column("points", align="right"), "evidence", Column("what is missing", wrap=True)
+        Column("for", wrap=True), Column("points", align="right", wrap=True), "evidence", Column("what is missing", wrap=True)
     ]  # fmt: skip
     return table(columns, [_row(row) for row in part.rows], title=title)
 
