@@ -49,6 +49,7 @@ def test_a_silent_rank_is_named_with_what_its_process_does(lab: Learner, tmp_pat
     assert "its process is stopped by a signal; its last line: step 3 of rank 1" in err.splitlines()[named]
     assert any("of rank 0" in line for line in err.splitlines()[named:]), "it is named while the others go on"
     assert "rank 0 on node0 has said nothing" not in err
+    assert "failed with exit code" not in err, "who was ended by the time limit did not fail"
     record = lab.newest_run()
     assert [(each["rank"], each["doing"]) for each in record["silences"]] == [(1, "stopped")]
     assert [(each["symptom"], each["ranks"]) for each in record["diagnoses"]] == [("silent-rank", [1])]

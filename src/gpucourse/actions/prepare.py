@@ -182,7 +182,7 @@ def _uploads(context: Context, module: Module, exercise: Exercise, order: Order)
         context.watch(Note(text=f"{script.name} imports what lies beside it, so that travels, too: {names}"))
     own = [Upload(name=script.name, source=script.resolve()), *named(order.extra, script), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
-    return script.name, tuple(taken.values())
+    return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag
 
 
 def _place(originals: Path, folder: str, name: str) -> str:

@@ -42,7 +42,7 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, m
     count = wanted if wanted is not None else min(launch.nodes, deployed)
     if not launch.min_nodes <= count <= launch.max_nodes:
         raise UsageError(
-            f"{exercise.id} runs on {_range(launch.min_nodes, launch.max_nodes)} nodes, not on {count}",
+            f"{exercise.id} runs on {_range(launch.min_nodes, launch.max_nodes)}, not on {count}",
             hint=f"gpucourse run {exercise.id} --nodes {max(launch.min_nodes, min(launch.max_nodes, count))}",
         )
     if count > deployed:
@@ -111,4 +111,4 @@ def _processes(request: Request, node: Node) -> int:
 
 
 def _range(low: int, high: int) -> str:
-    return f"{low} to {high}" if low != high else f"exactly {low}"
+    return f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"

@@ -29,6 +29,9 @@ SILENCE_S = 15.0
 _SETTLED_S = 0.3
 """One rank's end brings the others down within milliseconds, and news of it may arrive in any order."""
 
+_ASKED, _ASKED_S = 143, 2.0
+"""A rank that ended by SIGTERM was mostly asked to, by the time limit or a person: its node says so soon after."""
+
 
 @dataclass(kw_only=True)
 class FollowResult:
@@ -137,7 +140,13 @@ class _View:
             first = self.result.first_failure
             if first is not None and self._failed is None:
                 self._failed = time.monotonic()
-            return first if self._failed is not None and time.monotonic() - self._failed >= _SETTLED_S else None
+            if first is None or self._failed is None:
+                return None
+            reason = next((ended.reason for ended in self.result.node_exits if ended.node == first.node), None)
+            if first.code == _ASKED and reason in {"timed_out", "cancelled"}:
+                return None
+            patience = _ASKED_S if first.code == _ASKED and reason is None else _SETTLED_S
+            return first if time.monotonic() - self._failed >= patience else None
 
 
 class _Reader(threading.Thread):

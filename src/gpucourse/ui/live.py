@@ -95,7 +95,8 @@ class Live:
         source = next((s for s in self._sources() if s.node == failure.node and s.rank == failure.rank), None)
         if source is None or not source.last:
             return
-        title = f"last {len(source.last)} lines of rank {failure.rank} on {clean_line(failure.node)}, the first to fail"
+        what = f"last {len(source.last)} lines" if len(source.last) > 1 else "the only line"
+        title = f"{what} of rank {failure.rank} on {clean_line(failure.node)}, the first to fail"
         rows = [line(Span(f"{title} (exit code {failure.code}):", "bad"))]
         rows += [self._logged(source, raw) for _, raw in source.last]
         rows.append(line(Span(f"all of it in {source.file}", "dim")))

@@ -54,3 +54,11 @@ def test_a_lab_with_fewer_nodes_than_an_exercise_is_meant_for_is_told_with_the_c
     assert notes == ["3.9 is meant for 4 nodes, and 2 are deployed; more: gpucourse deploy 3 --nodes 4"]
     for nodes, typed in ((4, None), (2, 2)):  # enough, or asked for
         assert asked(tmp_path / str(nodes), "3.9", nodes, typed=typed)[1] == []
+
+
+def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    (script := tmp_path / "-x.py").write_text("")
+    found = request(context, *context.catalog.exercise("3.1"), Order(exercise="3.1", script=script), local=True)
+    assert found.script == "./-x.py"
+    assert "-x.py" in {upload.name for upload in found.uploads}
