@@ -50,6 +50,17 @@ def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     assert re.search(r"m3-local +100mbit", text(lab.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
 
 
+def test_what_a_lab_lacks_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
+    poor = deployment(lacks="All nodes are this one computer. For machines: sudo make it so")
+    result = Deployed(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
+    for view in (
+        lab.deploy_plan(result),
+        lab.deployed(result, tmp_path),
+        lab.status([StackStatus(deployment=poor, nodes=[], active_runs=[])]),
+    ):
+        assert "All nodes are this one computer. For machines: sudo make it so" in text(view)
+
+
 def receipt(*left: Leftover) -> Receipt:
     return Receipt(
         stack="m3-local",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.model.deployment import NodeHealth, Receipt
+from gpucourse.model.deployment import Deployment, NodeHealth, Receipt
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
 from gpucourse.ui.text import age, counted
@@ -59,7 +59,14 @@ def deploy_plan(result: Deployed) -> View:
     deployment = result.deployment
     rows = [(Cell(_SIGNS.get(action, action), _action_style(action)), action, address) for action, address in result.changes]
     parts: list[Part] = [
-        facts([("stack", deployment.stack), ("template", deployment.template), ("nodes", str(deployment.nodes_wanted))])
+        facts(
+            [
+                ("stack", deployment.stack),
+                ("template", deployment.template),
+                ("nodes", str(deployment.nodes_wanted)),
+                _missing(deployment),
+            ]
+        )
     ]
     if rows:
         parts.append(table(["", "action", Column("resource", wrap=True)], rows))
@@ -100,7 +107,7 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
             ("terraform", deployment.terraform),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
             ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
-            ("missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""),
+            _missing(deployment),
         ]
     )
 
@@ -114,6 +121,10 @@ def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
     footer = (f"Receipts are in {folder}",) if folder is not None else ()
     modes = {receipt.mode for receipt in receipts}
     return View(parts=tuple(parts), footer=footer, mode="local" if "local" in modes else "")
+
+
+def _missing(deployment: Deployment) -> tuple[str, Content]:
+    return "missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""
 
 
 def _cure(status: StackStatus) -> str:
