@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from gpucourse.actions.cloud import bill, endings, orphans
-from gpucourse.actions.cloud.lab import open_cloud, placed
+from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed
 from gpucourse.actions.cloud.ours import check_account
 from gpucourse.actions.context import Context
 from gpucourse.actions.timing import stage
@@ -46,12 +46,14 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> Non
     """
     account = Account(placed(deployment).region, context.environ)
     receipt.regions = list(places(context, deployment))
+    lab = _at_rest(context, deployment)
     before = _look_first(context, account, deployment, receipt)
     receipt.existed = [_line(one) for one in before if one.seen]
     with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
         deployments.save(context.paths, deployment, "destroying")
     try:
-        _with_terraform(context, deployment)
+        if lab is not None:
+            _with_terraform(context, lab, before)
         found, left = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
@@ -136,19 +138,35 @@ def _look_first(context: Context, account: Account, deployment: Deployment, rece
     return found
 
 
-def _with_terraform(context: Context, deployment: Deployment) -> None:
+def _at_rest(context: Context, deployment: Deployment) -> CloudLab | None:
+    """The lab, once the Terraform of a killed command has ended, so that a look sees all that it made; None without one."""
+    try:
+        lab = open_cloud(context, deployment)
+        lab.terraform.settle(context.watch)
+    except (Interrupted, StackBusy):
+        raise
+    except GpucourseError as error:
+        _without_terraform(context, error)
+        return None
+    return lab
+
+
+def _with_terraform(context: Context, lab: CloudLab, before: list[Found]) -> None:
     """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
-    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
+    stack = lab.deployment.stack
+    with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
         try:
-            lab = open_cloud(context, deployment)
-            lab.terraform.settle(context.watch)
             if lab.existed():  # an instance that Terraform does not know of would hold its network for as long as it waits
-                orphans.clear(context, lab)
+                orphans.clear(context, lab, before)
             lab.down(context.watch)
         except (Interrupted, StackBusy):
             raise
         except GpucourseError as error:
-            context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
+            _without_terraform(context, error)
+
+
+def _without_terraform(context: Context, error: GpucourseError) -> None:
+    context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
 
 
 def _blind(context: Context, deployment: Deployment, before: list[Found], error: GpucourseError) -> NoReturn:
