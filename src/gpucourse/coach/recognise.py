@@ -38,12 +38,13 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     words = _by_words(evidence)
     causes = [_told(evidence, found) for found in words if found.symptom.weight == "cause"]
     follows = [_told(evidence, found) for found in words if found.symptom.weight == "follows"]
+    unconnected = [one for one in follows if one.symptom == "wrong-interface"]
     victims = [log for found in words if found.symptom.weight == "follows" for log in found.logs]
     ranked = (
         [*causes, *joining(evidence)],
         ended(evidence, victims=victims),
         _errors(evidence, words),
-        unseen(evidence, waiting=any(one.symptom in _WAITED for one in follows), victims=victims),
+        unseen(evidence, waiting=any(one.symptom in _WAITED for one in follows), victims=victims, unconnected=unconnected),
         follows,
     )
     best: dict[str, Diagnosis] = {}

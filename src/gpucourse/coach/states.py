@@ -39,14 +39,19 @@ def ended(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
     return [_early(evidence, early)] if early and victims and not own else []
 
 
-def unseen(evidence: Evidence, *, waiting: bool, victims: Sequence[Log]) -> list[Diagnosis]:
-    """A rank that ended without a word of why; ranks that said nothing, never began, or ran into the time limit."""
+def unseen(
+    evidence: Evidence, *, waiting: bool, victims: Sequence[Log], unconnected: Sequence[Diagnosis] = ()
+) -> list[Diagnosis]:
+    """A rank that ended without a word of why; ranks that said nothing, never began, or ran into the time limit. Where ranks
+    tell that they could not connect, all others are silent for that reason: `unconnected` says so."""
     own = _ended_themselves(evidence, victims)
     if own and not waiting:  # the others waited for it, and were silent for that reason
         return [
             _exited(evidence, own[0]),
             *(_silent(evidence, [each]) for each in evidence.silences if each.doing == "stopped"),
         ]
+    if unconnected:
+        return list(unconnected)
     started = {log.rank for log in evidence.logs}
     never = [rank for ranks in evidence.planned.values() for rank in ranks if rank not in started]
     if never and len(never) < evidence.world_size:

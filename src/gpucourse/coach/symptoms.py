@@ -197,7 +197,6 @@ SYMPTOMS: tuple[Symptom, ...] = (
         next="gpucourse ssh {module} -- ip -brief address; then GLOO_SOCKET_IFNAME with the interface of the private address "
         "(gpucourse run sets it)",
         weight="follows",
-        source="documented",
     ),
     Symptom(
         word="meeting-point",

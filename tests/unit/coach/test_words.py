@@ -117,6 +117,17 @@ def test_who_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> No
     assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waited(1)))[0].title
 
 
+def test_ranks_that_could_not_connect_are_told_and_not_the_one_that_still_tries() -> None:
+    refused = (
+        f"{TRACEBACK}RuntimeError: Gloo connectFullMesh failed with [/gloo/transport/tcp/pair.cc:152] timed out connecting: "
+        "SO_ERROR: Connection refused, remote=[127.0.0.1]:45300\n"
+    )
+    silences = (Silence(node="node1", rank=1, seconds=11, doing="waiting"),)
+    trying = log(1, "", 143, 9.0, ended=True)
+    assert shown(log(0, refused), trying, silences=silences)[0] == ("wrong-interface", [0])
+    assert shown(log(0, refused, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
+
+
 def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
     silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
     logs = (log(0, "step 900\n", 143, ended=True), log(1, "", 143, ended=True))
