@@ -78,7 +78,13 @@ def _written(name: str, answer: Scalar | None) -> list[str]:
     text = answer if isinstance(answer, str) else json.dumps(answer)
     if isinstance(answer, str) and ("\n" in text or len(text) > 80) and _plain_block(text):
         return [f"  {name}: |", *(f"    {line}".rstrip() for line in text.rstrip("\n").split("\n"))]
-    return [f"  {name}: {json.dumps(text, ensure_ascii=False) if isinstance(answer, str) else text}"]
+    return [f"  {name}: {_quoted(text) if isinstance(answer, str) else text}"]
+
+
+def _quoted(text: str) -> str:
+    """The text in quotes; what YAML does not take as it is (control characters, separators of lines) is written by number."""
+    words = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in words)
 
 
 def _plain_block(text: str) -> bool:

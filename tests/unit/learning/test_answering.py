@@ -56,6 +56,28 @@ def test_numbers_speak_of_the_run_that_they_were_given_for(learning: Learning) -
     assert "shows 3 times" in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a\x7fb",
+        "\x9b2J",
+        "a\x85b\u2028c",
+        "\ufeffa\uffff",
+        "👩‍🚀 中",
+        "x" * 90 + "\x7f",
+        "a\n---\n...\n" + "x" * 90,
+        "# a: 'b\"\\u0041",
+    ],
+)
+def test_whatever_is_answered_can_be_read_again(learning: Learning, text: str) -> None:
+    learning.record()
+    learning.types("answer", "1.1", "--set", "where=b")
+    learning.types("answer", "1.1", "--set", f"why={text}")
+    kept = {each["id"]: each["answer"] for each in learning.types("answer", "1.1", "--json").document["answers"]}
+    assert kept["why"].split() == text.split()
+    assert kept["where"] == "b. in the sea"
+
+
 def test_a_sheet_written_by_hand(learning: Learning) -> None:
     learning.record()
     learning.types("answer", "1.1", "--template")
