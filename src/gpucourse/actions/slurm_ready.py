@@ -20,8 +20,12 @@ _MENDS = "type gpucourse deploy again: it mends"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
 _AT_WORK = {"idle", "mixed", "allocated", "completing", "planned"}  # a lab that is deployed again may have jobs
 _FLAGS = "-+$^@#%!~"  # what sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer
-# What slurmctld writes at its start where it will reject every job at first, and name a reason that is none.
-_WRONG_REASONS = "grep -c -e 'no new list given back' -e 'has invalid account'"
+# How often slurmctld wrote since its start that it rejects every job at first, with a reason that is none. It says so when the
+# first job comes. Before that, what gives 23.11 away (and no other) is a plugin for MPI that it could not load.
+_WRONG_REASONS = (
+    "awk '/slurmctld version [0-9.]+ started/ { found = 0; old = /version 23[.]11/ } "
+    "/no new list given back|has invalid account/ || (old && /MPI: Cannot create context/) { found++ } END { print found + 0 }'"
+)
 _LOG = "/var/log/slurm/{daemon}.log"
 _SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # where the daemons of all nodes are on one computer
 _AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
