@@ -1,4 +1,4 @@
-"""What Slurm says, read: the words of its manual pages that no cluster at hand says. Those that it did: test_slurm_releases.py."""
+"""What Slurm says, read: words of its manual pages that no cluster here says. Those that were said: test_slurm_releases.py."""
 
 from __future__ import annotations
 
