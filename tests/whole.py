@@ -30,6 +30,7 @@ WAITING = (
     "tests/system/test_bad_luck_runs.py",
     "tests/system/test_coach.py",
     "tests/system/test_slurm_daemons.py",
+    "tests/system/test_slurm_bad_luck.py",
 )
 NOTHING_COLLECTED = 5
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)\b")

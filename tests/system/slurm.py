@@ -46,8 +46,12 @@ def queue(learner: Learner) -> list[str]:
 
 def inside(learner: Learner, name: str, *argv: str) -> str:
     """What a command says on a machine, as its root and past SSH: an administrator's hand, or an accident's."""
-    nodes = learner.workspace / ".gpucourse" / "stacks" / "02-local" / "nodes"
-    return str(health.ask_host(nodes, "run", {"name": name, "argv": list(argv)}, timeout_s=30.0)["output"])
+    return str(health.ask_host(_nodes(learner), "run", {"name": name, "argv": list(argv)}, timeout_s=30.0)["output"])
+
+
+def power_off(learner: Learner, name: str) -> None:
+    """Cut a machine's power."""
+    health.ask_host(_nodes(learner), "power", {"name": name, "way": "off"}, timeout_s=30.0)
 
 
 def script(folder: Path, text: str) -> str:
@@ -106,3 +110,7 @@ def in_terminal(
         os.close(master)
         _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status), shown.decode(errors="replace")
+
+
+def _nodes(learner: Learner) -> Path:
+    return learner.workspace / ".gpucourse" / "stacks" / "02-local" / "nodes"

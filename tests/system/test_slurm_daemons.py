@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ WORKS = """
 import os, sys, time
 again = os.environ.get("SLURM_RESTART_COUNT")
 print("begun", "again" if again else "", flush=True)
-time.sleep(0 if again else float(sys.argv[1]))
+while not again and not os.path.exists(sys.argv[1]):
+    time.sleep(0.1)
 print("done", flush=True)
 """
 WRONG_REASONS = Path(__file__).parents[1] / "data" / "slurm" / "23.11.4" / "slurmctld.log"
@@ -34,18 +37,48 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     assert one.processes() == []
 
 
+@dataclass(frozen=True)
+class Work:
+    """A run under way, of a script that works until it is let go, and is done at once where Slurm starts it again."""
+
+    running: subprocess.Popen[bytes]
+    go: Path
+    cluster: Learner
+
+    def let_go(self) -> None:
+        """Have the script end."""
+        slurm.inside(self.cluster, "node0", "touch", str(self.go))
+
+    def succeeds(self) -> None:
+        """Wait for the end of the run, which must be a good one."""
+        _, err = self.running.communicate(timeout=90)
+        assert self.running.returncode == 0, err.decode()
+
+
 @pytest.fixture
-def worker(cluster: Learner, tmp_path: Path) -> Iterator[str]:
-    """A script that works for as long as it is told, and is done at once where Slurm starts it again."""
-    yield slurm.script(tmp_path, WORKS)
-    cluster.types("deploy", "2", "--quiet")  # whatever the test has broken
-    assert slurm.queue(cluster) == []
+def work(cluster: Learner, tmp_path: Path) -> Iterator[Work]:
+    """A run that somebody follows, as soon as its job began."""
+    go = Path("/shared") / tmp_path.name
+    running = cluster.begins("run", "2.1", "--script", slurm.script(tmp_path, WORKS), "--", str(go))
+    try:
+        yield Work(running, go, cluster)
+    finally:
+        running.kill()
+        running.communicate()
+        cluster.types("deploy", "2", "--quiet")  # whatever the test has broken
+        cluster.types("cancel", code=None)  # where the test left it under way
+        assert slurm.queue(cluster) == []
 
 
-def test_a_node_that_fails_under_a_job(cluster: Learner, worker: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", worker, "--", "120")
-    node = heard(running, b"is RUNNING on").split()[-1]
+def kill_slurmd(cluster: Learner, node: str) -> None:
     slurm.inside(cluster, node, "pkill", "-KILL", "-x", "slurmd")
+
+
+@pytest.mark.parametrize(("harm", "seen"), [(kill_slurmd, "slurmd of it ended"), (slurm.power_off, "it is off")])
+def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Callable[[Learner, str], None], seen: str) -> None:
+    running = work.running
+    node = heard(running, b"is RUNNING on").split()[-1]
+    harm(cluster, node)
     # By itself Slurm comes to this after SlurmdTimeout and a round of its questions, half a minute.
     slurm.inside(cluster, "node0", "scontrol", "update", f"nodename={node}", "state=down", "reason=Not responding")
     assert re.search(rf"its node failed \({node} is down\*?: Not responding", heard(running, b"put back into the queue"))
@@ -53,70 +86,79 @@ def test_a_node_that_fails_under_a_job(cluster: Learner, worker: str) -> None:
     assert "BeginTime" in waits
     assert "What may still be printed there is of the first start" in heard(running, b"gpucourse deploy 2")
     type_what_is_told(cluster, waits)
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 0, err.decode()
+    work.succeeds()
     job = cluster.newest_run()["slurm"]["jobs"][0]
     assert (job["state"], job["restarts"]) == ("COMPLETED", 1)
     assert job["node"] != node
+    healths = {one["node"]: one for one in cluster.documents("status")["stacks"][0]["nodes"]}
+    assert seen in healths[node]["detail"]
+    cluster.types("deploy", "2", "--quiet")
+    slurm.eventually(cluster, r"^3$", "sinfo -h -N -t idle -o %N | wc -l")
 
 
 @pytest.mark.thorough
-def test_a_node_that_nobody_but_slurm_finds_dead(cluster: Learner, worker: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", worker, "--", "200")
-    node = heard(running, b"is RUNNING on").split()[-1]
-    slurm.inside(cluster, node, "pkill", "-KILL", "-x", "slurmd")
-    assert f"{node} is down*: Not responding" in heard(running, b"put back into the queue", seconds=120)
-    waits = heard(running, b"two minutes")
-    type_what_is_told(cluster, waits)
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 0, err.decode()
+def test_a_node_that_nobody_but_slurm_finds_dead(cluster: Learner, work: Work) -> None:
+    node = heard(work.running, b"is RUNNING on").split()[-1]
+    kill_slurmd(cluster, node)
+    assert f"{node} is down*: Not responding" in heard(work.running, b"put back into the queue", seconds=120)
+    type_what_is_told(cluster, heard(work.running, b"two minutes"))
+    work.succeeds()
 
 
-def test_slurmctld_stopped_and_started_again(cluster: Learner, worker: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", worker, "--", "5")
-    heard(running, b"is RUNNING on")
+def test_slurmctld_stopped_and_started_again(cluster: Learner, work: Work) -> None:
+    heard(work.running, b"is RUNNING on")
     slurm.inside(cluster, "node0", "pkill", "-TERM", "-x", "slurmctld")
     cluster.types("deploy", "2", "--quiet")
-    _, err = running.communicate(timeout=90)
-    assert running.returncode == 0, err.decode()
+    work.let_go()
+    work.succeeds()
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
-def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, worker: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", worker, "--", "12")
-    heard(running, b"is RUNNING on")
+def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Work) -> None:
+    heard(work.running, b"is RUNNING on")
     since = slurm.inside(cluster, "node0", "date", "+%s.%N")
-    until(lambda: float(slurm.inside(cluster, "node0", "stat", "--format=%.Y", STORED)) > float(since), what="a state stored")
+    until(lambda: float(slurm.inside(cluster, "node0", "stat", "--format=%.Y", STORED)) > float(since), 60, "a stored state")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
-    heard(running, b"Slurm does not answer")
-    way_back = heard(running, b"brought back by").rpartition("gpucourse ")[2]
+    heard(work.running, b"Slurm does not answer")
+    way_back = heard(work.running, b"brought back by").rpartition("gpucourse ")[2]
     cluster.types(*way_back.split(), "--quiet")
-    assert "Slurm answers again" in heard(running, b"again")
-    _, err = running.communicate(timeout=60)
-    assert running.returncode == 0, err.decode()
+    heard(work.running, b"Slurm answers again")
+    work.let_go()
+    work.succeeds()
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
-def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, worker: str) -> None:
-    running = cluster.begins("run", "2.1", "--script", worker, "--", "5")
-    heard(running, b"begun")
+def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: Work) -> None:
+    heard(work.running, b"begun")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
     status = cluster.documents("status")["stacks"][0]["nodes"][0]
     assert "one just submitted may start anew or be lost" in status["detail"]
     cluster.types("deploy", "2", "--quiet")
+    work.let_go()
     told = ""
-    for line in iter(running.stderr.readline, b"") if running.stderr else ():
+    for line in iter(work.running.stderr.readline, b"") if work.running.stderr else ():
         told += line.decode()
         type_what_is_told(cluster, line.decode())
-    out, _ = running.communicate(timeout=60)
+    out, _ = work.running.communicate(timeout=60)
     # Whether Slurm had stored the job by then, or only that it waited, is a matter of milliseconds.
-    if running.returncode == 0:
+    if work.running.returncode == 0:
         assert b"succeeded" in out
     else:
-        assert running.returncode == 4, told
+        assert work.running.returncode == 4, told
         assert "the job is lost, and to be run again" in told
         assert b"gpucourse run 2.1" in out
         assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
+
+
+def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
+    job = heard(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
+    # Limits are whole minutes, so an administrator moves the end here; Slurm looks every half minute.
+    slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={job}", "EndTime=now")
+    out, err = work.running.communicate(timeout=120)
+    assert work.running.returncode == 4
+    assert b"is TIMEOUT: it reached its time limit, and Slurm ended it" in err
+    assert b"--timeout 30m" in out
+    assert cluster.newest_run()["state"] == "timed_out"
 
 
 def test_a_slurm_that_names_wrong_reasons_is_found_at_deploy(cluster: Learner) -> None:
@@ -131,6 +173,6 @@ def test_a_slurm_that_names_wrong_reasons_is_found_at_deploy(cluster: Learner) -
 
 
 def type_what_is_told(cluster: Learner, line: str) -> None:
-    """The command that a line of the screen names to skip a wait, or to let a job go."""
+    """The command that a line of the screen names to skip a wait, or to let a job go. It may come too late: no harm."""
     if named := re.search(r"To (?:skip them|let it go): gpucourse ([^;]+)", line):
-        cluster.types(*named[1].split())
+        cluster.types(*named[1].split(), code=None)
