@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mock_aws.account import eventually
+from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 from tests.system.aws.terminal import Terminal
@@ -127,3 +128,17 @@ def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
     for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
         assert "stands already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
+
+
+@pytest.mark.thorough
+def test_a_lab_whose_state_is_lost_is_not_built_beside_itself(tmp_path: Path) -> None:
+    with cloud_learner(tmp_path) as learner:
+        hand_made.lab(learner, nodes=2)
+        before = set(hand_made.ids(learner))
+        typed = learner.types(*DEPLOY, "--yes", timeout=240)
+        assert "what stands of it is removed and built anew" in typed.out
+        assert len(hand_made.ids(learner)) == 2
+        assert not before & set(hand_made.ids(learner))
+        assert len(learner.standing("vpc")) == 1
+        learner.types("destroy", "--all", "--yes", timeout=240)
+        assert learner.standing() == []

@@ -85,11 +85,11 @@ def _build(context: Context, offer: Offer) -> Deployed:
     interrupted = offer.choice.former is not None or (offer.choice.standing is not None and deployment.phase != "ready")
     regions.note(context.paths, placed(deployment).region)
     _priced(offer)
-    if offer.quote.ends:
+    if offer.quote.ends or offer.forgotten:
         bring_home(context, deployment, discard=False)
     with aftermath.recorded(context, deployment):
         lab = offer.lab
-        if interrupted:
+        if interrupted or offer.forgotten:
             orphans.clear(context, lab)
         if offer.quote.changes or before is None:
             deployment.inventory = _raised(context, offer)

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Offer:
-    """One lab, ready to be built. `fresh`: nothing of it stands. `allowed` are the types it may have, the wanted one first."""
+    """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stood, and Terraform's state knows nothing of
+    it any more, so that it would be built a second time. `allowed` are the types it may have, the wanted one first."""
 
     choice: Choice
     deployment: Deployment
@@ -48,6 +49,7 @@ class Offer:
     zones: Offers
     allowed: tuple[str, ...]
     fresh: bool
+    forgotten: bool
 
 
 @dataclass(kw_only=True)
@@ -114,7 +116,11 @@ def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
     try:
         for choice in fit.now:
             place = founding.Ground(account=who.account, zones=zones, ssh_cidr=cidr)
-            proposal.offers.append(_offer(context, choice, place, book, purse, over_budget=wish.over_budget))
+            offer = _offer(context, choice, place, book, purse, over_budget=wish.over_budget)
+            proposal.offers.append(offer)
+            if offer.forgotten:
+                text = "Terraform's state is lost, so what stands of it is removed and built anew; outputs come home first"
+                proposal.notes.append(f"{choice.stack}: {text}")
     except BaseException:
         for offer in proposal.offers:
             if offer.fresh:
@@ -152,6 +158,7 @@ def _offer(
         zones=ground.zones,
         allowed=(placed(deployment).instance_type, *affordable),
         fresh=choice.standing is None,
+        forgotten=choice.standing is not None and deployment.inventory is not None and not lab.existed(),
     )
 
 
