@@ -13,15 +13,14 @@ from tests.system.cli import Learner
 pytestmark = pytest.mark.system
 
 
-@pytest.mark.parametrize("module", ["2", "3"])
-def test_what_forbids_namespaces_is_named_with_the_command_that_allows_them(tmp_path: Path, module: str) -> None:
+def test_what_forbids_namespaces_is_named_with_the_command_that_allows_them(tmp_path: Path) -> None:
     try:
-        require(slurm=module == "2", cable="1gbit")
+        require(slurm=False, cable="1gbit")
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
     with no_namespaces() as before:
         learner = Learner(tmp_path / "workspace", before=before)
-        refused = learner.types("deploy", module, "--link", "1gbit", code=3)
+        refused = learner.types("deploy", "3", "--link", "1gbit", code=3)
         assert learner.documents("status")["stacks"] == []
     assert "allows no namespaces of one's own" in refused.err
     assert "sudo sysctl -w user.max_net_namespaces=10000" in " ".join(refused.err.split())

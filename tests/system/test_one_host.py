@@ -109,6 +109,7 @@ def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
     assert (found["hosts"], found["machines"], found["computers"]) == (2, None, 1)
 
 
+@pytest.mark.thorough
 def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
     other = Learner(tmp_path / "workspace", before=somebody.before)
     other.types("deploy", "2", "--nodes", "1")
