@@ -91,8 +91,11 @@ def _verdict(left: list[Found]) -> int:
             f"not everything could be looked at ({kinds}), so nobody knows whether something is left",
             hint="the permissions that it takes: gpucourse doctor --policy",
         )
+    from gpucourse.ui.text import counted
+
     raise LeftoverError(
-        f"{len(seen)} things of the course are in the account, and no lab on record explains them",
+        f"{counted(len(seen), 'thing')} of the course {'is' if len(seen) == 1 else 'are'} in the account, and no lab on record "
+        f"explains {'it' if len(seen) == 1 else 'them'}",
         hint="gpucourse leaks --clean removes them",
     )
 

@@ -18,6 +18,7 @@ from gpucourse.actions.cloud.teardown import remove_all
 from gpucourse.actions.context import Context
 from gpucourse.actions.timing import stage
 from gpucourse.aws import charges, everywhere, sweep
+from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, VOLUME
 from gpucourse.aws.offerings import REGIONS
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
@@ -28,6 +29,7 @@ from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
 
 Standing = Literal["standing", "leak", "another's", "unknown"]
+_COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +133,12 @@ def _over(expires: str) -> bool:
 
 
 def _cost(account: Account, things: list[Held]) -> Decimal | None:
-    """USD an hour of the leaks; None where a look at them is refused."""
-    if any(one.state == "unknown" for one in things):
+    """USD an hour of the leaks; None where a look at them is refused, or what costs is of no stack."""
+    leaking = [one for one in things if one.state == "leak"]
+    if any(one.state == "unknown" for one in things) or any(not one.stack and one.found.kind in _COSTING for one in leaking):
         return None
     total = Decimal(0)
-    for region, uid in sorted({(one.found.region, one.stack) for one in things if one.state == "leak" and one.stack}):
+    for region, uid in sorted({(one.found.region, one.stack) for one in leaking if one.stack}):
         place = account.in_region(region)
         try:
             found = charges.standing(place, PriceBook(region=region), stack=uid)

@@ -31,7 +31,9 @@ def holdings(held: Holdings, *, clean: bool = False) -> View:
     leaks = [one for one in held.things if one.state == "leak"]
     blind = [one.found for one in held.things if one.state == "unknown"]
     if leaks:
-        title = f"{counted(len(leaks), 'thing')} that no record explains; they cost {hourly(held.usd_per_hour)}"
+        rate = held.usd_per_hour
+        price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
+        title = f"{counted(len(leaks), 'thing')} that no record explains; {price}"
         parts.append(_table(leaks, held.course, title))
         if not clean:
             parts.append(Code("\n".join(one.found.remove for one in leaks), title="Remove them by hand"))
