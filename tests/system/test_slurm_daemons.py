@@ -161,6 +161,19 @@ def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
     assert cluster.newest_run()["state"] == "timed_out"
 
 
+def test_what_munge_refuses_is_named_and_deploy_mends_it(cluster: Learner) -> None:
+    slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "munged")
+    refused = cluster.types("run", "2.1", code=6).err
+    assert "munged does not answer" in refused
+    assert "gpucourse deploy 2 starts it again" in refused
+    slurm.inside(cluster, "node1", "sh", "-c", "head -c 512 /dev/urandom > /etc/munge/munge.key")
+    healths = {one["node"]: one["detail"] for one in cluster.documents("status")["stacks"][0]["nodes"]}
+    assert healths["node0"] == "munged of it ended"
+    assert healths["node1"] == "munge refuses: the machine has another munge.key than the head"
+    cluster.types("deploy", "2", "--quiet")
+    assert all(one["healthy"] for one in cluster.documents("status")["stacks"][0]["nodes"])
+
+
 def test_a_slurm_that_names_wrong_reasons_is_found_at_deploy(cluster: Learner) -> None:
     log = "/var/log/slurm/slurmctld.log"
     slurm.inside(cluster, "node0", "cp", log, f"{log}.before")

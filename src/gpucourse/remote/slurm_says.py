@@ -24,7 +24,7 @@ class _Known:
 
 _TABLE = (
     _Known(
-        r"[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
+        r"munged is gone|[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
         InfrastructureError,
         "munged does not answer, so no command of Slurm can prove who asks",
         "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",

@@ -10,6 +10,7 @@ import fcntl
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, Refused, mapping
 
 TIMEOUT_S = 30.0
+
+_MUNGE = "/run/munge/munge.socket.2"
 _PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
 
 
@@ -35,6 +38,8 @@ def scheduled(job: Job) -> bool:
 
 def ask(*words: str, folder: str | None = None) -> str:
     """What a command of Slurm answers. Raises Controller with what it said instead."""
+    if _munged_is_gone():  # a command of Slurm would wait for it, for more than half a minute and without a word
+        raise Controller(f"munged is gone: nobody listens at {_MUNGE}")
     try:
         done = subprocess.run(
             [_program(words[0]), *words[1:]],
@@ -46,7 +51,8 @@ def ask(*words: str, folder: str | None = None) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise Controller(f"{words[0]} did not answer within {TIMEOUT_S:g} s") from error
+        said = (error.stderr or b"").decode("utf-8", "replace").strip()  # what it complained of while it waited
+        raise Controller(f"{words[0]} did not answer within {TIMEOUT_S:g} s{': ' + said if said else ''}") from error
     except OSError as error:
         raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
     if done.returncode:
@@ -125,6 +131,19 @@ def picture() -> str:
 
 def _me() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
+
+
+def _munged_is_gone() -> bool:
+    """Whether munged left its door behind and does not answer there any more. No door, and other doors, say nothing."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(1.0)
+        try:
+            line.connect(_MUNGE)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
 
 
 def _program(name: str) -> str:
