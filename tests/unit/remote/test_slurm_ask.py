@@ -1,0 +1,39 @@
+"""Asking Slurm: a munged that is gone is told at once, and what a command complained of while it waited is not lost."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote.agent import slurm
+
+
+def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A squeue for the test."""
+    path = folder / "squeue"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(slurm, "_program", lambda _name: str(path))
+
+
+def test_a_munged_that_left_its_door_behind_is_told_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program(tmp_path, monkeypatch, "echo said")
+    door = tmp_path / "munge.socket.2"
+    monkeypatch.setattr(slurm, "_MUNGE", str(door))
+    assert slurm.ask("squeue") == "said\n"  # no door: it may be elsewhere
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(door))
+        listener.listen()
+        assert slurm.ask("squeue") == "said\n"
+    with pytest.raises(slurm.Controller, match="munged is gone: nobody listens at"):
+        slurm.ask("squeue")
+
+
+def test_what_a_command_said_before_its_time_was_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller' >&2; exec sleep 60")
+    monkeypatch.setattr(slurm, "_MUNGE", str(tmp_path / "none"))
+    monkeypatch.setattr(slurm, "TIMEOUT_S", 0.5)
+    with pytest.raises(slurm.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
+        slurm.ask("squeue")
