@@ -108,7 +108,7 @@ def test_what_cannot_be_removed_is_told_with_the_command(learner: CloudLearner) 
     hand_made.instance(learner, hand_made.tags_of(learner, "stuck"))
     learner.account.deny("ec2:TerminateInstances")
     typed = learner.types("leaks", "--clean", "--yes", code=8)
-    assert "1 thing of the course is in the account, and no lab on record explains it" in typed.err
+    assert "2 things of the course are in the account, and no lab on record explains them" in typed.err
     assert "ec2:TerminateInstances" in typed.out
     assert f"aws ec2 terminate-instances --region {REGION} --instance-ids {hand_made.ids(learner)[0]}" in typed.out
 

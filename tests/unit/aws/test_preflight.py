@@ -292,21 +292,6 @@ def test_an_open_request_for_quota_is_told() -> None:
     assert "a request for 12 is open (CASE_OPENED)" in looked(account)["quota L-DB2E81BA (on-demand)"].detail
 
 
-def test_the_command_that_asks_for_quota_is_the_one_for_these_labs() -> None:
-    account = a_good_account(get_service_quota={"Quota": {"Value": 0.0}})
-    ask = "gpucourse doctor --target aws --request-quota --module 3 --region us-west-2"
-    found = looked(account, request=ask)
-    assert found["quota L-DB2E81BA (on-demand)"].mend.startswith(f"{ask} (people")
-    assert found["quota L-3819A6DF (spot)"].mend.startswith(f"{ask} --spot (people")
-
-
-def test_a_region_that_does_not_exist_is_asked_of_one_that_does() -> None:
-    account = a_good_account()
-    account.region = "ap-southeast-9"
-    found = looked(account)["region"]
-    assert (found.state, found.detail) == ("missing", "AWS has no region ap-southeast-9")
-
-
 def test_what_this_workspace_has_standing_is_no_leftover() -> None:
     account = a_good_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": listed(TAGS)}]})
     assert looked(account, standing=frozenset({"s-1"}))["leftovers"].state == "ok"
