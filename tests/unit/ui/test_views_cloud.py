@@ -58,7 +58,7 @@ def test_the_quote_says_what_when_and_how_much_with_the_source_of_each_price(tmp
         "2 to create",
         "by itself at",
         "120 GB disk (gp3)",
-        "public addresses",
+        "1 public address (IPv4)",
         "together",
         "to its end  $2.18 (4 h)",
         "no budget is set",
