@@ -63,6 +63,26 @@ def test_a_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(somebod
     assert slurm.on_head(somebody, "srun -N3 hostname | sort").split() == ["node1", "node2", "node3"]
 
 
+def test_a_run_of_a_cluster_that_was_started_anew_is_lost_and_takes_no_other_job_for_its_own(
+    somebody: Learner, tmp_path: Path
+) -> None:
+    own = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
+    somebody.types("run", "2.1", "--script", own, "--detach")
+    number = slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0]
+    _kill_host(somebody)
+    somebody.types("deploy", "2", timeout=180)
+    for _ in range(int(number) - 1):  # the new cluster counts from the beginning again
+        slurm.on_head(somebody, "srun true")
+    somebody.types("run", "2.1", "--script", own, "--detach")
+    assert slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0] == number
+    first, second = somebody.documents("runs")["runs"]
+    assert (first["record"]["state"], second["record"]["state"]) == ("lost", "running")
+    assert first["record"]["diagnoses"][0]["symptom"] == "job-lost"
+    somebody.types("cancel", first["record"]["id"], code=2)
+    assert slurm.queue(somebody) == [f"{number} RUNNING"]
+    somebody.types("cancel")
+
+
 def test_destroy_after_kill_9_of_every_daemon(somebody: Learner) -> None:
     for name in ("node0", "node1", "node2"):
         for daemon in ("munged", "slurmctld", "slurmd", "sshd"):

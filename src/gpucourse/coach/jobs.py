@@ -36,9 +36,9 @@ def _forgotten(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
     return Diagnosis(
         symptom="job-lost",
         title=f"Slurm does not know {_named(jobs)} any more",
-        why="It left no note how it ended, and nobody saw it end. If slurmctld was killed in the job's first seconds, it had "
-        "not stored the job, which is lost then. If nobody followed the run for some minutes, Slurm has only forgotten it, "
-        "and something killed it so hard that it could not write its note.",
+        why="It left no note how it ended, and nobody saw it end. If slurmctld was killed in the job's first seconds, or the "
+        "whole cluster was started anew, the job is lost. If nobody followed the run for some minutes, Slurm has only "
+        "forgotten it, and something killed it so hard that it could not write its note.",
         next=f"run it again: gpucourse run {exercise}; a cluster with accounting (sacct) remembers",
         nodes=list(dict.fromkeys(job.node for job in jobs if job.node)),
     )

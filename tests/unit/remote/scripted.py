@@ -8,7 +8,7 @@ from typing import Any
 from gpucourse.remote.agent import slurm
 from gpucourse.remote.agent.job import Job
 
-WHEN = "2026-11-21T05:49:34|2026-11-21T05:49:36|2026-11-21T05:49:46"
+WHEN = "2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:49:46"
 Answer = str | Exception
 DOWN = slurm.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
 FORGOTTEN = slurm.Controller("slurm_load_jobs error: Invalid job id specified")
@@ -53,4 +53,4 @@ def ended(job: str, code: int) -> None:
 
 
 def details(job: str, state: str, code: str = "0:0", restarts: int = 0) -> str:
-    return f"JobId={job} JobState={state} ExitCode={code} Restarts={restarts} SubmitTime=2026-11-21T05:49:34\n"
+    return f"JobId={job} JobState={state} ExitCode={code} Restarts={restarts} SubmitTime=2020-11-21T05:49:34\n"

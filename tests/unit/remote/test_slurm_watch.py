@@ -149,7 +149,7 @@ def test_a_controller_that_is_down_is_told_once_and_never_an_end(scripted: Calla
     ("note", "accounts", "state", "code"),
     [
         (0, NO_ACCOUNTS, "COMPLETED", 0), (5, NO_ACCOUNTS, "FAILED", 5), (None, NO_ACCOUNTS, "FORGOTTEN", 137),
-        (None, "7|TIMEOUT|0:0|2026-11-21T05:49:34|2026-11-21T05:49:36|2026-11-21T05:50:36|node1\n", "TIMEOUT", 124),
+        (None, "7|TIMEOUT|0:0|2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:50:36|node1\n", "TIMEOUT", 124),
     ],
 )  # fmt: skip
 def test_a_job_that_slurm_has_forgotten(
@@ -162,6 +162,16 @@ def test_a_job_that_slurm_has_forgotten(
     assert slurm_watch.look(Job("r1"))[0]["state"] == state
     assert (Job("r1").read("exit.json") or {})["code"] == code
     assert ("the job is lost, and to be run again" in log()) == (state == "FORGOTTEN")
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_a_number_that_a_new_cluster_gave_to_somebody_else(scripted: Callable[..., Scripted], ours: bool) -> None:
+    late = WHEN.replace("2020", "2120")
+    cluster = scripted(sbatch="7\n", squeue="", scontrol=FORGOTTEN)
+    slurm_submit.submit(spec())
+    there = f"7|2.1|{Job('r1').folder if ours else '/home/other'}\n"
+    cluster.answers["squeue"] = [row("7", "RUNNING", node="node1", when=late), there]
+    assert slurm_watch.look(Job("r1"))[0]["state"] == ("RUNNING" if ours else "FORGOTTEN")
 
 
 def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callable[..., Scripted]) -> None:

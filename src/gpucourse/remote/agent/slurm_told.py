@@ -105,11 +105,11 @@ def _started_anew(row: Row) -> str:
 
 def _forgotten(row: Row, was: str) -> tuple[str, ...]:
     lines = [f"{_name(row)}: Slurm does not know it any more, and it left no note: how it ended is unknown"]
-    if say.phase(was) != say.ENDED:
-        lines.append(
-            f"It was {was} when Slurm last spoke of it. If slurmctld was killed in the first seconds of the job, it had not "
-            "stored it yet: then the job is lost, and to be run again"
-        )
+    seen = f"It was {was} when it was last seen. " if was != "SUBMITTED" else ""
+    lines.append(
+        f"{seen}If slurmctld was killed in its first seconds, or the whole cluster was started anew, then "
+        "the job is lost, and to be run again"
+    )
     return tuple(lines)
 
 

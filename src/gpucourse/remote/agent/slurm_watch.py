@@ -11,6 +11,7 @@ from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.supervise import finish
 
 _PROOF_S = 60.0
+_SAME_MOMENT_S = 1.0
 
 Row = dict[str, object]
 
@@ -91,6 +92,7 @@ def _asked(job: Job, before: list[Row]) -> list[Row]:
         if "Invalid job id" not in error.what:
             raise
         found = {}
+    found = _ours(job, found)
     forgotten = [row for row in open_rows if row["job"] not in found]
     accounts = _accounts(sorted({str(row["job"]).partition("_")[0] for row in forgotten})) if forgotten else {}
     after = []
@@ -103,6 +105,16 @@ def _asked(job: Job, before: list[Row]) -> list[Row]:
         else:
             after.append(dict(row, **(accounts.get(job_id) or _own_note(job, job_id)), reason=""))
     return after
+
+
+def _ours(job: Job, found: dict[str, Row]) -> dict[str, Row]:
+    """Only the jobs of this run: a cluster that was started anew counts from 1 again, and gives a number to somebody else."""
+    handed_in = os.stat(job.path("jobs.json")).st_mtime
+    later = [name for name, row in found.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S]
+    if not later:
+        return found
+    ours = {str(one["id"]) for one in slurm.find(job)}  # one that was put back into the queue counts as submitted then
+    return {name: row for name, row in found.items() if name not in later or name.partition("_")[0] in ours}
 
 
 def _seen(row: Row, said: Row) -> Row:
