@@ -39,17 +39,17 @@ def test_a_summary_is_counted(line: str, counts: dict[str, int]) -> None:
     assert {word: half.counts[word] for word in counts} == counts
 
 
-def run(folder: Path, busy: str, clock: str) -> tuple[int, str]:
+def run(folder: Path, busy: str, patient: str) -> tuple[int, str]:
     """Run two small suites as the two halves."""
-    for name, text in (("test_busy.py", busy), ("test_clock.py", clock)):
+    for name, text in (("test_busy.py", busy), ("test_patient.py", patient)):
         (folder / name).write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     root = Path(whole.__file__).parent.parent
     program = (
         "import sys; from pathlib import Path; from tests import whole\n"
         f"whole.ROOT = Path({str(folder)!r})\n"
-        "whole.BUSY.chosen, whole.CLOCK.chosen = ['test_busy.py'], ['test_clock.py']\n"
-        "whole.CLOCK.workers = whole.BUSY.workers = 1\n"
+        "whole.BUSY.chosen, whole.PATIENT.chosen = ['test_busy.py'], ['test_patient.py']\n"
+        "whole.PATIENT.workers = whole.BUSY.workers = 1\n"
         "sys.exit(whole.main(['--thorough']))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=120, check=False)
