@@ -154,11 +154,11 @@ def simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> Ite
         health.end_everything(lab.folder, lab.uid)
 
 
-def eventually(what: str, true: Callable[[], bool]) -> None:
+def eventually(what: str, true: Callable[[], bool], *, within_s: float = DEADLINE_S) -> None:
     """Wait until `true` says so; fails after the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + within_s
     while not true():
-        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE_S:.0f} s"
+        assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
         time.sleep(0.01)
 
 

@@ -12,13 +12,12 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpucourse.local import health
 from gpucourse.remote.agent import slurm_words as say
-from tests.simulated import make_key
+from tests.simulated import eventually, make_key
 from tests.slurm_cluster import Cluster
 
 DATA = Path(__file__).parent / "data" / "slurm"
@@ -31,6 +30,11 @@ JOB = """#!/bin/bash
 echo "here is $(hostname)"
 sleep "$1"
 exit "${2:-0}"
+"""
+CLOCK = """#include <time.h>
+time_t time(time_t *t) {
+  struct timespec now; clock_gettime(CLOCK_REALTIME, &now); now.tv_sec += %d; if (t) *t = now.tv_sec; return now.tv_sec;
+}
 """
 REFUSED = {
     "sbatch --gres=gpu:2": "sbatch --gres=gpu:2 job.sbatch 1",
@@ -73,16 +77,28 @@ class Recorder:
         self.jobs[role] = self.cluster.said(f"cd /shared/cap && sbatch --parsable {words}")
         assert self.jobs[role].isdecimal(), f"{role}: {self.jobs[role]}"
 
-    def states(self, *roles: str) -> dict[str, str]:
-        """`STATE|reason` of these jobs now."""
-        numbers = ",".join(self.jobs[role] for role in roles or self.jobs)
-        rows = self.cluster.said(f"squeue -h -a -t all -j {numbers} -o '%F|%T|%r'").splitlines()
+    def queue(self, name: str, *roles: str) -> None:
+        """Record the rows of these jobs in the queue."""
+        numbers = ",".join(self.jobs[role] for role in roles)
+        self.asks(name, f"squeue -h -a -t all -r -j {numbers} -o '{say.QUEUE}'")
+
+    def details(self, name: str, *roles: str) -> None:
+        """Record all that Slurm knows of these jobs."""
+        self.asks(name, "; ".join(f"scontrol show job -o {self.jobs[role]}" for role in roles))
+
+    def nodes(self, name: str, after: str = "") -> None:
+        """Record the nodes, in one breath with a command that changes them."""
+        self.asks(name, f"{after} sinfo -h -a -N -o '{say.NODES}'")
+
+    def states(self) -> dict[str, str]:
+        """`STATE|reason` of every job now."""
+        rows = self.cluster.said(f"squeue -h -a -t all -j {','.join(self.jobs.values())} -o '%F|%T|%r'").splitlines()
         by_number = {row.split("|")[0]: row.partition("|")[2] for row in rows}
         return {role: by_number.get(number, "") for role, number in self.jobs.items()}
 
-    def release(self) -> str:
-        """The version, as Slurm says it."""
-        return self.asks("version.txt", "sinfo --version").split()[-1]
+    def waits(self, role: str, state: str) -> None:
+        """Wait until the job is `STATE|reason`, as a pattern."""
+        eventually(f"{role} is {state}", lambda: bool(re.match(state, self.states()[role])), within_s=PATIENCE_S)
 
 
 def record(cluster: Cluster) -> Recorder:
@@ -90,7 +106,7 @@ def record(cluster: Cluster) -> Recorder:
     recorder = Recorder(cluster)
     for name, text in {"job": JOB, "cpu": JOB.replace("#SBATCH --gres=gpu:1\n", "")}.items():
         cluster.ssh("node0", f"mkdir -p /shared/cap && cat > /shared/cap/{name}.sbatch", stdin=text.encode())
-    recorder.release()
+    recorder.asks("version.txt", "sinfo --version")
     for act in ACTS:
         began = time.monotonic()
         act(recorder)
@@ -106,18 +122,19 @@ def _a_queue(recorder: Recorder) -> None:
     recorder.submits("next", "job.sbatch 1")
     recorder.submits("array", "--array=0-3%2 job.sbatch 2")
     recorder.submits("after", f"--dependency=afterany:{recorder.jobs['array']} job.sbatch 1")
-    reasons = {"next": "PENDING|Resources", "array": "PENDING|Priority", "after": "PENDING|Dependency"}
-    running = dict.fromkeys(("well", "fails", "cancelled"), "RUNNING|None")
-    _until("the queue stands", lambda: (reasons | running).items() <= recorder.states().items())
-    queue = ",".join(number for role, number in recorder.jobs.items() if role != "over its time")
-    recorder.asks("squeue-waiting.txt", f"squeue -h -a -t all -r -j {queue} -o '{say.QUEUE}'")
-    recorder.asks("sinfo-busy.txt", f"sinfo -h -a -N -o '{say.NODES}'")
+    stands = dict.fromkeys(("well", "fails", "cancelled"), "RUNNING|None")
+    stands |= {"next": "PENDING|Resources", "array": "PENDING|Priority", "after": "PENDING|Dependency"}
+    eventually("the queue stands", lambda: stands.items() <= recorder.states().items(), within_s=PATIENCE_S)
+    recorder.queue("squeue-waiting.txt", *stands)
+    recorder.nodes("sinfo-busy.txt")
     recorder.asks("scontrol-d-running.txt", f"scontrol -d show job -o {recorder.jobs['cancelled']}")
-    recorder.asks("scontrol-array-pending.txt", f"scontrol show job -o {recorder.jobs['array']}")
+    recorder.details("scontrol-array-pending.txt", "array")
     recorder.cluster.said(f"scancel {recorder.jobs['cancelled']}")
-    _until("the queue is done", lambda: recorder.cluster.said(f"squeue -h -j {queue} -o %i") == "")
-    recorder.asks("squeue-ended.txt", f"squeue -h -a -t all -r -j {queue} -o '{say.QUEUE}'")
-    recorder.asks("scontrol-ended.txt", f"for job in {queue.replace(',', ' ')}; do scontrol show job -o $job; done")
+    for role in stands:
+        recorder.waits(role, "COMPLETED|FAILED|CANCELLED")
+    eventually("none is left", lambda: len(recorder.cluster.said("squeue -h -o %i").splitlines()) == 1, within_s=PATIENCE_S)
+    recorder.queue("squeue-ended.txt", *stands)
+    recorder.details("scontrol-ended.txt", *stands)
     recorder.asks("scontrol-d-ended.txt", f"scontrol -d show job -o {recorder.jobs['cancelled']}")
 
 
@@ -125,17 +142,17 @@ def _held(recorder: Recorder) -> None:
     """By whoever submits it, by whoever requeues it, and by Slurm, since a node cannot start it."""
     recorder.submits("held", "--hold job.sbatch 1")
     recorder.submits("requeued and held", "-w node2 job.sbatch 60")
-    _until("it runs", lambda: recorder.states()["requeued and held"].startswith("RUNNING"))
+    recorder.waits("requeued and held", "RUNNING")
     recorder.cluster.said(f"scontrol requeuehold {recorder.jobs['requeued and held']}")
     spool, away = "/var/lib/slurm/slurmd", "/var/lib/slurm/away"
     recorder.cluster.inside("node1", "sh", "-c", f"mv {spool} {away}; touch {spool}")
     recorder.submits("launch failed", "-w node1 job.sbatch 1")
-    for role in ("requeued and held", "launch failed"):
-        _until("it is held", lambda role=role: "held" in recorder.states()[role].lower())  # type: ignore[misc]
-    held = ",".join(recorder.jobs[role] for role in ("held", "requeued and held", "launch failed"))
-    recorder.asks("squeue-held.txt", f"squeue -h -a -t all -r -j {held} -o '{say.QUEUE}'")
+    held = ("held", "requeued and held", "launch failed")
+    for role in held:
+        recorder.waits(role, "PENDING.*[Hh]eld")
+    recorder.queue("squeue-held.txt", *held)
     recorder.cluster.inside("node1", "sh", "-c", f"rm {spool}; mv {away} {spool}")
-    recorder.cluster.said(f"scancel {held.replace(',', ' ')}")
+    recorder.cluster.said(f"scancel {' '.join(recorder.jobs[role] for role in held)}")
     recorder.cluster.up("node1")
 
 
@@ -152,17 +169,15 @@ def _steps(recorder: Recorder) -> None:
 def _a_node_down(recorder: Recorder) -> None:
     recorder.submits("requeued", "-w node2 job.sbatch 60")
     recorder.submits("lost", "--no-requeue -w node2 cpu.sbatch 60")
-    _until("both run", lambda: recorder.states("requeued", "lost").get("lost", "").startswith("RUNNING"))
-    _until("both run", lambda: recorder.states("requeued", "lost").get("requeued", "").startswith("RUNNING"))
+    for role in ("requeued", "lost"):
+        recorder.waits(role, "RUNNING")
     recorder.cluster.inside("node2", "pkill", "-KILL", "-x", "slurmd")
-    # In one breath: newer releases take a node back that somebody calls down, whether its slurmd lives or not.
-    said = "scontrol update nodename=node2 state=down reason='Not responding'; "
-    said += "scontrol update nodename=node3 state=drain reason='bad fan'; "
-    recorder.asks("sinfo-down.txt", f"{said} sinfo -h -a -N -o '{say.NODES}'")
-    _until("it waits", lambda: recorder.states("requeued")["requeued"] == "PENDING|BeginTime")
-    both = f"{recorder.jobs['requeued']},{recorder.jobs['lost']}"
-    recorder.asks("squeue-node-down.txt", f"squeue -h -a -t all -r -j {both} -o '{say.QUEUE}'")
-    recorder.asks("scontrol-node-down.txt", f"for job in {both.replace(',', ' ')}; do scontrol show job -o $job; done")
+    change = "scontrol update nodename=node2 state=down reason='Not responding'; "
+    change += "scontrol update nodename=node3 state=drain reason='bad fan';"
+    recorder.nodes("sinfo-down.txt", change)  # newer releases take node2 back at once, whether its slurmd lives or not
+    recorder.waits("requeued", "PENDING.BeginTime")
+    recorder.queue("squeue-node-down.txt", "requeued", "lost")
+    recorder.details("scontrol-node-down.txt", "requeued", "lost")
     recorder.cluster.said(f"scancel {recorder.jobs['requeued']}")
     for name in ("node2", "node3"):
         recorder.cluster.up(name)
@@ -171,59 +186,45 @@ def _a_node_down(recorder: Recorder) -> None:
 def _daemons_down(recorder: Recorder) -> None:
     cluster = recorder.cluster
     cluster.inside("node0", "pkill", "-TERM", "-x", "slurmctld")
-    _until("slurmctld has ended", lambda: cluster.inside("node0", "pgrep", "-x", "slurmctld")["code"] != 0)
+    eventually("slurmctld has ended", lambda: cluster.inside("node0", "pgrep", "-x", "slurmctld")["code"] != 0)
     recorder.asks("squeue-controller-down.txt", "squeue")
     cluster.up("node0")
-    _until("slurmctld answers", lambda: "node1" in cluster.said("sinfo -h -N -o %N"))
+    eventually("slurmctld answers", lambda: "node1" in cluster.said("sinfo -h -N -o %N"))
     cluster.inside("node0", "pkill", "-TERM", "-x", "munged")
     recorder.asks("squeue-munge-down.txt", "squeue")
     cluster.up("node0")
 
 
 def _other_keys_and_clocks(recorder: Recorder) -> None:
-    """What slurmd writes about a head whose munge has another key, or whose clock is behind."""
-    ahead = "#include <time.h>\ntime_t time(time_t *t) { struct timespec s; clock_gettime(CLOCK_REALTIME, &s);"
-    ahead += " s.tv_sec += %d; if (t) *t = s.tv_sec; return s.tv_sec; }\n"
-    for node, name, change in (
-        ("node1", "another-key", "head -c 512 /dev/urandom > /etc/munge/munge.key"),
-        ("node2", "clock-ahead", "LD_PRELOAD=/shared/cap/ahead600.so"),
-        ("node3", "clock-behind", "LD_PRELOAD=/shared/cap/ahead-600.so"),
+    """What slurmd writes about a head whose munge has another key, or whose clock is not its own."""
+    cluster = recorder.cluster
+    for seconds in (600, -600):
+        cluster.ssh("node0", f"cc -shared -fPIC -x c -o /shared/cap/off{seconds}.so -", stdin=(CLOCK % seconds).encode())
+    for node, name, change, variable in (
+        ("node1", "another-key", "head -c 512 /dev/urandom > /etc/munge/munge.key;", ""),
+        ("node2", "clock-ahead", "", "LD_PRELOAD=/shared/cap/off600.so"),
+        ("node3", "clock-behind", "", "LD_PRELOAD=/shared/cap/off-600.so"),
     ):
-        variable = change if change.startswith("LD_") else ""
-        if variable and not recorder.cluster.said("command -v cc"):
-            continue
-        for seconds in (600, -600):
-            source = f"cc -shared -fPIC -x c -o /shared/cap/ahead{seconds}.so -"
-            recorder.cluster.ssh("node0", source, stdin=(ahead % seconds).encode())
         ended = "pkill -KILL -x munged; while pgrep -x munged; do :; done"
         again = f"{variable} setpriv --reuid munge --regid munge --clear-groups munged --force"
-        recorder.cluster.inside(node, "sh", "-c", f"{'' if variable else change + ';'} {ended}; {again}")
-        recorder.cluster.inside(node, "sh", "-c", "wc -c < /var/log/slurm/slurmd.log > /run/before")
+        cluster.inside(node, "sh", "-c", f"{change} {ended}; {again}; wc -c < /var/log/slurm/slurmd.log > /run/before")
         recorder.asks(f"srun-{name}.txt", f"timeout -k 1 5 srun -w {node} true")
-        ours = recorder.cluster.inside(node, "sh", "-c", "tail -c +$(($(cat /run/before) + 1)) /var/log/slurm/slurmd.log")
-        recorder.said[f"slurmd-{name}.log"] = str(ours["output"])
-        recorder.cluster.up(node)
+        said = cluster.inside(node, "sh", "-c", "tail -c +$(($(cat /run/before) + 1)) /var/log/slurm/slurmd.log")
+        recorder.said[f"slurmd-{name}.log"] = str(said["output"])
+        cluster.up(node)
 
 
 def _a_time_limit(recorder: Recorder) -> None:
-    number = recorder.jobs["over its time"]
-    _until("its time is over", lambda: recorder.states("over its time")["over its time"].startswith("TIMEOUT"))
-    recorder.asks("squeue-timeout.txt", f"squeue -h -a -t all -r -j {number} -o '{say.QUEUE}'")
-    recorder.asks("scontrol-timeout.txt", f"scontrol show job -o {number}")
+    recorder.waits("over its time", "TIMEOUT")
+    recorder.queue("squeue-timeout.txt", "over its time")
+    recorder.details("scontrol-timeout.txt", "over its time")
 
 
 def _no_power(recorder: Recorder) -> None:
     recorder.cluster.power("node1", "off")
-    _until("it counts as down", lambda: "node1|down*" in recorder.cluster.said("sinfo -h -N -o '%N|%T'"))
-    recorder.asks("sinfo-no-power.txt", f"sinfo -h -a -N -o '{say.NODES}'")
-
-
-def _until(what: str, true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not true():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {PATIENCE_S:.0f} s")
-        time.sleep(0.1)
+    listed = "sinfo -h -N -o '%N|%T'"
+    eventually("it counts as down", lambda: "node1|down*" in recorder.cluster.said(listed), within_s=PATIENCE_S)
+    recorder.nodes("sinfo-no-power.txt")
 
 
 def neutral(text: str) -> str:
@@ -247,7 +248,7 @@ def main(layer: str = "") -> None:
         try:
             for name in lab.names:
                 lab.up(name)
-            _until("idle", lab.idle)
+            eventually("idle", lab.idle)
             recorder = record(lab)
         finally:
             health.end_everything(lab.folder, lab.uid)
