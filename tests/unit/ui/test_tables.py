@@ -151,7 +151,12 @@ def test_ascii_draws_its_rules_in_ascii() -> None:
 
 @pytest.mark.parametrize("width", range(52, 84))
 def test_no_table_is_wider_than_the_terminal(width: int) -> None:
-    columns = [Column("for", wrap=True), Column("points", align="right"), "evidence", Column("what is missing", wrap=True)]
+    columns: list[Column | str] = [
+        Column("for", wrap=True),
+        Column("points", align="right"),
+        "evidence",
+        Column("what is missing", wrap=True),
+    ]
     row = ("Recommendations given", "1.5 of 10 (+0.5)", "logic (simulated)", "4.1, 4.2: 6 open; 4.3: 7 open; 4.4: 1 wrong")
     page = richly.render(View(parts=(table(columns, [row], title="Points"),)), width=width, colour=False)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", page).split("\n")
