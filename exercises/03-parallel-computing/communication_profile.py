@@ -139,7 +139,6 @@ for collective in collectives:
     })  # fmt: skip
 
 
-
 def above_link(row: dict) -> bool:
     """Whether more bytes crossed the busiest link than it can have carried in the time."""
     crossed = row["busbw_gb_per_s"] * row["median_us"] * 1e3  # GB/s times us, in bytes
