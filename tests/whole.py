@@ -9,6 +9,7 @@ deselected.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+# Without bytecode every worker, and every process that a test starts, would compile all of it anew.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 WAITING = (
     "tests/system/test_bad_luck_nodes.py",  # first, for it takes longest
     "tests/system/aws",
@@ -74,7 +77,9 @@ def main(arguments: Sequence[str]) -> int:
     else:
         arguments = ["-m", "not thorough", *arguments]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
-        process = subprocess.Popen(PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT
+        )
         try:
             _say(f"{BUSY.title} (beside them, told afterwards: {PATIENT.title})")
             _run(BUSY, *BUSY.beside, *arguments)
@@ -98,7 +103,14 @@ def _run(half: Half, *words: str) -> None:
     """Run it before everybody's eyes."""
     last = ""
     with subprocess.Popen(
-        half.command(*words), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1
+        half.command(*words),
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        bufsize=1,
     ) as process:
         for line in process.stdout or ():
             sys.stdout.write(line)

@@ -149,8 +149,9 @@ def test_what_terraform_hears_of_the_environment() -> None:
     environ = {"PATH": "/bin", "TF_VAR_a": "1", "TF_LOG": "trace", "TF_TOKEN_x": "t", "TF_CLI_CONFIG_FILE": "/c", "TFX": "1"}
     assert terraform_environment(environ, {"TF_PLUGIN_CACHE_DIR": "/p"}) == {
         "PATH": "/bin", "TF_TOKEN_x": "t", "TF_CLI_CONFIG_FILE": "/c", "TFX": "1",
-        "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", "TF_PLUGIN_CACHE_DIR": "/p",
+        "TF_IN_AUTOMATION": "1", "CHECKPOINT_DISABLE": "1", "TF_PLUGIN_CACHE_DIR": "/p", "GOGC": "400",
     }  # fmt: skip
+    assert terraform_environment({"GOGC": "50"})["GOGC"] == "50"  # whoever has little memory says so
 
 
 def test_addresses_of_a_state(tmp_path: Path) -> None:
