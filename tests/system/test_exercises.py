@@ -144,6 +144,7 @@ def test_three_ranks_and_numbers_that_do_not_divide(tmp_path: Path) -> None:
     assert run.metrics["share_samples"] == [333, 333, 333]
 
 
+@pytest.mark.thorough
 def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
     fault = "if rank == 1:\n    next(model.parameters()).data[0, 0] += 1e-6\nloss_after, weights ="
     run = spoiled("3.2", tmp_path / "work", ("loss_after, weights =", fault), **SMALL_TRAINING)

@@ -148,7 +148,13 @@ def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: 
 
 
 @needs_transformers
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["asked to end", "killed"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGTERM, id="asked to end", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGKILL, id="killed"),
+    ],
+)
 def test_an_engine_ends_with_its_script(how: signal.Signals, tmp_path: Path) -> None:
     """Left behind, it would keep the GPU of the next exercise."""
     exercise, script = laid_out("1.2", tmp_path / "work")
@@ -243,6 +249,7 @@ def with_fix(folder: Path, fix: str, *changes: tuple[str, str, str]) -> Finished
     return with_faults("1.4", folder, ("my_fix.py", healthy, fix), *changes, **SMALL)
 
 
+@pytest.mark.thorough
 def test_as_delivered_the_fix_is_missing_and_everything_else_holds(tmp_path: Path) -> None:
     run = with_faults("1.4", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output
@@ -282,6 +289,7 @@ def test_fixes_that_only_look_like_one_are_found(body: str, found: set[str], tmp
     assert failed(run) == found
 
 
+@pytest.mark.thorough
 def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     emptied = ("memory_management.py", '    note("both deleted")\n', '    memory.empty_cache()\n    note("both deleted")\n')
     held = ("memory_management.py", "    del one, two\n", "    del two\n")

@@ -61,6 +61,7 @@ def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_pat
     told(run, tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_sparse_figure_and_a_guess_are_found(tmp_path: Path) -> None:
     sparse = ("gpus.json", '"fp32": 30.3, "tf32": 60, "fp16": 121,', '"fp32": 30.3, "tf32": 60, "fp16": 242,')
     alike = ("gpus.py", "if wanted in map(_normal, gpu.names)", "if any(wanted in _normal(name) for name in gpu.names)")
@@ -106,6 +107,7 @@ def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     assert all(row["tflops"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
 
+@pytest.mark.thorough
 def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     run = with_faults("4.2", tmp_path / "work", sizes="16", dtypes="float64", sustained_s="0")
     assert run.code == 0, run.output
@@ -251,6 +253,7 @@ def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
     assert rows["g6.xlarge"]["tok_per_s"] == 900.0
 
 
+@pytest.mark.thorough
 def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
     run = reckoned(tmp_path / "work", left=False)
     assert run.code == 1
@@ -258,6 +261,7 @@ def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
     assert "Traceback" not in run.output
 
 
+@pytest.mark.thorough
 def test_faults_of_a_reckoning_are_found(tmp_path: Path) -> None:
     minutes = ("costs.py", "tok_per_s * 3600 * util", "tok_per_s * 60 * util")
     others = ("cost_analysis.py", 'if each["gpu"] == gpu), None)', 'if each["gpu"] in (gpu, "T4")), None)')

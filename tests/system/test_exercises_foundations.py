@@ -100,6 +100,7 @@ def tiny_folder(run: Finished) -> Path:
     return Path(next(line for line in run.output.splitlines() if line.startswith("written: ")).partition(": ")[2]).parent
 
 
+@pytest.mark.thorough
 def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
     run = by_python(
         "0.1", tmp_path / "work", ("tiny_transformer.py", "            optimizer.step()", "            pass"), **BRIEF
@@ -299,6 +300,7 @@ def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> 
     assert failed(run) == {"rank-range"}
 
 
+@pytest.mark.thorough
 def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank * args.nnodes + node  #")
     run = by_python("0.3", tmp_path / "work", fault)

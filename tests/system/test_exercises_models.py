@@ -91,6 +91,7 @@ def test_unequal_shares_and_a_wrong_gradient_sent_back_are_found(tmp_path: Path)
     assert failed == {"bubble-formula", "gradients-right"}, "only the naive way sent it: the pipeline trained as it should"
 
 
+@pytest.mark.thorough
 def test_1f1b_with_too_few_micro_batches_is_refused_at_once(tmp_path: Path) -> None:
     run = spoiled("3.6", tmp_path / "work", **SMALL_PIPELINE | {"micro_batches": "1"})
     assert run.code == 1
@@ -166,10 +167,11 @@ def test_what_the_mesh_measured_can_be_drawn_and_tabled(mesh: Finished, tmp_path
     ("settings", "change", "failed"),
     [
         ({"dp": "2", "tp": "1"}, ("bucket /= copies.size()", "bucket /= 1"), {"loss-equal", "parameters-right"}),
-        (
+        pytest.param(
             {"dp": "1", "tp": "2"},
             ('    "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),\n', ""),
             {"bytes-by-formula", "messages-by-formula"},
+            marks=pytest.mark.thorough,
         ),
     ],
     ids=["a sum for an average", "half a plan"],

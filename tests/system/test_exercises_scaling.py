@@ -69,6 +69,7 @@ def shown(run: Finished, folder: Path) -> None:
         assert all(column.key in keys for column in table.columns)
 
 
+@pytest.mark.thorough
 def test_workers_that_train_apart_and_one_that_trains_less_are_found_also_where_ranks_are_fewer_than_workers(
     tmp_path: Path,
 ) -> None:
