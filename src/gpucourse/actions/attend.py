@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
-from gpucourse.actions.finish import finish
+from gpucourse.actions.finish import finish, ready_to_draw
 from gpucourse.actions.timing import stage
-from gpucourse.actions.warm import warming
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.node import Node
@@ -80,12 +79,13 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
                 record.id,
                 fleet.nodes,
                 files,
-                warming(context.watch),
+                context.watch,
                 context.stop,
                 give_up_s=GIVE_UP_S.get(record.mode, 60.0),
                 ears=coaching.ears(context, record),
                 skew_s=record.clock_skew_s,
                 scheduled=record.slurm is not None,
+                meanwhile=lambda: ready_to_draw(context, record),
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error

@@ -45,6 +45,15 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     return verdict
 
 
+def ready_to_draw(context: Context, record: RunRecord) -> None:
+    """Import what the pictures of this run will need: a third of a second for which nobody waits while its ranks work."""
+    _, exercise = context.catalog.exercise(record.exercise)
+    if exercise.plots and not record.own_script:
+        from gpucourse.figures.plots import make_ready
+
+        make_ready()
+
+
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
     """Evaluate the exercise's checks on what the run left at home, and store the verdict."""
     files = runs.files_of(context.paths, record)

@@ -275,3 +275,11 @@ def test_lines_by_a_key_share_one_ideal(tmp_path: Path) -> None:
     assert [point.x for point in drawable(plot, {"rows": rows}).ideal] == [1.0, 2.0]
     draw(plot, {"rows": rows}, subtitle="", folder=tmp_path)
     assert {"y: AllReduce", "y: Broadcast", "link"} <= set(texts(tmp_path / "sync-time.svg"))
+
+
+def test_once_ready_a_picture_imports_nothing_more() -> None:
+    ask = "import sys; from gpucourse.figures.plots import make_ready; make_ready(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert {f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_svg")} <= {
+        *done.stdout.split()
+    }
