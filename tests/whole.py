@@ -66,7 +66,7 @@ class Half:
 
 
 BUSY = Half("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in WAITING])
-PATIENT = Half("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 5, WAITING)
+PATIENT = Half("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -72,6 +72,7 @@ def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> Non
     told(hello, tmp_path)
 
 
+@pytest.mark.thorough
 def test_faults_in_hello_are_found(tmp_path: Path) -> None:
     wrong = ("hello_gpu.py", "cold = bench.timed(lambda: torch.mm(x, y,", "cold = bench.timed(lambda: torch.mm(x, x,")
     more = ("hello_gpu.py", "held = [x, y, product]", "held = [x, y, product, a.clone()]")

@@ -92,6 +92,7 @@ def test_formats_and_sizes_in_a_burst_and_for_a_while(benchmark: Learner, tmp_pa
     told(speeds, tmp_path)
 
 
+@pytest.mark.thorough
 def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     not_computed = ("matmuls.py", "lambda: torch.mm(x, y, out=out)", "lambda: torch.mm(x, x, out=out)")
     too_fast = (

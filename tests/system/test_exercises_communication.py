@@ -79,6 +79,7 @@ def test_three_ranks_and_sizes_that_do_not_divide(tmp_path: Path) -> None:
     assert "theoretical link" in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8")
 
 
+@pytest.mark.thorough
 def test_a_collective_with_a_wrong_value_is_found(tmp_path: Path) -> None:
     """Another root; an AllReduce of an AllReduce; parts in another order; each rank keeps a part that is not quite its own."""
     changes = [

@@ -211,6 +211,7 @@ def test_ddp_by_hand_is_a_world_of_one(tmp_path: Path) -> None:
     assert words(run.verdict()) == {}
 
 
+@pytest.mark.thorough
 def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
     run = spoiled(
         "0.2", tmp_path / "work", ("batch_size=args.batch_size, sampler=sampler", "batch_size=args.batch_size"), **SMALL
@@ -308,6 +309,7 @@ def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
     assert failed(run) == {"rank-formula"}
 
 
+@pytest.mark.thorough
 def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank  #")
     run = by_python("0.3", tmp_path / "work", fault, nproc_per_node="1")

@@ -151,6 +151,7 @@ def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> Non
     assert low_rank["messages_per_step"] > plain["messages_per_step"]
 
 
+@pytest.mark.thorough
 def test_powersgd_that_never_begins_is_found(tmp_path: Path) -> None:
     fault = (", start_powerSGD_iter=args.start_iteration", "")
     run = spoiled("3.8", tmp_path / "work", fault, **SMALL_HOOKS | {"hook": "powersgd-1"})

@@ -226,13 +226,12 @@ def test_what_waits_for_the_first_words_has_its_turn_once_in_the_main_thread(lab
     script = (
         "import pathlib, time; print('up', flush=True)\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\nprint('more')"
     )
-    run = prepare(lab, tmp_path, script).launch()
+    run = prepare(lab, tmp_path, script, nodes=lab.nodes[:1]).launch()
     turns: list[tuple[threading.Thread, bytes]] = []
 
     def meanwhile() -> None:
         turns.append((threading.current_thread(), run.log()))
-        for node in ("node0", "node1"):
-            (run.folder(node) / "work" / "go").touch()
+        (run.folder() / "work" / "go").touch()
 
     execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, lambda _event: None, run.stop, meanwhile=meanwhile)
     assert [thread for thread, _log in turns] == [threading.main_thread()]

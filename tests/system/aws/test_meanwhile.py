@@ -149,7 +149,7 @@ def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(lea
     assert "gpucourse start 3" in learner.types("run", "3.1", code=3).err
     more = extend.more_time(hand_made.context(learner), "3", 3600)
     extend.extend(hand_made.context(learner), more)
-    typed = learner.types("start", "3")
+    typed = learner.types("start", "3", timeout=280)
     assert "03-aws-t4 is back" in typed.out
     after = learner.inventory()
     for old, new in zip(before, after, strict=True):
