@@ -63,6 +63,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(accumulation: Finished, tmp_pa
 WEIGHT, QUIET = "by_k else piece / count", "if way == LAST and begin < count else"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("checks", "changes"),
     [
@@ -70,10 +71,9 @@ WEIGHT, QUIET = "by_k else piece / count", "if way == LAST and begin < count els
             {"last-group", "calls-saved", "bytes-saved"},
             [(WEIGHT, "by_k or way != BIG else 1.0"), (QUIET, "if way == 'never' else")],
         ),
-        pytest.param(
+        (
             {"ranks-agree", "gradients-equal", "same-weights", "calls-saved", "bytes-saved"},
             [(QUIET, "if way == LAST else")],
-            marks=pytest.mark.thorough,
         ),
     ],
     ids=["divided by k, without no_sync", "never in sync"],

@@ -163,15 +163,15 @@ def test_what_the_mesh_measured_can_be_drawn_and_tabled(mesh: Finished, tmp_path
         assert all(column.key in keys for column in table.columns)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "change", "failed"),
     [
         ({"dp": "2", "tp": "1"}, ("bucket /= copies.size()", "bucket /= 1"), {"loss-equal", "parameters-right"}),
-        pytest.param(
+        (
             {"dp": "1", "tp": "2"},
             ('    "mlp.up": ColwiseParallel(), "mlp.down": RowwiseParallel(),\n', ""),
             {"bytes-by-formula", "messages-by-formula"},
-            marks=pytest.mark.thorough,
         ),
     ],
     ids=["a sum for an average", "half a plan"],

@@ -66,6 +66,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(training: Finished, tmp_path: 
         assert all(column.key in row for row in training.metrics["comparison"] for column in table.columns)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("checks", "changes"),
     [
@@ -73,13 +74,12 @@ def test_what_it_measured_can_be_drawn_and_tabled(training: Finished, tmp_path: 
             {"same-training", "learned", "better-than-guessing"},
             [("rank=worker", "rank=0"), ("images[chosen], labels[chosen]", "images[chosen], labels[chosen] * 0")],
         ),
-        pytest.param(
+        (
             {"same-data", "parameters-equal"},
             [
                 ("generated(wanted, SEED)", "generated(wanted, rank)"),
                 ('network if case == "1 worker" else', "network if case else"),
             ],
-            marks=pytest.mark.thorough,
         ),
     ],
     ids=["one share for all, with wrong labels", "each on its own"],
