@@ -32,6 +32,7 @@ WAITING = (
     "tests/system/test_drills.py",
     "tests/system/test_bad_luck_runs.py",
     "tests/system/test_coach.py",
+    "tests/system/test_link.py",
     "tests/system/test_slurm_daemons.py",
     "tests/system/test_slurm_bad_luck.py",
 )
