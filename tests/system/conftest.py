@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.system import slurm
 from tests.system.cli import Learner
 
 
@@ -28,5 +29,14 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with two nodes up, shared by the tests of a file that do not harm them."""
     one = Learner(tmp_path_factory.mktemp("lab") / "workspace")
     one.types("deploy", "3")
+    yield one
+    _leaves_nothing(one)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
+    """Somebody with module 2's lab up, a real Slurm, shared by the tests of a file."""
+    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
+    slurm.stand_up(one)
     yield one
     _leaves_nothing(one)

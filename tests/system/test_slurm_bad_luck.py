@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,16 +14,6 @@ from tests.system.cli import Learner
 pytestmark = pytest.mark.system
 
 SLEEPS = "import sys, time\nprint('begun', flush=True)\ntime.sleep(float(sys.argv[1]))\nprint('done', flush=True)\n"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody with module 2's lab up."""
-    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
-    slurm.stand_up(one)
-    yield one
-    one.types("destroy", "2", "--yes", "--discard", "--quiet")
-    assert one.processes() == []
 
 
 @pytest.fixture

@@ -27,16 +27,6 @@ WRONG_REASONS = Path(__file__).parents[1] / "data" / "slurm" / "23.11.4" / "slur
 STORED = "/var/lib/slurm/slurmctld/job_state"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody with module 2's lab up."""
-    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
-    slurm.stand_up(one)
-    yield one
-    one.types("destroy", "2", "--yes", "--discard", "--quiet")
-    assert one.processes() == []
-
-
 @dataclass(frozen=True)
 class Work:
     """A run under way, of a script that works until it is let go, and is done at once where Slurm starts it again."""

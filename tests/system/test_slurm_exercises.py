@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,6 @@ from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 
 pytestmark = [pytest.mark.system, needs_torch]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
-    """Somebody with module 2's lab up."""
-    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
-    slurm.stand_up(one)
-    yield one
-    one.types("destroy", "2", "--yes", "--discard", "--quiet")
-    assert one.processes() == []
 
 
 def metrics(cluster: Learner) -> dict[str, Any]:

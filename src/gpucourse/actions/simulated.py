@@ -78,11 +78,10 @@ def choose(context: Context, deployment: Deployment, scheduler: str | None, link
 
 def _nothing_runs(context: Context, deployment: Deployment) -> None:
     """Raises UsageError where a run is on the nodes, or not home yet: another link makes all of them anew."""
-    going = [run.id for run in runs.readable(context.paths)[0] if run.stack == deployment.stack and not run.ended_state]
-    if going:
+    if going := runs.under_way(context.paths, deployment.stack):
         raise UsageError(
-            f"--link: another link makes the nodes anew, and run {going[0]} is still on them",
-            hint=f"gpucourse logs {going[0]} -f follows it to its end, gpucourse cancel {going[0]} ends it",
+            f"--link: another link makes the nodes anew, and run {going[0].id} is still on them",
+            hint=f"gpucourse logs {going[0].id} -f follows it to its end, gpucourse cancel {going[0].id} ends it",
         )
 
 

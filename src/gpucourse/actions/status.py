@@ -41,7 +41,7 @@ class Status:
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
     """Every stack of the workspace. `ask_nodes`: also what the idle agents on cloud nodes saw last."""
     known = deployments.every(context.paths)
-    active = [record for record in runs.readable(context.paths)[0] if not record.ended_state]
+    active = runs.under_way(context.paths)
     paid = [deployment for deployment in known if deployment.cloud is not None]
     outlooks: dict[str, Outlook] = {}
     warnings: list[str] = []

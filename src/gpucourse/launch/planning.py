@@ -36,15 +36,22 @@ class Request:
     processes: int | None = None
 
 
+def check_count(exercise: Exercise, nodes: int) -> None:
+    """Raises UsageError, with the nearest number that it runs on, where an exercise does not run on so many nodes."""
+    low, high = exercise.launch.min_nodes, exercise.launch.max_nodes
+    if not low <= nodes <= high:
+        span = f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"
+        raise UsageError(
+            f"{exercise.id} runs on {span}, not on {nodes}",
+            hint=f"gpucourse run {exercise.id} --nodes {max(low, min(high, nodes))}",
+        )
+
+
 def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, module: str) -> tuple[Node, ...]:
     """The nodes that take part, head first. Raises UsageError with the command that mends it."""
     launch, deployed = exercise.launch, len(inventory.nodes)
     count = wanted if wanted is not None else min(launch.nodes, deployed)
-    if not launch.min_nodes <= count <= launch.max_nodes:
-        raise UsageError(
-            f"{exercise.id} runs on {_range(launch.min_nodes, launch.max_nodes)}, not on {count}",
-            hint=f"gpucourse run {exercise.id} --nodes {max(launch.min_nodes, min(launch.max_nodes, count))}",
-        )
+    check_count(exercise, count)
     if count > deployed:
         raise UsageError(
             f"{count} nodes were asked for, {deployed} {'is' if deployed == 1 else 'are'} deployed",
@@ -108,7 +115,3 @@ def _processes(request: Request, node: Node) -> int:
         default = parameter.default_for(local=node.mode == "local") if parameter else 1
         wanted = request.parameters.get(name, default)  # a script of the learner's own has only what was typed
     return wanted if isinstance(wanted, int) else max(1, node.gpus)
-
-
-def _range(low: int, high: int) -> str:
-    return f"{f'{low} to' if low != high else 'exactly'} {high} node{'' if high == 1 else 's'}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
-from gpucourse.launch.planning import Request
+from gpucourse.launch.planning import Request, check_count
 from gpucourse.model.launching import SlurmLaunch
 from gpucourse.model.node import Mode, Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
@@ -38,15 +38,8 @@ def partition_of(request: Request) -> tuple[str, bool]:
 
 def nodes_of(request: Request, wanted: int | None) -> int:
     """How many nodes each job gets. Raises UsageError with the command that mends it."""
-    launch, number = request.exercise.launch, request.exercise.id
-    count = wanted if wanted is not None else launch.nodes
-    if not launch.min_nodes <= count <= launch.max_nodes:
-        low, high = launch.min_nodes, launch.max_nodes
-        span = f"{low} to {high}" if low != high else f"exactly {low}"
-        raise UsageError(
-            f"{number} runs on {span} node{'' if high == 1 else 's'}, not on {count}",
-            hint=f"gpucourse run {number} --nodes {max(low, min(high, count))}",
-        )
+    count = wanted if wanted is not None else request.exercise.launch.nodes
+    check_count(request.exercise, count)
     return count
 
 

@@ -88,6 +88,12 @@ def readable(paths: WorkspacePaths, exercise: str | None = None) -> tuple[list[R
     return sorted(records, key=lambda record: (record.id[: len(_STAMP)], record.created, record.id)), errors
 
 
+def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
+    """The runs (on one stack) whose records tell no end yet, oldest first; those that cannot be read are left out."""
+    going = (record for record in readable(paths)[0] if not record.ended_state)
+    return [record for record in going if stack in {None, record.stack}]
+
+
 def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
     """The run of that id, or of a part of it that fits only one, or of an exercise's number; with None, the newest.
 

@@ -27,7 +27,7 @@ def going(context: Context, stacks: Sequence[Deployment]) -> list[Going]:
     paid = [deployment for deployment in stacks if deployment.cloud is not None]
     if not paid:
         return []
-    active = [record for record in runs.readable(context.paths)[0] if not record.ended_state]
+    active = runs.under_way(context.paths)
     return [
         Going(
             deployment=deployment,

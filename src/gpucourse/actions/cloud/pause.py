@@ -135,7 +135,7 @@ def _alive(account: Account, deployment: Deployment) -> list[CloudInstance]:
 
 
 def _nothing_runs(context: Context, deployment: Deployment) -> None:
-    for record in [one for one in runs.readable(context.paths)[0] if one.stack == deployment.stack and not one.ended_state]:
+    for record in runs.under_way(context.paths, deployment.stack):
         with suppress(GpucourseError):
             if settle(context, record).ended_state:
                 continue
