@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+SHARED = "GPUCOURSE_TESTS_CACHE"  # a folder for what the learners of all tests may have in common
 WAITING = (
     "tests/system/test_bad_luck_nodes.py",  # first, for it takes longest
     "tests/system/aws",
@@ -77,7 +78,11 @@ def main(arguments: Sequence[str]) -> int:
         arguments = [word for word in arguments if word != "--thorough"]
     else:
         arguments = ["-m", "not thorough", *arguments]
-    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log:
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
+        tempfile.TemporaryDirectory(prefix="gpucourse-tests-") as shared,
+    ):
+        ENVIRONMENT[SHARED] = shared
         process = subprocess.Popen(
             PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT
         )
@@ -91,12 +96,12 @@ def main(arguments: Sequence[str]) -> int:
                 process.wait()
         log.seek(0)
         told = log.read()
-    _say(PATIENT.title)
-    sys.stdout.write(told)
-    PATIENT.ended(code, _last(told))
-    for half in (BUSY, PATIENT):
-        if half.code not in {0, NOTHING_COLLECTED}:
-            _again(half)
+        _say(PATIENT.title)
+        sys.stdout.write(told)
+        PATIENT.ended(code, _last(told))
+        for half in (BUSY, PATIENT):
+            if half.code not in {0, NOTHING_COLLECTED}:
+                _again(half)
     return _summary((BUSY, PATIENT), time.monotonic() - began)
 
 

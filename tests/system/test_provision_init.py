@@ -32,7 +32,8 @@ def stack(lab: Lab, text: str, **more: Any) -> TerraformStack:
     template = lab.root / "template"
     template.mkdir(exist_ok=True)
     (template / "main.tf").write_text(text, encoding="utf-8")
-    made = lab.stack(template=template, **more)
+    environ = {**os.environ, "XDG_CACHE_HOME": str(lab.root / "cache")}
+    made = lab.stack(template=template, **{"environ": environ, **more})
     made.variables = {}
     return made
 
@@ -56,7 +57,9 @@ def mirror(lab: Lab) -> Path:
 @pytest.mark.parametrize("named_by", ["argument", "environment"])
 def test_init_from_a_mirror_is_done_once(lab: Lab, mirror: Path, named_by: str) -> None:
     named = (
-        {"plugin_mirror": mirror} if named_by == "argument" else {"environ": {**os.environ, "TF_PLUGIN_MIRROR": str(mirror)}}
+        {"plugin_mirror": mirror}
+        if named_by == "argument"
+        else {"environ": {**os.environ, "XDG_CACHE_HOME": str(lab.root / "cache"), "TF_PLUGIN_MIRROR": str(mirror)}}
     )
     first = stack(lab, NEEDS_TINY, **named)
     first.prepare()
@@ -66,10 +69,27 @@ def test_init_from_a_mirror_is_done_once(lab: Lab, mirror: Path, named_by: str) 
     plugin = next((first.paths.terraform / ".terraform" / "providers").glob("*/*/*/*/*"))
     assert plugin.is_symlink(), "a mirror is linked to, not copied"
     plugin.unlink()
-    assert first.init(lab.watch)
+    first.init(lab.watch)
     assert plugin.exists()
     lock = (first.paths.terraform / ".terraform.lock.hcl").read_text(encoding="utf-8")
     assert 'version = "1.2.3"' in lock
+
+
+def test_the_next_stack_gets_what_the_first_init_made(lab: Lab, mirror: Path) -> None:
+    first, second = (stack(lab, NEEDS_TINY, name=name, plugin_mirror=mirror) for name in ("03-local", "05-local"))
+    first.prepare()
+    second.prepare()
+    assert first.init()
+    assert not second.init(lab.watch)
+    assert stages(lab) == 0
+    told = subprocess.run(
+        [*lab.binary.argv, "providers"], cwd=second.paths.terraform, capture_output=True, text=True, check=True
+    )
+    assert "example.com/acme/tiny" in told.stdout, "Terraform itself takes it for initialised"
+    program = next(mirror.rglob("terraform-provider-tiny*"))
+    program.write_text("#!/bin/sh\nexit 2\n", encoding="utf-8")
+    with pytest.raises(TerraformFailed, match=r"(?s)example\.com/acme/tiny.*checksum"):
+        second.init()
 
 
 def test_a_mirror_without_the_provider_is_terraforms_to_explain(lab: Lab) -> None:

@@ -222,23 +222,6 @@ def test_a_rank_that_says_nothing_has_an_empty_log(lab: SshLab, tmp_path: Path) 
     finish(run)
 
 
-def test_what_waits_for_the_first_words_has_its_turn_once_in_the_main_thread(lab: SshLab, tmp_path: Path) -> None:
-    script = (
-        "import pathlib, time; print('up', flush=True)\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\nprint('more')"
-    )
-    run = prepare(lab, tmp_path, script, nodes=lab.nodes[:1]).launch()
-    turns: list[tuple[threading.Thread, bytes]] = []
-
-    def meanwhile() -> None:
-        turns.append((threading.current_thread(), run.log()))
-        (run.folder() / "work" / "go").touch()
-
-    execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, lambda _event: None, run.stop, meanwhile=meanwhile)
-    assert [thread for thread, _log in turns] == [threading.main_thread()]
-    assert run.log().endswith(b"more\n")
-    finish(run)
-
-
 def test_a_full_disk_here_ends_the_following_not_the_run(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, FLOOD, "8", nodes=lab.nodes[:1]).launch()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -6,13 +6,14 @@ itself, and whoever comes next takes it up where the files end.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
-from gpucourse.actions.finish import finish, ready_to_draw
+from gpucourse.actions.finish import finish
 from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
@@ -69,6 +70,27 @@ def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | Non
 
 def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on."""
+    from gpucourse.figures.easel import Easel
+
+    _, exercise = context.catalog.exercise(record.exercise)
+    with closing(Easel()) as easel:
+        if exercise.plots and not record.own_script:
+            easel.set_up()
+        _follow(context, fleet, record)
+        record.state = "collecting"
+        runs.save(context.paths, record)
+        try:
+            verdict = finish(context, fleet, record, easel)
+        except KeyboardInterrupt as error:
+            raise Interrupted(
+                f"run {record.id} has ended, and not all of it is home yet",
+                hint=f"gpucourse logs {record.id} brings the rest home",
+            ) from error
+    return Attended(record=record, verdict=verdict)
+
+
+def _follow(context: Context, fleet: Fleet, record: RunRecord) -> None:
+    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then goes on."""
     from gpucourse.remote.follow import FollowBroken, follow
 
     files = runs.files_of(context.paths, record)
@@ -85,7 +107,6 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
                 ears=coaching.ears(context, record),
                 skew_s=record.clock_skew_s,
                 scheduled=record.slurm is not None,
-                meanwhile=lambda: ready_to_draw(context, record),
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error
@@ -99,15 +120,6 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     if result.detached:
         raise _detached(record)
     note_exits(record, result)
-    record.state = "collecting"
-    runs.save(context.paths, record)
-    try:
-        verdict = finish(context, fleet, record)
-    except KeyboardInterrupt as error:
-        raise Interrupted(
-            f"run {record.id} has ended, and not all of it is home yet", hint=f"gpucourse logs {record.id} brings the rest home"
-        ) from error
-    return Attended(record=record, verdict=verdict)
 
 
 def note_exits(record: RunRecord, result: FollowResult) -> None:

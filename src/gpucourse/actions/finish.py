@@ -22,11 +22,15 @@ from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
+    from gpucourse.figures.easel import Easel
     from gpucourse.remote.fleet import Fleet
 
 
-def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict | None:
-    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed."""
+def finish(context: Context, fleet: Fleet, record: RunRecord, easel: Easel | None = None) -> ExerciseVerdict | None:
+    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
+
+    `easel` draws the pictures; without one they are drawn here and now.
+    """
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
@@ -36,22 +40,13 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     metrics = _metrics(context, record, files)
     if metrics is not None and exercise.plots:
         with stage(context.watch, "draw", "drawing", record.phases_s):
-            _draw(context, exercise, metrics, record, files)
+            _draw(context, exercise, metrics, record, easel)
     verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
     seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same
     deliver(context, exercise, record)
     return verdict
-
-
-def ready_to_draw(context: Context, record: RunRecord) -> None:
-    """Import what the pictures of this run will need: a third of a second for which nobody waits while its ranks work."""
-    _, exercise = context.catalog.exercise(record.exercise)
-    if exercise.plots and not record.own_script:
-        from gpucourse.figures.plots import make_ready
-
-        make_ready()
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
@@ -146,14 +141,15 @@ def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
     return None
 
 
-def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:
-    from gpucourse.figures.plots import draw
+def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, easel: Easel | None) -> None:
+    from gpucourse.figures.easel import Easel
 
+    easel, folder = easel or Easel(), runs.files_of(context.paths, record).folder
     device = str(metrics.get("device") or "device unknown")
     where = f"{device}, simulated nodes (mode: local)" if record.mode == "local" else device
     for plot in exercise.plots:
         try:
-            draw(plot, metrics, subtitle=f"{exercise.id} · {where} · {record.id}", folder=files.folder)
+            easel.draw(plot, metrics, subtitle=f"{exercise.id} · {where} · {record.id}", folder=folder)
         except MissingError as error:
             context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
 

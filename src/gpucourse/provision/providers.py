@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.files import write_text
 from gpucourse.workspace.locate import personal_cache
 
 MIRROR_VARIABLE = "TF_PLUGIN_MIRROR"
@@ -50,38 +48,9 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return personal_cache(environ) / "terraform-plugins"
 
 
-def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
-    """Whether `init` was done for these very files by this version, and every provider is still where it was put."""
-    try:
-        fingerprint, *installed = _stamp(folder).read_text(encoding="utf-8").splitlines()
-    except (FileNotFoundError, ValueError):
-        return False
-    return fingerprint == _fingerprint(folder, version) and all((folder / path).exists() for path in installed)
-
-
-def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
-    """Remember that `init` was done for these files."""
-    installed = sorted(str(path.relative_to(folder)) for path in _installed(folder))
-    write_text(_stamp(folder), "\n".join([_fingerprint(folder, version), *installed]))
-
-
-def _stamp(folder: Path) -> Path:
-    return folder / ".terraform" / "gpucourse-init"
-
-
-def _installed(folder: Path) -> Iterator[Path]:
-    """host/namespace/name/version/platform: the last one may be a link into a mirror or a cache."""
-    return (folder / ".terraform" / "providers").glob("*/*/*/*/*")
-
-
-def _fingerprint(folder: Path, version: tuple[int, int, int]) -> str:
-    digest = hashlib.sha256(repr(version).encode())
-    lock = folder / ".terraform.lock.hcl"
-    modules = (folder / "modules").rglob("*.tf")
-    for file in [*sorted(folder.glob("*.tf")), *sorted(folder.glob("*.tf.json")), *sorted(modules), lock]:
-        if file.is_file():
-            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
-    return digest.hexdigest()
+def inits_folder(environ: Mapping[str, str]) -> Path:
+    """Where it is kept what `terraform init` made, for the next stack with the same files."""
+    return personal_cache(environ) / "terraform-inits"
 
 
 def _text(folder: Path) -> str:

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpucourse.errors import GpucourseError, UnreachableError
@@ -74,7 +74,6 @@ def follow(
     ears: Ears | None = None,
     skew_s: Mapping[str, float] | None = None,
     scheduled: bool = False,
-    meanwhile: Callable[[], None] = lambda: None,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
@@ -82,7 +81,6 @@ def follow(
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
     the disk here is full. The run itself goes on in both cases. The first rank that fails is named at once, and so is who
     says nothing for longer than `ears` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
-    `meanwhile` is called once, when a rank has said its first words: until then it takes every processor it gets to start.
     """
     view = _View(paths, watcher, stop, ears or Ears({}, None))
     view.result.skew_s = dict(skew_s or {})
@@ -90,7 +88,7 @@ def follow(
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None, meanwhile)
+        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None)
     finally:
         view.leaving.set()
         for reader in readers:
@@ -117,13 +115,10 @@ class _View:
         self.faults: list[BaseException] = []
         self.changed = threading.Condition()
         self.leaving = threading.Event()
-        self.spoken = threading.Event()
         self._telling = threading.Lock()
         self._failed: float | None = None
 
     def tell(self, event: LogBytes | Note) -> None:
-        if isinstance(event, LogBytes) and event.rank is not None and event.data:
-            self.spoken.set()
         with self._telling:
             self.watcher(event)
 
@@ -270,17 +265,12 @@ class _Reader(threading.Thread):
             self._logs[whose] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 
-def _attend(
-    fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, meanwhile: Callable[[], None]
-) -> None:
+def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None) -> None:
     """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
-    within the grace. `meanwhile` has its turn as soon as a rank has spoken."""
+    within the grace."""
     patience: float | None = None
-    named = used = False
+    named = False
     while True:
-        if view.spoken.is_set() and not used:
-            used = True
-            meanwhile()
         if silent := view.ears.fallen_silent():
             view.ears.remember(silent := look(fleet, run_id, silent))
             for sentence in sentences(silent):

@@ -28,6 +28,12 @@ class CloudLearner(Learner):
 
     account: Account = None  # type: ignore[assignment]  # a field after ones with defaults needs one; it is always given
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """That of any learner; what `terraform init` made is shared, where the tests have a folder for that."""
+        shared = os.environ.get("GPUCOURSE_TESTS_CACHE")
+        return {**super().environment, **({"XDG_CACHE_HOME": shared} if shared else {})}
+
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:
         """The record of a stack, from disk; empty where there is none."""
         return dict(read_json(self.workspace / ".gpucourse" / "deployments" / f"{stack}.json") or {})

@@ -105,25 +105,6 @@ def test_json_configuration_is_always_initialised(tmp_path: Path) -> None:
     assert providers.needs_init(tmp_path)
 
 
-def test_init_is_done_once_until_something_changes(tmp_path: Path) -> None:
-    folder = write(tmp_path, main_tf="a", modules__x__main_tf="b")
-    assert not providers.is_initialised(folder, (1, 9, 0))
-    plugin = folder / ".terraform" / "providers" / "host" / "ns" / "aws" / "5.0.0" / "linux_amd64"
-    plugin.parent.mkdir(parents=True)
-    (tmp_path / "mirror").mkdir()
-    plugin.symlink_to(tmp_path / "mirror")
-    providers.mark_initialised(folder, (1, 9, 0))
-    assert providers.is_initialised(folder, (1, 9, 0))
-    assert not providers.is_initialised(folder, (1, 10, 0))
-    write(folder, modules__x__main_tf="c")
-    assert not providers.is_initialised(folder, (1, 9, 0))
-    providers.mark_initialised(folder, (1, 9, 0))
-    plugin.unlink()
-    assert not providers.is_initialised(folder, (1, 9, 0))
-    (folder / ".terraform" / "gpucourse-init").write_text("", encoding="utf-8")
-    assert not providers.is_initialised(folder, (1, 9, 0))
-
-
 def test_where_providers_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / "s", main_tf='required_providers { aws = { source = "hashicorp/aws" } }')
     usual, named = tmp_path / "usual", tmp_path / "named"
