@@ -9,7 +9,7 @@ import subprocess
 from benchmarks.lab import Lab, lab
 from benchmarks.measure import Row, medians
 
-ROUNDS = 5
+ROUNDS = 9
 
 
 def measure() -> list[Row]:

@@ -6,7 +6,6 @@ itself, and whoever comes next takes it up where the files end.
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,22 +69,15 @@ def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | Non
 
 def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on."""
-    from gpucourse.figures.easel import Easel
-
-    _, exercise = context.catalog.exercise(record.exercise)
-    with closing(Easel()) as easel:
-        if exercise.plots and not record.own_script:
-            easel.set_up()
-        _follow(context, fleet, record)
-        record.state = "collecting"
-        runs.save(context.paths, record)
-        try:
-            verdict = finish(context, fleet, record, easel)
-        except KeyboardInterrupt as error:
-            raise Interrupted(
-                f"run {record.id} has ended, and not all of it is home yet",
-                hint=f"gpucourse logs {record.id} brings the rest home",
-            ) from error
+    _follow(context, fleet, record)
+    record.state = "collecting"
+    runs.save(context.paths, record)
+    try:
+        verdict = finish(context, fleet, record)
+    except KeyboardInterrupt as error:
+        raise Interrupted(
+            f"run {record.id} has ended, and not all of it is home yet", hint=f"gpucourse logs {record.id} brings the rest home"
+        ) from error
     return Attended(record=record, verdict=verdict)
 
 

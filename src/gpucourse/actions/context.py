@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
+from gpucourse.figures.easel import Easel
 from gpucourse.model.event import Watcher, unwatched
 from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.paths import WorkspacePaths
@@ -20,13 +21,14 @@ if TYPE_CHECKING:  # these two import pydantic, which `status` has no time for
 
 @dataclass
 class Context:
-    """One command's world. `stop` is set when the person asked the command to end."""
+    """One command's world. `stop` is set when the person asked the command to end; `easel` draws its pictures."""
 
     workspace: Workspace
     folders: CourseFolders
     environ: Mapping[str, str]
     watch: Watcher = unwatched
     stop: threading.Event = field(default_factory=threading.Event)
+    easel: Easel = field(default_factory=Easel)
 
     @property
     def paths(self) -> WorkspacePaths:

@@ -11,7 +11,6 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.evidence import verdict_on
 from gpucourse.actions.timing import stage
-from gpucourse.errors import MissingError
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
@@ -22,15 +21,11 @@ from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
-    from gpucourse.figures.easel import Easel
     from gpucourse.remote.fleet import Fleet
 
 
-def finish(context: Context, fleet: Fleet, record: RunRecord, easel: Easel | None = None) -> ExerciseVerdict | None:
-    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
-
-    `easel` draws the pictures; without one they are drawn here and now.
-    """
+def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict | None:
+    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed."""
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
@@ -40,7 +35,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, easel: Easel | Non
     metrics = _metrics(context, record, files)
     if metrics is not None and exercise.plots:
         with stage(context.watch, "draw", "drawing", record.phases_s):
-            _draw(context, exercise, metrics, record, easel)
+            _draw(context, exercise, metrics, record, files)
     verdict = judge(context, exercise, record)
     record.verdict = verdict.verdict if verdict else None
     runs.save(context.paths, record)
@@ -141,17 +136,12 @@ def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
     return None
 
 
-def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, easel: Easel | None) -> None:
-    from gpucourse.figures.easel import Easel
-
-    easel, folder = easel or Easel(), runs.files_of(context.paths, record).folder
+def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:
     device = str(metrics.get("device") or "device unknown")
     where = f"{device}, simulated nodes (mode: local)" if record.mode == "local" else device
-    for plot in exercise.plots:
-        try:
-            easel.draw(plot, metrics, subtitle=f"{exercise.id} · {where} · {record.id}", folder=folder)
-        except MissingError as error:
-            context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
+    subtitle = f"{exercise.id} · {where} · {record.id}"
+    for plot, error in context.easel.draw(exercise.plots, metrics, subtitle=subtitle, folder=files.folder):
+        context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
 
 
 def _sha256(path: Path) -> str:

@@ -62,6 +62,9 @@ def run(
     json: JsonFlag = False,
 ) -> int:
     """Run an exercise on every node at once: push, start, follow, bring home, draw, check."""
+    session = current()
+    if not (script or detach or dry_run):
+        session.easel.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
     from gpucourse.actions import slurm
     from gpucourse.actions.prepare import Order
     from gpucourse.actions.run import place
@@ -93,7 +96,6 @@ def run(
         target=target,
         gpu=gpu.lower() if gpu else None,
     )
-    session = current()
     if sweep is not None or every:
         from gpucourse.cli import many
 

@@ -16,6 +16,7 @@ from gpucourse.workspace.locate import find_root, open_workspace
 
 if TYPE_CHECKING:
     from gpucourse.actions.context import Context
+    from gpucourse.figures.easel import Easel
 
 
 @dataclass
@@ -39,7 +40,19 @@ class Session:
         workspace = open_workspace(self.root)
         if workspace.created:
             self.face.note(f"made a workspace in {self.root}")
-        return Context(workspace=workspace, folders=find_course(os.environ), environ=os.environ)
+        return Context(workspace=workspace, folders=find_course(os.environ), environ=os.environ, easel=self.easel)
+
+    @cached_property
+    def easel(self) -> Easel:
+        """What draws the command's pictures."""
+        from gpucourse.figures.easel import Easel
+
+        return Easel()
+
+    def close(self) -> None:
+        """End what the command began and needs no more."""
+        if "easel" in vars(self):  # asked for, and so there
+            self.easel.close()
 
     def log_file(self) -> Path:
         """Where a fault of the program is written down."""
@@ -53,12 +66,13 @@ _current: list[Session] = []
 
 @contextmanager
 def opened(session: Session) -> Iterator[None]:
-    """Make the session the current one for the block: typer calls commands without a way to hand it over."""
+    """Make the session the current one for the block: typer calls commands without a way to hand it over. Closed afterwards."""
     _current.append(session)
     try:
         yield
     finally:
         _current.pop()
+        session.close()
 
 
 def current() -> Session:

@@ -1,23 +1,23 @@
-"""An easel: pictures drawn by a process of their own, which gets ready while the ranks of a run work.
+"""An easel: pictures drawn by a process of their own, which gets ready while nobody waits for it.
 
-Importing matplotlib takes a third of a second of a processor, and the ranks keep every processor busy; a process of the
-lowest priority imports it in the moments that they leave.
+To import matplotlib takes a third of a second. Before the ranks of a run start, a second processor has nothing to do; from then
+on they keep every processor busy, and after their end the person waits.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError, StorageError
-from gpucourse.figures.painter import READY
-from gpucourse.model.manifest import Plot
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Plot
 
 # The search path of this process, and not the folder that the person happens to be in.
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.painter import main; main()"
@@ -25,17 +25,18 @@ _LEAVING_S = 1.0
 
 
 class Easel:
-    """Draws pictures: by a process of its own (`painter`) if `set_up` began one and it is ready, in this one otherwise.
+    """Draws pictures: by a process of its own (`painter`) if `set_up` began one, in this one otherwise.
 
     Whoever has it closes it.
     """
 
     def __init__(self) -> None:
         self.painter: subprocess.Popen[bytes] | None = None
-        self._ready = False
 
     def set_up(self) -> None:
-        """Begin the process; returns at once. Where none can be begun, pictures are drawn here."""
+        """Begin the process, if there is none; returns at once. Where none can be begun, pictures are drawn here."""
+        if self.painter is not None:
+            return
         with contextlib.suppress(OSError):
             self.painter = subprocess.Popen(
                 [sys.executable, "-c", _BEGIN, *sys.path],
@@ -45,46 +46,45 @@ class Easel:
                 start_new_session=True,  # a Ctrl-C is meant for whoever asks, not for who draws
             )
 
-    def draw(self, plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path) -> list[Path]:
-        """What `plots.draw` does, with the same files, result and errors."""
-        order = {"plot": plot.model_dump(mode="json"), "metrics": metrics, "subtitle": subtitle, "folder": str(folder)}
-        answer = self._asked(order) if self._is_ready() else None
-        if answer is None:
-            from gpucourse.figures.plots import draw
+    def draw(
+        self, plots: Sequence[Plot], metrics: Mapping[str, Any], *, subtitle: str, folder: Path
+    ) -> list[tuple[Plot, MissingError]]:
+        """Draw every plot as `plots.draw` does, side by side where there is a process for it.
 
-            return draw(plot, metrics, subtitle=subtitle, folder=folder)
-        if "drawn" in answer:
-            return [Path(path) for path in answer["drawn"]]
-        raise (StorageError if answer["storage"] else MissingError)(answer["what"], hint=answer["hint"])
+        Gives those that could not be drawn, each with what `plots.draw` raises.
+        """
+        if not plots:
+            return []
+        order = {
+            "plots": [plot.model_dump_json() for plot in plots],
+            "metrics": metrics,
+            "subtitle": subtitle,
+            "folder": str(folder),
+        }
+        answers = self._asked(order) or [None] * len(plots)
+        failed = []
+        for plot, answer in zip(plots, answers, strict=True):
+            error = _drawn_here(plot, metrics, subtitle, folder) if answer is None else _error(answer)
+            if error is not None:
+                failed.append((plot, error))
+        return failed
 
     def close(self) -> None:
         """End the process. May be called again."""
         painter, self.painter = self.painter, None
-        ready, self._ready = self._ready, False
         if painter is None or painter.stdin is None or painter.stdout is None:
             return
         with contextlib.suppress(OSError):
             painter.stdin.close()
         try:
-            if not ready:
-                painter.kill()
             painter.wait(_LEAVING_S)
         except subprocess.TimeoutExpired:
             painter.kill()
             painter.wait()
         painter.stdout.close()
 
-    def _is_ready(self) -> bool:
-        """Whether the process has imported everything. One that has not will not soon: the processors were always busy."""
-        if not self._ready and self.painter is not None and self.painter.stdout is not None:
-            said, _, _ = select.select([self.painter.stdout], [], [], 0)
-            self._ready = bool(said) and self.painter.stdout.readline() == READY
-            if not self._ready:
-                self.close()
-        return self._ready
-
-    def _asked(self, order: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer of the process, None where it is not there any more."""
+    def _asked(self, order: Mapping[str, Any]) -> list[dict[str, Any] | None] | None:
+        """The answers of the process, one a plot (None: it did not come to it); None where it is not there any more."""
         if self.painter is None or self.painter.stdin is None or self.painter.stdout is None:
             return None
         try:
@@ -96,5 +96,21 @@ class Easel:
         if not line.endswith(b"\n"):
             self.close()
             return None
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        answers: list[dict[str, Any] | None] = json.loads(line)
+        return answers
+
+
+def _drawn_here(plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path) -> MissingError | None:
+    from gpucourse.figures.plots import draw
+
+    try:
+        draw(plot, metrics, subtitle=subtitle, folder=folder)
+    except MissingError as error:
+        return error
+    return None
+
+
+def _error(answer: Mapping[str, Any]) -> MissingError | None:
+    if not answer:
+        return None
+    return (StorageError if answer["storage"] else MissingError)(answer["what"], hint=answer["hint"])

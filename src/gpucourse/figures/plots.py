@@ -15,17 +15,22 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.figures.rows import Drawable, drawable, printable
-from gpucourse.model.manifest import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gpucourse.model.manifest import Plot
+
 # Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
-ENDINGS = ("png", "svg")
+# A tenth more bytes for a quarter less time than zlib's usual level 6.
+_SAVED: dict[str, dict[str, Any]] = {
+    "png": {"metadata": {"Software": "gpucourse"}, "pil_kwargs": {"compress_level": 3}},
+    "svg": {"metadata": {"Date": None, "Creator": "gpucourse"}},
+}
 FEW = 8
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
 
@@ -59,10 +64,9 @@ def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path)
     written = []
     with _matplotlib():
         figure = _figure(plot, data, subtitle)
-        for ending in ENDINGS:
+        for ending, how in _SAVED.items():
             picture = io.BytesIO()
-            metadata = {"Date": None, "Creator": "gpucourse"} if ending == "svg" else {"Software": "gpucourse"}
-            figure.savefig(picture, format=ending, dpi=160, metadata=metadata)
+            figure.savefig(picture, format=ending, dpi=160, **how)
             written.append(_store(folder / f"{plot.file}.{ending}", picture.getvalue()))
     return written
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
-from gpucourse.model.manifest import Plot, Series
+
+if TYPE_CHECKING:  # it brings pydantic, which a process that only draws has no use for
+    from gpucourse.model.manifest import Plot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     for each in plot.series:
         for name, chosen in _groups(plot, rows).items():
             some, where = [rows[index] for index in chosen], [places[index] for index in chosen]
-            series.append(_points(each, some, where, log_y=plot.log_y))
+            series.append(_points(some, where, each.key, (each.low, each.high), log_y=plot.log_y))
             labels.append(f"{each.label}: {name}" if plot.by else each.label)
             left_out += len(some) - len(series[-1])
     if not any(series):
@@ -92,14 +94,21 @@ def _has_words(plot: Plot, rows: Sequence[Mapping[str, Any]]) -> bool:
     return any(isinstance(row.get(plot.x), str) and _number(row.get(plot.x), False) is None for row in rows)
 
 
-def _points(series: Series, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], *, log_y: bool) -> list[Point]:
+def _points(
+    rows: Sequence[Mapping[str, Any]],
+    places: Sequence[float | None],
+    key: str,
+    ends: tuple[str | None, str | None] = (None, None),
+    *,
+    log_y: bool,
+) -> list[Point]:
+    """What the rows hold under `key`, with the spread between what they hold under `ends`."""
     points = []
     for row, x in zip(rows, places, strict=True):
-        y = _number(row.get(series.key), log_y)
+        y = _number(row.get(key), log_y)
         if x is None or y is None:
             continue
-        low = _number(row.get(series.low), log_y) if series.low else None
-        high = _number(row.get(series.high), log_y) if series.high else None
+        low, high = (_number(row.get(end), log_y) if end else None for end in ends)
         points.append(Point(x=x, y=y, spread=(low, high) if low is not None and high is not None else None))
     return points
 
@@ -108,8 +117,7 @@ def _ideal(
     plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], series: Sequence[Sequence[Point]]
 ) -> list[Point]:
     if plot.ideal_key:
-        ideal = Series(key=plot.ideal_key, label=plot.ideal_label)
-        points = _points(ideal, rows, places, log_y=plot.log_y)
+        points = _points(rows, places, plot.ideal_key, log_y=plot.log_y)
         return [*{point.x: point for point in points}.values()]  # rows of several lines may stand at one x
     first = next((points[0] for points in series if points), None)
     if not plot.ideal or first is None or not first.x:

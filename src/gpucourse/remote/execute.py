@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpucourse.errors import GpucourseError, UnreachableError
 from gpucourse.model.event import Event, NodeEvent, Watcher
+from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs, slurm
@@ -42,7 +43,6 @@ class NodeFindings:
 
     python_version: str
     missing: tuple[str, ...]
-    versions: dict[str, str]
     cores: int
     disk_free_bytes: int
     free_ports: tuple[int, ...]
@@ -70,7 +70,6 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
         return NodeFindings(
             python_version=found["python"],
             missing=tuple(name for name, module in found["modules"].items() if not module["found"]),
-            versions={name: module["version"] for name, module in found["modules"].items() if module["found"]},
             cores=found["cores"],
             disk_free_bytes=found["disk_free_bytes"],
             free_ports=tuple(found["ports"]),
@@ -91,13 +90,24 @@ def launch(
     """Push the plan's files and start its command on every node at once. `sabotage`: what a drill breaks, by node.
 
     Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
+    The files go everywhere at once, the first node starts first: the ranks meet there, and one that asks before anybody
+    listens waits half a second before it asks again.
     """
     wrapped = parcels(plan.uploads)
     tell = _in_turn(watcher)
     commands, broken = {command.node.name: command for command in plan.commands}, sabotage or {}
-    outcomes = fleet.each(
-        lambda link: _launch_on(fleet, link, plan, commands[link.node.name], wrapped, tell, broken), plan.nodes
-    )
+    head_has_begun = threading.Event()
+
+    def on(node: Node) -> None:
+        head = node.name == plan.nodes[0].name
+        try:
+            after = None if head else head_has_begun
+            _launch_on(fleet, fleet.link(node), plan, commands[node.name], wrapped, tell, broken, after)
+        finally:
+            if head:
+                head_has_begun.set()  # also where it failed: the others are not to wait for ever
+
+    outcomes = fleet.each_node(on, plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
         raise combined(failed, of=len(outcomes))
@@ -125,12 +135,16 @@ def _launch_on(
     wrapped: Sequence[Parcel],
     tell: Watcher,
     broken: Mapping[str, Mapping[str, object]],
+    after: threading.Event | None,
 ) -> None:
+    """Push, then start once `after` is set."""
     began = time.monotonic()
     step, detail = "push", ""
     try:
         detail = format_bytes(push(link, wrapped))
         tell(NodeEvent(node=link.node.name, step=step, ok=True, seconds=time.monotonic() - began, detail=detail))
+        if after is not None:
+            after.wait()
         began, step = time.monotonic(), "start"
         order = {"drill": dict(broken[link.node.name])} if link.node.name in broken else {}
         _start(fleet, link, {**_spec(plan, command, wrapped), **order})

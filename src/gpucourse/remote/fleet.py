@@ -60,11 +60,11 @@ class Fleet:
 
     def each(self, task: Callable[[Link], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
         """Do `task` on every node (or on these) at once, connecting where that is still to do."""
-        return each(self.nodes if nodes is None else tuple(nodes), lambda node: task(self.link(node)), at_once=self._at_once)
+        return self.each_node(lambda node: task(self.link(node)), nodes)
 
-    def each_node(self, task: Callable[[Node], T]) -> list[Outcome[T]]:
-        """Do `task` for every node at once; it asks for links itself, so it can survive a cut."""
-        return each(self.nodes, task, at_once=self._at_once)
+    def each_node(self, task: Callable[[Node], T], nodes: Iterable[Node] | None = None) -> list[Outcome[T]]:
+        """Do `task` for every node (or for these) at once; it asks for links itself, so it can survive a cut."""
+        return each(self.nodes if nodes is None else tuple(nodes), task, at_once=self._at_once)
 
     def link(self, node: Node) -> Link:
         """The link to one node; made, or made anew where the old one is dead. Raises UnreachableError."""

@@ -128,9 +128,15 @@ def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]
     return {int(rank): str(word) for rank, word in call(link, "look", run_id, timeout_s=timeout_s)["ranks"].items()}
 
 
-def probe(link: Link, modules: Sequence[str], ports: tuple[int, int]) -> dict[str, Any]:
-    """What the node has: Python, modules, free ports, disk, cores, interfaces."""
-    wanted = {"python": link.node.python, "modules": list(modules), "first_port": ports[0], "last_port": ports[1]}
+def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, versions: bool = False) -> dict[str, Any]:
+    """What the node has: Python, modules (their `versions` take longer), free ports, disk, cores, interfaces."""
+    wanted = {
+        "python": link.node.python,
+        "modules": list(modules),
+        "versions": versions,
+        "first_port": ports[0],
+        "last_port": ports[1],
+    }
     return call(link, "probe", stdin=json.dumps(wanted).encode())
 
 

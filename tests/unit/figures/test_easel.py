@@ -30,7 +30,10 @@ PLOT = Plot.model_validate(
         "y_title": "y (s)",
     }
 )
-METRICS = {"rows": [{"x": 1, "y": 2.0, "low": 1.5, "high": float("nan")}, {"x": 2, "y": 3.0, "low": 2.0, "high": 4.0}]}
+OTHER = PLOT.model_copy(update={"file": "time", "title": "Time"})
+METRICS: dict[str, object] = {
+    "rows": [{"x": 1, "y": 2.0, "low": 1.5, "high": float("nan")}, {"x": 2, "y": 3.0, "low": 2.0, "high": 4.0}]
+}
 PATIENCE_S = 60.0
 
 
@@ -45,61 +48,69 @@ def painter_of(easel: Easel) -> subprocess.Popen[bytes]:
     return easel.painter
 
 
-def made_ready(easel: Easel) -> subprocess.Popen[bytes]:
+def begun(easel: Easel) -> subprocess.Popen[bytes]:
     easel.set_up()
-    painter = painter_of(easel)
-    assert painter.stdout is not None
-    assert select.select([painter.stdout], [], [], PATIENCE_S)[0], "it never got ready"
-    return painter
+    return painter_of(easel)
+
+
+def drawn(easel: Easel, folder: Path, metrics: dict[str, object] = METRICS) -> list[str]:
+    """What is in the folder after both plots were drawn into it."""
+    assert easel.draw((PLOT, OTHER), metrics, subtitle="3.2 · É", folder=folder) == []
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_its_process_draws_the_same_bytes(easel: Easel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = plots.draw(PLOT, METRICS, subtitle="3.2 · É", folder=tmp_path / "here")
-    made_ready(easel)
+    for plot in (PLOT, OTHER):
+        plots.draw(plot, METRICS, subtitle="3.2 · É", folder=tmp_path / "here")
+    begun(easel)
     monkeypatch.setattr(plots, "draw", None)  # whoever would draw here now, fails
-    for _again in range(2):
-        there = easel.draw(PLOT, METRICS, subtitle="3.2 · É", folder=tmp_path / "there")
-        assert [path.name for path in there] == [path.name for path in here]
-        assert [path.read_bytes() for path in there] == [path.read_bytes() for path in here]
+    for again in ("once", "again"):
+        names = drawn(easel, tmp_path / again)
+        assert names == ["speed.png", "speed.svg", "time.png", "time.svg"]
+        assert all((tmp_path / "here" / name).read_bytes() == (tmp_path / again / name).read_bytes() for name in names)
 
 
-def test_it_is_easy_on_the_processors_until_it_is_asked(easel: Easel, tmp_path: Path) -> None:
-    painter = made_ready(easel)
-    assert os.getpriority(os.PRIO_PROCESS, painter.pid) == os.getpriority(os.PRIO_PROCESS, 0), "pictures are drawn at once"
-    easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path)
+def test_setting_it_up_again_changes_nothing(easel: Easel) -> None:
+    assert begun(easel) is begun(easel)
 
 
-@pytest.mark.parametrize("ready", [True, False], ids=["by its process", "here"])
-def test_errors_come_as_they_are(easel: Easel, tmp_path: Path, ready: bool) -> None:
-    if ready:
-        made_ready(easel)
-    with pytest.raises(MissingError, match=r"nothing to draw in speed") as missing:
-        easel.draw(PLOT, {"rows": []}, subtitle="", folder=tmp_path)
-    assert not isinstance(missing.value, StorageError)
-    assert "metrics.json" in missing.value.hint
+@pytest.mark.parametrize("own", [True, False], ids=["by its process", "here"])
+def test_errors_come_as_they_are(easel: Easel, tmp_path: Path, own: bool) -> None:
+    if own:
+        begun(easel)
+    (plot, missing), (other, _same) = easel.draw((PLOT, OTHER), {"rows": []}, subtitle="", folder=tmp_path)
+    assert (plot, other) == (PLOT, OTHER)
+    assert type(missing) is MissingError
+    assert "nothing to draw in speed" in missing.what
+    assert "metrics.json" in missing.hint
     (tmp_path / "full").write_text("no folder")
-    with pytest.raises(StorageError, match=r"speed\.png cannot be written") as storage:
-        easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path / "full")
-    assert "df -h" in storage.value.hint
+    ((_plot, storage),) = easel.draw((PLOT,), METRICS, subtitle="", folder=tmp_path / "full")
+    assert isinstance(storage, StorageError)
+    assert "speed.png cannot be written" in storage.what
+    assert "df -h" in storage.hint
 
 
-def test_not_ready_or_killed_it_draws_here(easel: Easel, tmp_path: Path) -> None:
-    assert len(easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path / "never set up")) == 2
-    painter = made_ready(easel)
-    easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path / "before")
+def test_one_that_cannot_be_drawn_does_not_keep_the_other(easel: Easel, tmp_path: Path) -> None:
+    begun(easel)
+    empty = OTHER.model_copy(update={"rows": "metrics.none"})
+    ((plot, _error),) = easel.draw((empty, PLOT), METRICS, subtitle="", folder=tmp_path)
+    assert plot == empty
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["speed.png", "speed.svg"]
+
+
+def test_never_set_up_or_killed_it_draws_here(easel: Easel, tmp_path: Path) -> None:
+    assert len(drawn(easel, tmp_path / "never set up")) == 4
+    painter = begun(easel)
+    drawn(easel, tmp_path / "before")
     painter.kill()
     assert painter.wait(PATIENCE_S) == -signal.SIGKILL
-    assert len(easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path / "after")) == 2
-    easel.set_up()
-    busy = painter_of(easel)
-    busy.send_signal(signal.SIGSTOP)  # as on a machine that leaves it no time
-    assert len(easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path / "busy")) == 2
-    assert busy.returncode == -signal.SIGKILL, "one that nobody waits for is ended"
+    assert len(drawn(easel, tmp_path / "after")) == 4
+    assert easel.painter is None
 
 
 def test_nothing_runs_on_after_it_is_closed(easel: Easel, tmp_path: Path) -> None:
-    ready = made_ready(easel)
-    easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path)
+    ready = begun(easel)
+    drawn(easel, tmp_path)
     easel.close()
     assert ready.returncode == 0
     easel.close()
@@ -126,5 +137,5 @@ def test_a_file_of_the_learners_is_not_imported(easel: Easel, tmp_path: Path, mo
     (tmp_path / "json.py").write_text("raise SystemExit('taken for the library')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plots, "draw", None)
-    made_ready(easel)
-    assert len(easel.draw(PLOT, METRICS, subtitle="", folder=tmp_path / "drawn")) == 2
+    begun(easel)
+    assert len(drawn(easel, tmp_path / "drawn")) == 4

@@ -226,7 +226,7 @@ def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
     def ask(link: Link) -> None:
         began = time.monotonic()
-        found = jobs.probe(link, ("torch",), (29500, 29500))["modules"]["torch"]
+        found = jobs.probe(link, ("torch",), (29500, 29500), versions=True)["modules"]["torch"]
         detail = str(found["version"]) if found["found"] else "not installed"
         context.watch(
             NodeEvent(

@@ -14,25 +14,29 @@ from gpucourse.remote.agent.job import HOME, mapping, words
 _ASK_S = 5.0
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
+# What `importlib.metadata` has to be imported for takes four times as long as everything else here.
 _INSTALLED = """
-import importlib.metadata, importlib.util, json, sys
+import importlib.util, json, sys
 def version(name):
+    import importlib.metadata
     if name in sys.stdlib_module_names if hasattr(sys, "stdlib_module_names") else False: return ""
     try: return importlib.metadata.version(name)
     except Exception: return ""
-found = {n: {"found": importlib.util.find_spec(n) is not None, "version": version(n)} for n in sys.argv[1:]}
+asked = sys.argv[1] == "versions"
+found = {n: {"found": importlib.util.find_spec(n) is not None, "version": version(n) if asked else ""} for n in sys.argv[2:]}
 print(json.dumps(found))
 """
 
 
 def probe(wanted: dict[str, object]) -> dict[str, object]:
-    """What a launch must know of this node: `modules` that its Python can import, free `ports`, room on the disk."""
+    """What a launch must know of this node: `modules` that its Python can import (and their `versions`), free `ports`, room on
+    the disk."""
     os.makedirs(HOME, 0o700, exist_ok=True)
     first, last = int(str(wanted["first_port"])), int(str(wanted["last_port"]))
     room = os.statvfs(HOME)
     return {
         "python": platform.python_version(),
-        "modules": installed(str(wanted["python"]), words(wanted.get("modules", []))),
+        "modules": installed(str(wanted["python"]), words(wanted.get("modules", [])), versions=bool(wanted.get("versions"))),
         "ports": free_ports(first, last, 4),
         "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,
@@ -54,17 +58,24 @@ def describe(python: str) -> dict[str, object]:
         "memory_bytes": _memory_bytes(),
         "python": platform.python_version(),
         "python_path": python,
-        "packages": {name: found["version"] for name, found in installed(python, ["torch", "numpy"]).items() if found["found"]},
+        "packages": {
+            name: found["version"]
+            for name, found in installed(python, ["torch", "numpy"], versions=True).items()
+            if found["found"]
+        },
         "gpus": gpus(),
         "interfaces": interfaces(),
     }
 
 
-def installed(python: str, modules: list[str]) -> dict[str, dict[str, object]]:
-    """For each top-level module: whether this Python finds it, as a script would, and its version; nothing is imported."""
+def installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, object]]:
+    """For each top-level module: whether this Python finds it, as a script would, and its version where that is asked for;
+    nothing is imported."""
     if not modules:
         return {}
-    said = subprocess.run([python, "-c", _INSTALLED, *modules], capture_output=True, cwd="/", check=False)
+    said = subprocess.run(
+        [python, "-c", _INSTALLED, "versions" if versions else "", *modules], capture_output=True, cwd="/", check=False
+    )
     if said.returncode != 0:
         return {
             name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules

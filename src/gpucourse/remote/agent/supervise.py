@@ -173,6 +173,7 @@ def _describe(job: Job, python: str, lock: int) -> int:
 
     def work() -> None:
         os.close(lock)  # or this process would look like a living supervisor
+        os.nice(10)  # the ranks start at this moment, and come first
         job.write("env.json", machine.describe(python))
 
     return _forked(work)
