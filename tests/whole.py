@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.system.cli import SHARED
+
 ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-SHARED = "GPUCOURSE_TESTS_CACHE"  # a folder for what the learners of all tests may have in common
 WAITING = (
     "tests/system/test_bad_luck_nodes.py",  # first, for it takes longest
     "tests/system/aws",

@@ -18,6 +18,8 @@ import pytest
 from tests.parts import need
 
 COMMAND = (sys.executable, "-m", "gpucourse")
+SHARED = "GPUCOURSE_TESTS_CACHE"
+"""Names a folder for what the learners of all tests may have in common; tests/whole.py makes one."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Learner:
         home = self.workspace.parent / "home"
         home.mkdir(exist_ok=True)
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TF_PLUGIN_MIRROR", "TMPDIR") if name in os.environ}
+        if SHARED in os.environ:  # fonts are looked for once, not by every learner
+            kept["MPLCONFIGDIR"] = str(Path(os.environ[SHARED]) / "matplotlib")
         return {**kept, "HOME": str(home), "GPUCOURSE_WORKSPACE": str(self.workspace), **self.environ}
 
     def types(self, *words: str, code: int | None = 0, timeout: float = 120, mount: str = "", **environ: str) -> Typed:

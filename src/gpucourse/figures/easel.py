@@ -32,6 +32,7 @@ class Easel:
 
     def __init__(self) -> None:
         self.painter: subprocess.Popen[bytes] | None = None
+        self._at_work = False
 
     def set_up(self) -> None:
         """Begin the process, if there is none; returns at once. Where none can be begun, pictures are drawn here."""
@@ -72,27 +73,30 @@ class Easel:
     def close(self) -> None:
         """End the process. May be called again."""
         painter, self.painter = self.painter, None
+        at_work, self._at_work = self._at_work, False
         if painter is None or painter.stdin is None or painter.stdout is None:
             return
         with contextlib.suppress(OSError):
             painter.stdin.close()
-        try:
-            painter.wait(_LEAVING_S)
-        except subprocess.TimeoutExpired:
-            painter.kill()
-            painter.wait()
+        if at_work:  # interrupted: a picture that is half made would leave its file
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                painter.wait(_LEAVING_S)
+        painter.kill()
+        painter.wait()
         painter.stdout.close()
 
     def _asked(self, order: Mapping[str, Any]) -> list[dict[str, Any] | None] | None:
         """The answers of the process, one a plot (None: it did not come to it); None where it is not there any more."""
         if self.painter is None or self.painter.stdin is None or self.painter.stdout is None:
             return None
+        self._at_work = True
         try:
             self.painter.stdin.write(json.dumps(order).encode() + b"\n")
             self.painter.stdin.flush()
             line = self.painter.stdout.readline()
         except OSError:
             line = b""
+        self._at_work = False
         if not line.endswith(b"\n"):
             self.close()
             return None

@@ -15,7 +15,7 @@ import pytest
 from gpucourse.provision.providers import find_mirror
 from gpucourse.workspace.files import read_json, to_json
 from tests.mock_aws.account import Account, Resource, mock_account
-from tests.system.cli import Learner
+from tests.system.cli import SHARED, Learner
 from tests.system.provisioning import any_terraform
 
 TERRAFORM = Path(__file__).parents[3] / "terraform"
@@ -31,7 +31,7 @@ class CloudLearner(Learner):
     @property
     def environment(self) -> dict[str, str]:
         """That of any learner; what `terraform init` made is shared, where the tests have a folder for that."""
-        shared = os.environ.get("GPUCOURSE_TESTS_CACHE")
+        shared = os.environ.get(SHARED)
         return {**super().environment, **({"XDG_CACHE_HOME": shared} if shared else {})}
 
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:

@@ -12,6 +12,7 @@ import time
 from gpucourse.remote.agent.job import HOME, mapping, words
 
 _ASK_S = 5.0
+_PORTS = 24  # to choose from: of as many runs that begin at the same moment, few take the same
 _GPU_FIELDS = ("index", "name", "uuid", "driver_version", "memory.total", "compute_cap")
 
 # What `importlib.metadata` has to be imported for takes four times as long as everything else here.
@@ -37,7 +38,7 @@ def probe(wanted: dict[str, object]) -> dict[str, object]:
     return {
         "python": platform.python_version(),
         "modules": installed(str(wanted["python"]), words(wanted.get("modules", [])), versions=bool(wanted.get("versions"))),
-        "ports": free_ports(first, last, 4),
+        "ports": free_ports(first, last, _PORTS),
         "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,
         "hostname": socket.gethostname(),
