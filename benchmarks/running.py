@@ -9,7 +9,7 @@ import subprocess
 from benchmarks.lab import Lab, lab
 from benchmarks.measure import Row, medians
 
-ROUNDS = 9
+ROUNDS = 12
 
 
 def measure() -> list[Row]:

@@ -1,7 +1,8 @@
 """All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
 
-Two halves run at the same time: tests that keep the processors busy, a worker for each of two, and tests that mostly wait, more
-at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes that have fallen silent.
+First come the exercises that have to be done within a time, alone. Then two halves run at the same time: tests that keep
+the processors busy, a worker for each of two, and tests that mostly wait, more at a time: for Terraform's AWS provider, which
+looks at what it builds every few seconds, or for nodes that have fallen silent.
 What fails beside others is tried once more, alone, and that decides. The last line is the summary of everything. Tests
 marked `thorough` look a second time at what others promise already: without `--thorough` they are left out, and counted as
 deselected.
@@ -37,6 +38,7 @@ WAITING = (
     "tests/system/test_link.py",
     "tests/system/test_slurm_daemons.py",
     "tests/system/test_slurm_bad_luck.py",
+    "tests/system/test_one_host.py",
 )
 NOTHING_COLLECTED = 5
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)\b")
@@ -68,7 +70,8 @@ class Half:
         self.counts = Counter({word.rstrip("s") if word != "passed" else word: int(n) for n, word in COUNTED.findall(summary)})
 
 
-BUSY = Half("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in WAITING])
+ALONE = Half("alone", "exercises whose time counts, with nothing beside them", 1, ["tests/system/test_exercises_on_nodes.py"])
+BUSY = Half("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in (*WAITING, *ALONE.chosen)])
 PATIENT = Half("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING)
 
 
@@ -84,6 +87,8 @@ def main(arguments: Sequence[str]) -> int:
         tempfile.TemporaryDirectory(prefix="gpucourse-tests-") as shared,
     ):
         ENVIRONMENT[SHARED] = shared
+        _say(ALONE.title)
+        _run(ALONE, *arguments)
         process = subprocess.Popen(
             PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT
         )
@@ -100,10 +105,10 @@ def main(arguments: Sequence[str]) -> int:
         _say(PATIENT.title)
         sys.stdout.write(told)
         PATIENT.ended(code, _last(told))
-        for half in (BUSY, PATIENT):
+        for half in (ALONE, BUSY, PATIENT):
             if half.code not in {0, NOTHING_COLLECTED}:
                 _again(half)
-    return _summary((BUSY, PATIENT), time.monotonic() - began)
+    return _summary((ALONE, BUSY, PATIENT), time.monotonic() - began)
 
 
 def _run(half: Half, *words: str) -> None:
