@@ -37,9 +37,12 @@ def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
 
 
 def pin(folder: Path) -> None:
-    """Put the pinned checksums back, so that the `init` that follows compares with them."""
+    """Put the checksums back that were put aside, so that the `init` that follows compares with them. A lock file that somebody
+    else wrote since then stays as it is."""
     with contextlib.suppress(FileNotFoundError):  # never put aside: they are in force
-        write_text(folder / _LOCK, (folder / _PINS).read_text(encoding="utf-8"))
+        pins = (folder / _PINS).read_text(encoding="utf-8")
+        if (folder / _LOCK).read_text(encoding="utf-8") == _CHECKSUMS.sub("", pins):
+            write_text(folder / _LOCK, pins)
 
 
 def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:

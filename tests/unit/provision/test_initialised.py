@@ -92,15 +92,31 @@ def test_pins_that_were_never_put_aside_stay(tmp_path: Path) -> None:
     assert lock(folder) == LOCK
 
 
+def test_a_lock_file_of_the_learners_own_stays(tmp_path: Path, mirror: Path) -> None:
+    folder = stack(tmp_path / "s")
+    init(folder, mirror)
+    initialised.mark_initialised(folder, VERSION)
+    newer = LOCK.replace("5.0.0", "5.1.0")
+    (folder / ".terraform.lock.hcl").write_text(newer)
+    assert not initialised.is_initialised(folder, VERSION)
+    initialised.pin(folder)
+    assert lock(folder) == newer
+
+
+def kept_from(folder: Path, mirror: Path, kept: Kept) -> str:
+    """Do `init` in a stack, and keep what it made; under which key."""
+    key = kept.key(stack(folder))
+    init(folder, mirror)
+    initialised.mark_initialised(folder, VERSION)
+    kept.keep(folder, key)
+    return key
+
+
 def test_the_next_stack_with_the_same_files_gets_it(tmp_path: Path, mirror: Path) -> None:
     kept = Kept(tmp_path / "cache", VERSION, {}, mirror)
-    first = stack(tmp_path / "first")
-    assert not kept.take(first)
-    key = kept.key(first)
-    init(first, mirror)
-    initialised.mark_initialised(first, VERSION)
-    kept.keep(first, key)
-    kept.keep(first, key)
+    assert not kept.take(stack(tmp_path / "none yet"))
+    key = kept_from(tmp_path / "first", mirror, kept)
+    kept.keep(tmp_path / "first", key)
     assert [path.name for path in kept.place.iterdir()] == [key], "nothing half made is left there"
 
     second = stack(tmp_path / "second")
@@ -122,11 +138,7 @@ def test_the_next_stack_with_the_same_files_gets_it(tmp_path: Path, mirror: Path
 
 def test_what_is_kept_is_dropped_when_it_does_not_hold_any_more(tmp_path: Path, mirror: Path) -> None:
     kept = Kept(tmp_path / "cache", VERSION, {}, mirror)
-    first = stack(tmp_path / "first")
-    key = kept.key(first)
-    init(first, mirror)
-    initialised.mark_initialised(first, VERSION)
-    kept.keep(first, key)
+    key = kept_from(tmp_path / "first", mirror, kept)
     (mirror / "provider").write_text("another program")
     second = stack(tmp_path / "second")
     assert not kept.take(second)
@@ -150,9 +162,5 @@ def test_a_provider_that_was_copied_is_not_kept(tmp_path: Path, mirror: Path) ->
 def test_a_cache_that_takes_nothing_costs_only_speed(tmp_path: Path, mirror: Path) -> None:
     (tmp_path / "cache").write_text("a file in its place")
     kept = Kept(tmp_path / "cache", VERSION, {}, mirror)
-    folder = stack(tmp_path / "s")
-    key = kept.key(folder)
-    init(folder, mirror)
-    initialised.mark_initialised(folder, VERSION)
-    kept.keep(folder, key)
+    kept_from(tmp_path / "s", mirror, kept)
     assert not kept.take(stack(tmp_path / "t"))

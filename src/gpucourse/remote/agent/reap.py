@@ -63,7 +63,7 @@ def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None
         _signal_group(leader, signal.SIGCONT)
     others_told = False
     while True:
-        left = find() if seen else []
+        left = find()
         seen.update(left)
         elapsed = time.monotonic() - began
         if not left or elapsed >= grace_s + _UNKILLABLE_S:
