@@ -1,6 +1,6 @@
 """All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
 
-First come the exercises that have to be done within a time, alone. Then two halves run at the same time: tests that keep
+First come the exercises that have to be done within a time, alone. Then two groups run at the same time: tests that keep
 the processors busy, a worker for each of two, and tests that mostly wait, more at a time: for Terraform's AWS provider, which
 looks at what it builds every few seconds, or for nodes that have fallen silent.
 What fails beside others is tried once more, alone, and that decides. The last line is the summary of everything. Tests
@@ -45,7 +45,7 @@ COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warn
 
 
 @dataclass
-class Half:
+class Group:
     """Some of the tests, as a pytest of their own."""
 
     name: str
@@ -56,7 +56,7 @@ class Half:
     code: int = 0
 
     def command(self, *more: str) -> list[str]:
-        """What starts it; each half remembers its own failures."""
+        """What starts it; each group remembers its own failures."""
         return [sys.executable, "-m", "pytest", *self.chosen, "-o", f"cache_dir=.pytest_cache/{self.name}", *more]
 
     @property
@@ -70,9 +70,9 @@ class Half:
         self.counts = Counter({word.rstrip("s") if word != "passed" else word: int(n) for n, word in COUNTED.findall(summary)})
 
 
-ALONE = Half("alone", "exercises whose time counts, with nothing beside them", 1, ["tests/system/test_exercises_on_nodes.py"])
-BUSY = Half("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in (*WAITING, *ALONE.chosen)])
-PATIENT = Half("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING)
+ALONE = Group("alone", "exercises whose time counts, with nothing beside them", 1, ["tests/system/test_exercises_on_nodes.py"])
+BUSY = Group("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in (*WAITING, *ALONE.chosen)])
+PATIENT = Group("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -105,17 +105,17 @@ def main(arguments: Sequence[str]) -> int:
         _say(PATIENT.title)
         sys.stdout.write(told)
         PATIENT.ended(code, _last(told))
-        for half in (ALONE, BUSY, PATIENT):
-            if half.code not in {0, NOTHING_COLLECTED}:
-                _again(half)
+        for group in (ALONE, BUSY, PATIENT):
+            if group.code not in {0, NOTHING_COLLECTED}:
+                _again(group)
     return _summary((ALONE, BUSY, PATIENT), time.monotonic() - began)
 
 
-def _run(half: Half, *words: str) -> None:
+def _run(group: Group, *words: str) -> None:
     """Run it before everybody's eyes."""
     last = ""
     with subprocess.Popen(
-        half.command(*words),
+        group.command(*words),
         cwd=ROOT,
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
@@ -128,33 +128,33 @@ def _run(half: Half, *words: str) -> None:
             sys.stdout.write(line)
             sys.stdout.flush()
             last = line if line.strip() else last
-    half.ended(process.returncode, last)
+    group.ended(process.returncode, last)
 
 
-def _again(half: Half) -> None:
+def _again(group: Group) -> None:
     """What failed beside other tests, once more and alone: that decides."""
     _say("what failed beside other tests, once more and alone")
-    before = half.counts
-    _run(half, "--last-failed", "--last-failed-no-failures", "none")
+    before = group.counts
+    _run(group, "--last-failed", "--last-failed-no-failures", "none")
     wrong = before["failed"] + before["error"]
-    if half.code == NOTHING_COLLECTED:  # pytest could not even say what failed: then that stands
-        half.code, half.counts = 1, before
+    if group.code == NOTHING_COLLECTED:  # pytest could not even say what failed: then that stands
+        group.code, group.counts = 1, before
         return
-    before.update({"passed": half.counts["passed"], "failed": half.counts["failed"] - before["failed"]})
-    before["error"] = half.counts["error"]
-    if wrong and half.code == 0:
+    before.update({"passed": group.counts["passed"], "failed": group.counts["failed"] - before["failed"]})
+    before["error"] = group.counts["error"]
+    if wrong and group.code == 0:
         _say(f"{wrong} of these tests failed beside others, and passed alone")
-    half.counts = before
+    group.counts = before
 
 
-def _summary(halves: Sequence[Half], seconds: float) -> int:
-    for half in halves:
-        _say(f"{half.title}: {_counted(half.counts)}")
+def _summary(groups: Sequence[Group], seconds: float) -> int:
+    for group in groups:
+        _say(f"{group.title}: {_counted(group.counts)}")
     together = Counter[str]()
-    for half in halves:
-        together.update(half.counts)
+    for group in groups:
+        together.update(group.counts)
     _say(f"{_counted(together)} in {seconds:.2f}s", frame="=====", gap="")
-    codes = {half.code for half in halves}
+    codes = {group.code for group in groups}
     if codes == {NOTHING_COLLECTED}:
         return NOTHING_COLLECTED
     return max(codes - {NOTHING_COLLECTED})

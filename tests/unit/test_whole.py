@@ -34,21 +34,25 @@ def test_is_well():
     ],
 )
 def test_a_summary_is_counted(line: str, counts: dict[str, int]) -> None:
-    half = whole.Half("x", "x", 1, ())
-    half.ended(0, line)
-    assert {word: half.counts[word] for word in counts} == counts
+    group = whole.Group("x", "x", 1, ())
+    group.ended(0, line)
+    assert {word: group.counts[word] for word in counts} == counts
 
 
-def run(folder: Path, busy: str, patient: str) -> tuple[int, str]:
-    """Run two small suites as the two halves."""
-    for name, text in (("test_busy.py", busy), ("test_patient.py", patient)):
+WELL = "def test_is_well(): pass\n"
+
+
+def run(folder: Path, *, alone: str = WELL, busy: str = WELL, patient: str = WELL) -> tuple[int, str]:
+    """Run three small suites as the three groups."""
+    for name, text in (("test_alone.py", alone), ("test_busy.py", busy), ("test_patient.py", patient)):
         (folder / name).write_text(text)
     (folder / "pytest.ini").write_text("[pytest]\n")
     root = Path(whole.__file__).parent.parent
     program = (
         "import sys; from pathlib import Path; from tests import whole\n"
         f"whole.ROOT = Path({str(folder)!r})\n"
-        "whole.BUSY.chosen, whole.PATIENT.chosen = ['test_busy.py'], ['test_patient.py']\n"
+        "for group in (whole.ALONE, whole.BUSY, whole.PATIENT):\n"
+        "    group.chosen = [f'test_{group.name}.py']\n"
         "whole.PATIENT.workers = whole.BUSY.workers = 1\n"
         "sys.exit(whole.main(['--thorough']))"
     )
@@ -57,13 +61,14 @@ def run(folder: Path, busy: str, patient: str) -> tuple[int, str]:
 
 
 def test_what_passes_alone_has_passed(tmp_path: Path) -> None:
-    code, out = run(tmp_path, SLEEPY.format(seen=str(tmp_path / "seen")), "def test_waits(): pass\n")
+    code, out = run(tmp_path, busy=SLEEPY.format(seen=str(tmp_path / "seen")))
     assert code == 0, out
     assert "1 of these tests failed beside others, and passed alone" in out
-    assert out.splitlines()[-1].startswith("===== 3 passed in ")
+    assert out.splitlines()[-1].startswith("===== 4 passed in ")
 
 
-def test_what_fails_twice_has_failed_in_either_half(tmp_path: Path) -> None:
-    code, out = run(tmp_path, "def test_is_well(): pass\n", "def test_fails(): assert False\n")
-    assert code == 1
-    assert out.splitlines()[-1].startswith("===== 1 failed, 1 passed in ")
+@pytest.mark.parametrize("group", ["alone", "busy", "patient"])
+def test_what_fails_twice_has_failed_in_any_group(group: str, tmp_path: Path) -> None:
+    code, out = run(tmp_path, **{group: "def test_fails(): assert False\n"})
+    assert code == 1, out
+    assert out.splitlines()[-1].startswith("===== 1 failed, 2 passed in ")
