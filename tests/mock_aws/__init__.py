@@ -5,5 +5,6 @@
         ... anything that honours account.environment: Terraform's provider, boto3 ...
         assert account.resources() == []
 
-`account` is the side of the test; `server` the process that answers, one an account. Everything stays on 127.0.0.1.
+`account` is the side of the test; `server` what the process does that answers, one an account, and
+`process` that process. Everything stays on 127.0.0.1.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpucourse.local import health
+from tests.mock_aws.process import AccountProcess
 from tests.parts import need_module
 
 ROOT = Path(__file__).parent.parent.parent
@@ -231,22 +231,17 @@ def mock_account(
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("config", "credentials"):
         (folder / name).touch()
-    log = (folder / "server.log").open("wb")
-    words = [sys.executable, "-m", "tests.mock_aws.server", str(folder), *([behind] if behind else [])]
-    process = subprocess.Popen(
-        words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True
-    )
+    process = AccountProcess(folder, behind)
     try:
-        assert process.stdout is not None
-        said = process.stdout.readline().strip()
-        assert said.isdigit(), (folder / "server.log").read_text(encoding="utf-8")[-4000:]
-        account = Account(folder=folder, port=int(said), region=region)
+        account = Account(folder=folder, port=process.port, region=region)
         for code, value in (quotas or {}).items():
             account.quota(code, value)
         yield account
     finally:
-        _end(process, folder)
-        log.close()
+        process.end()
+        uid = folder / "uid"  # whatever stands behind its instances ends in any case
+        if uid.exists():
+            health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
     assert gaps or not account.unimplemented(), account.unimplemented()
 
 
@@ -256,20 +251,3 @@ def eventually(what: str, true: Callable[[], bool], within_s: float = 30.0) -> N
     while not true():
         assert time.monotonic() < deadline, f"{what}: not within {within_s:.0f} s"
         time.sleep(0.02)
-
-
-def _end(process: subprocess.Popen[str], folder: Path) -> None:
-    """The end of its input ends it; whatever stands behind its instances ends in any case."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    try:
-        process.stdin.close()
-        process.wait(60)
-    except (OSError, subprocess.TimeoutExpired):
-        process.kill()
-        process.wait(10)
-    finally:
-        process.stdout.close()
-        uid = folder / "uid"
-        if uid.exists():
-            health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))

@@ -1,13 +1,12 @@
-"""The process of one mock account: `python -m tests.mock_aws.server FOLDER [computers | machines]`.
-
-It says its port in one line and then serves until its standard input ends, so it never outlives whoever started it.
-"""
+"""What the process of one mock account does (`process` starts and ends it)."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 os.environ.pop("MOTO_ACCOUNT_ID", None)
@@ -17,6 +16,7 @@ os.environ["MOTO_ENABLE_AMI_VALIDATION"] = "true"
 os.environ["MOTO_ENABLE_KEYPAIR_VALIDATION"] = "true"
 os.environ["MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION"] = "true"
 
+from moto.moto_api._internal import mock_random
 from werkzeug.serving import make_server
 
 from tests.mock_aws import patches
@@ -28,8 +28,10 @@ from tests.mock_aws.state import State
 STANDING = {"computers": SimulatedComputers, "machines": SimulatedMachines}
 
 
-def main(folder: Path, behind: str = "") -> None:
-    """Serve one account on a free port of 127.0.0.1."""
+def main(folder: Path, behind: str, line: Connection) -> None:
+    """Serve one account on a free port of 127.0.0.1, which is told through `line`, until the other end of the line is closed:
+    so it never outlives whoever started it. `behind`: what stands behind its instances, if anything."""
+    mock_random.seed()  # moto's own chance, which every fork would have the same: the ids of one account in another
     state = State(folder=folder)
     patches.install(state)
     standing = STANDING[behind](state) if behind else None
@@ -37,17 +39,13 @@ def main(folder: Path, behind: str = "") -> None:
     server = make_server("127.0.0.1", 0, Gate(state), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    sys.stdout.write(f"{server.server_port}\n")
-    sys.stdout.flush()
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # moto prints; nobody reads the pipe any more
-    sys.stdin.buffer.read()
+    line.send(server.server_port)
+    with contextlib.suppress(EOFError):
+        line.recv()
     state.faults.clear()
     server.server_close()
     if standing is not None:
         standing.close()
+    sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # at once: to take moto's books apart one by one would need seconds
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *sys.argv[2:3])

@@ -67,9 +67,13 @@ class Learner:
         )
         typed = Typed(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
         assert code is None or typed.code == code, (
-            f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}"
+            f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.seen_beside()}"
         )
         return typed
+
+    def seen_beside(self) -> str:
+        """What else explains an answer that was not expected."""
+        return ""
 
     def _mounting(self, options: str) -> tuple[str, ...]:
         self.workspace.mkdir(exist_ok=True)
