@@ -152,7 +152,15 @@ def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     assert learner.documents("status")["stacks"] == []
 
 
-@pytest.mark.parametrize("state", ["planned", pytest.param("starting", marks=pytest.mark.thorough), "running", "collecting"])
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param("planned", marks=pytest.mark.thorough),
+        pytest.param("starting", marks=pytest.mark.thorough),
+        "running",
+        "collecting",
+    ],
+)
 def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
     script = scripts.write(tmp_path, "brief")
     running = two.begins("run", "3.1", "--script", script, "--launcher", "python")

@@ -175,6 +175,7 @@ def test_ranks_that_share_samples_are_found(tmp_path: Path) -> None:
     assert run.check("shares-disjoint").verdict == "failed"
 
 
+@pytest.mark.thorough
 def test_epochs_that_all_have_one_order_are_found(tmp_path: Path) -> None:
     run = spoiled("3.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL_TRAINING)
     assert run.code == 0, run.output

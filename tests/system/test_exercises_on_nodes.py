@@ -5,6 +5,7 @@ What each measures, and that each check finds its fault, is tested beside this (
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ SMALL: dict[str, tuple[int, dict[str, str]]] = {  # the number of nodes, and siz
     "0.1": (1, {"epochs": "1", "hidden": "32"}),
     "0.2": (1, {"epochs": "1", "samples": "512"}),
     "0.3": (1, {"nnodes": "2", "nproc_per_node": "2"}),
+    "3.1": (3, {"elements": "1000"}),
     "3.3": (2, {"max_bytes": "262144"}),
     "3.4": (2, {"images": "1024", "batch_size": "16", "epochs": "3"}),
     "3.5": (2, {"hidden": "64", "steps": "5"}),
@@ -42,7 +44,7 @@ def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
 
 
 def test_every_exercise_of_the_two_modules_is_here() -> None:
-    others = {"3.1", "3.2"}  # these two run on their nodes in test_whole_run.py
+    others = {"3.2"}  # the spine, in test_whole_run.py
     assert set(SMALL) | others == {exercise.id for module in ("0", "3") for exercise in CATALOG.module(module).exercises}
 
 
@@ -58,4 +60,7 @@ def test_an_exercise_on_its_nodes(four: Learner, exercise: str) -> None:
     unsure = {check["id"]: check["observed"] for check in verdict["checks"] if check["verdict"] in {"failed", "error"}}
     assert unsure == {}
     assert any(check["verdict"] == "passed" for check in verdict["checks"])
+    if exercise == "3.1":
+        metrics = json.loads((four.run_folder() / "metrics.json").read_text())
+        assert [rank["sum"] for rank in metrics["ranks"]] == [6, 6, 6]
     assert seconds < LIMIT_S

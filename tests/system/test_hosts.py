@@ -183,6 +183,7 @@ def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, serve
     assert left(servers[:1]) == []
 
 
+@pytest.mark.thorough
 def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path) -> None:
     key = learner.workspace / ".gpucourse/keys/id_ed25519"
     ensure_client_key(key)

@@ -20,6 +20,9 @@ from tests.sshlab import KINDS, Line, SshLab, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
+on_openssh_first = pytest.mark.parametrize(
+    "lab", ["openssh", pytest.param("simulated", marks=pytest.mark.thorough)], indirect=True
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,7 @@ def ran(lab: SshLab, tmp_path: Path, script: str, *globs: str, uploads: tuple[Up
     return run
 
 
-@on_both
+@on_openssh_first
 def test_five_hundred_small_files_and_a_big_one(lab: SshLab, tmp_path: Path, fleet: Fleet) -> None:
     source = tmp_path / "tree"
     chance = random.Random(3)

@@ -20,6 +20,9 @@ from tests.sshlab import KINDS, Line, SshLab, eventually, marked, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
+on_openssh_first = pytest.mark.parametrize(
+    "lab", ["openssh", pytest.param("simulated", marks=pytest.mark.thorough)], indirect=True
+)
 
 FLOOD = """
 import hashlib, os, sys
@@ -65,7 +68,7 @@ def finish(run: Run) -> None:
     run.fleet.close()
 
 
-@on_both
+@on_openssh_first
 def test_two_hundred_megabytes_exact_in_flat_memory(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, FLOOD, "184", nodes=lab.nodes[:1])
     sizes: list[int] = []

@@ -64,7 +64,10 @@ def kill_slurmd(cluster: Learner, node: str) -> None:
     slurm.inside(cluster, node, "pkill", "-KILL", "-x", "slurmd")
 
 
-@pytest.mark.parametrize(("harm", "seen"), [(kill_slurmd, "slurmd of it ended"), (slurm.power_off, "it is off")])
+@pytest.mark.parametrize(
+    ("harm", "seen"),
+    [pytest.param(kill_slurmd, "slurmd of it ended", marks=pytest.mark.thorough), (slurm.power_off, "it is off")],
+)
 def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Callable[[Learner, str], None], seen: str) -> None:
     running = work.running
     node = heard(running, b"is RUNNING on").split()[-1]

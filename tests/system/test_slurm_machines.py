@@ -82,6 +82,7 @@ def test_a_machine_without_power_is_named_and_boots_again_with_its_disk(cluster:
     eventually("idle", cluster.idle)
 
 
+@pytest.mark.thorough
 def test_a_slurmctld_killed_in_the_first_seconds_of_a_job_starts_it_anew_or_names_the_loss(cluster: Cluster) -> None:
     text = "[ -e early.seen ] || { touch early.seen; sleep 20; }; echo whole"
     job = cluster.said(f"cd /shared && sbatch --parsable --gres=gpu:1 --open-mode=append -o early.out --wrap '{text}'")
