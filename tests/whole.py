@@ -1,11 +1,10 @@
 """All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
 
-First come the exercises that have to be done within a time, alone. Then two groups run at the same time: tests that keep
-the processors busy, a worker for each of two, and tests that mostly wait, more at a time: for Terraform's AWS provider, which
-looks at what it builds every few seconds, or for nodes that have fallen silent.
-What fails beside others is tried once more, alone, and that decides. The last line is the summary of everything. Tests
-marked `thorough` look a second time at what others promise already: without `--thorough` they are left out, and counted as
-deselected.
+Two groups run at the same time: tests that keep the processors busy, a worker for each of two, and tests that mostly wait,
+more at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes that have fallen
+silent. After them come the exercises that have to be done within a time, alone.
+What fails is tried once more, alone, and that decides. The last line is the summary of everything. Tests marked `thorough`
+look a second time at what others promise already: without `--thorough` they are left out, and counted as deselected.
 """
 
 from __future__ import annotations
@@ -73,6 +72,7 @@ class Group:
 ALONE = Group("alone", "exercises whose time counts, with nothing beside them", 1, ["tests/system/test_exercises_on_nodes.py"])
 BUSY = Group("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in (*WAITING, *ALONE.chosen)])
 PATIENT = Group("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING)
+GROUPS = (BUSY, PATIENT, ALONE)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -87,8 +87,6 @@ def main(arguments: Sequence[str]) -> int:
         tempfile.TemporaryDirectory(prefix="gpucourse-tests-") as shared,
     ):
         ENVIRONMENT[SHARED] = shared
-        _say(ALONE.title)
-        _run(ALONE, *arguments)
         process = subprocess.Popen(
             PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT
         )
@@ -105,10 +103,12 @@ def main(arguments: Sequence[str]) -> int:
         _say(PATIENT.title)
         sys.stdout.write(told)
         PATIENT.ended(code, _last(told))
-        for group in (ALONE, BUSY, PATIENT):
+        _say(ALONE.title)
+        _run(ALONE, *arguments)
+        for group in GROUPS:
             if group.code not in {0, NOTHING_COLLECTED}:
                 _again(group)
-    return _summary((ALONE, BUSY, PATIENT), time.monotonic() - began)
+    return _summary(GROUPS, time.monotonic() - began)
 
 
 def _run(group: Group, *words: str) -> None:
@@ -132,8 +132,8 @@ def _run(group: Group, *words: str) -> None:
 
 
 def _again(group: Group) -> None:
-    """What failed beside other tests, once more and alone: that decides."""
-    _say("what failed beside other tests, once more and alone")
+    """What failed, once more and alone: that decides."""
+    _say("what failed, once more and alone")
     before = group.counts
     _run(group, "--last-failed", "--last-failed-no-failures", "none")
     wrong = before["failed"] + before["error"]
@@ -143,7 +143,7 @@ def _again(group: Group) -> None:
     before.update({"passed": group.counts["passed"], "failed": group.counts["failed"] - before["failed"]})
     before["error"] = group.counts["error"]
     if wrong and group.code == 0:
-        _say(f"{wrong} of these tests failed beside others, and passed alone")
+        _say(f"{wrong} of these tests failed at first, and passed alone")
     group.counts = before
 
 

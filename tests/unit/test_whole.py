@@ -63,7 +63,7 @@ def run(folder: Path, *, alone: str = WELL, busy: str = WELL, patient: str = WEL
 def test_what_passes_alone_has_passed(tmp_path: Path) -> None:
     code, out = run(tmp_path, busy=SLEEPY.format(seen=str(tmp_path / "seen")))
     assert code == 0, out
-    assert "1 of these tests failed beside others, and passed alone" in out
+    assert "1 of these tests failed at first, and passed alone" in out
     assert out.splitlines()[-1].startswith("===== 4 passed in ")
 
 
