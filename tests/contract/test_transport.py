@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import paramiko
 import pytest
 
 from gpucourse.errors import MissingError, UnreachableError
@@ -91,6 +92,19 @@ def test_input_in_pieces_while_output_flows(link: SshLink) -> None:
     pieces = [bytes([number % 251]) * 70_001 for number in range(200)]
     done = link.run("cat", stdin=iter(pieces))
     assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(b"".join(pieces)).digest()
+
+
+def test_a_late_word_about_a_channel_that_is_closed_costs_nothing(link: SshLink) -> None:
+    channel = link._transport.open_session()
+    channel.exec_command("true")
+    channel.recv_exit_status()
+    eventually(lambda: channel.closed, "both ends have closed the channel")
+    late = paramiko.Message()
+    late.add_byte(paramiko.common.cMSG_CHANNEL_WINDOW_ADJUST)
+    late.add_int(channel.remote_chanid)
+    late.add_int(1 << 16)
+    link._transport._send_user_message(late)  # type: ignore[attr-defined]  # what paramiko itself does then
+    assert link.run("echo still there").stdout == b"still there\n"
 
 
 def test_input_is_pulled_only_as_fast_as_the_command_reads(link: SshLink, lab: SshLab) -> None:

@@ -124,6 +124,33 @@ def public_part(path: Path) -> str:
     return f"{kind} {data}"
 
 
+class _Channels(dict[int, Any]):
+    """A connection's channels by number. A word about one that is closed already goes to nobody.
+
+    A client that makes room for more output, while the last of it and the end of the channel are on their way, says so for a
+    channel that the server has forgotten. OpenSSH's server lets that pass; the library would end the whole connection.
+    """
+
+    def __missing__(self, number: int) -> _Nobody:
+        return _Nobody(number)
+
+
+class _Nobody:
+    """What stands for a channel that is not there."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def log_received_packet(self, *_told: object) -> None:
+        """Nothing to note."""
+
+    def process_packet(self, kind: int, *_packet: object) -> bool:
+        """Let a change of the window pass; everything else is an error of the protocol."""
+        if kind != asyncssh.constants.MSG_CHANNEL_WINDOW_ADJUST:
+            raise asyncssh.ProtocolError(f"Invalid channel number {self._number} received")
+        return True
+
+
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     """Who gets in: one user, by key. And what may be forwarded: ports of this machine, as editors need."""
 
@@ -134,6 +161,9 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self._connection = conn
         self._connections.add(conn)
+        # The library has no door for this: where a version keeps its channels elsewhere, all stays as it is.
+        if isinstance(channels := getattr(conn, "_channels", None), dict):
+            conn._channels = _Channels(channels)  # noqa: SLF001
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self._connection)
