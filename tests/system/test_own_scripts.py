@@ -88,7 +88,7 @@ def test_any_torchrun_script_as_it_is_on_two_nodes_with_two_processes_each(lab: 
 
 def test_a_module_that_did_not_travel_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "hidden.py").write_text("import importlib\nimportlib.import_module('not_seen')\n")
-    typed = lab.types("run", "--script", str(tmp_path / "hidden.py"), "--launcher", "torchrun", "--nodes", "1", code=4)
+    typed = lab.types("run", "--script", str(tmp_path / "hidden.py"), "--launcher", "python", "--nodes", "1", code=4)
     assert "[module-missing]" in typed.out
     assert "--with PATH" in typed.out
     record = lab.newest_run()
