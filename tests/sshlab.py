@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 from gpucourse.local import layout
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
@@ -19,6 +21,7 @@ from tests.openssh import openssh_nodes
 from tests.simulated import start_simulated_nodes
 
 KINDS = ("simulated", "openssh")
+OPENSSH_FIRST = ("openssh", pytest.param("simulated", marks=pytest.mark.thorough))
 
 
 @dataclass

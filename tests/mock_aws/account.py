@@ -18,7 +18,6 @@ from gpucourse.local import health
 from tests.mock_aws.process import AccountProcess
 from tests.parts import need_module
 
-ROOT = Path(__file__).parent.parent.parent
 PROXY = Path(__file__).with_name("ssh_proxy.py")
 REGION = "us-east-2"
 KEY_ID = "AKIAMOCKMOCKMOCKMOCK"

@@ -34,7 +34,7 @@ class AccountProcess:
             raise RuntimeError((folder / LOG).read_text(encoding="utf-8", errors="replace")[-4000:]) from None
 
     def end(self) -> None:
-        """End it; at once where it does not do so by itself."""
+        """End it, by force where it has not done so by itself within a minute."""
         self._line.close()
         self._process.join(ENDING_S)
         if self._process.is_alive():

@@ -63,4 +63,5 @@ def test_an_exercise_on_its_nodes(four: Learner, exercise: str) -> None:
     if exercise == "3.1":
         metrics = json.loads((four.run_folder() / "metrics.json").read_text())
         assert [rank["sum"] for rank in metrics["ranks"]] == [6, 6, 6]
+        assert metrics["wrong_elements"] == 0
     assert seconds < LIMIT_S

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.mock_aws.account import ROOT, Account, eventually, mock_account
+from tests.mock_aws.account import Account, eventually, mock_account
 from tests.mock_aws.asking import SPOT, clean, image, launch, refused, wish
+from tests.mock_aws.process import ROOT
 
 pytestmark = pytest.mark.system
 

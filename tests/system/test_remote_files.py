@@ -16,13 +16,11 @@ from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, Line, SshLab, ssh_lab
+from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
-on_openssh_first = pytest.mark.parametrize(
-    "lab", ["openssh", pytest.param("simulated", marks=pytest.mark.thorough)], indirect=True
-)
+on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
 
 
 @pytest.fixture(scope="module")

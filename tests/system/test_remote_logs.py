@@ -16,13 +16,11 @@ from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, Line, SshLab, eventually, marked, ssh_lab
+from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, marked, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
-on_openssh_first = pytest.mark.parametrize(
-    "lab", ["openssh", pytest.param("simulated", marks=pytest.mark.thorough)], indirect=True
-)
+on_openssh_first = pytest.mark.parametrize("lab", OPENSSH_FIRST, indirect=True)
 
 FLOOD = """
 import hashlib, os, sys

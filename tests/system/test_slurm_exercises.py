@@ -105,14 +105,21 @@ def test_several_machines(cluster: Learner, nodes: int) -> None:
     assert f"1 job on {nodes} nodes" in ran.out
 
 
-def test_an_array_over_learning_rates(cluster: Learner) -> None:
-    ran = cluster.types("run", "2.4", "--set", "epochs=1", "--set", "values=0.001,0.004")
+@pytest.mark.parametrize(
+    ("settings", "values"),
+    [
+        pytest.param((), [0.001, 0.002, 0.003, 0.004], id="as it comes", marks=pytest.mark.thorough),
+        pytest.param(("--set", "values=0.001,0.004"), [0.001, 0.004], id="of one's own"),
+    ],
+)
+def test_an_array_over_learning_rates(cluster: Learner, settings: tuple[str, ...], values: list[float]) -> None:
+    ran = cluster.types("run", "2.4", "--set", "epochs=1", *settings)
     assert "--dependency=afterok:" in ran.err
     assert set(verdicts(cluster).values()) == {"passed"}
     found = metrics(cluster)
-    assert [row["value"] for row in found["rows"]] == [0.001, 0.004]
+    assert [row["value"] for row in found["rows"]] == values
     assert found["best_value"] == min(found["rows"], key=lambda row: row["final_loss"])["value"]
-    assert len(found["slurm"]["jobs"]) == 3
+    assert len(found["slurm"]["jobs"]) == len(values) + 1
     for name in ("sweep.png", "metrics.json", "array.sbatch"):
         assert (cluster.workspace / "deliverables/2.4" / name).is_file(), name
 

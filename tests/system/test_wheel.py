@@ -53,8 +53,8 @@ def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path,
     where = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
     assert str(site) in subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
     try:
-        types("deploy", "0")
-        assert "passed" in types("run", "0.3", "--set", "nnodes=2")
+        types("deploy", "3")
+        assert "passed" in types("run", "3.2", "--nodes", "2", "--set", "epochs=1", "--set", "steps=20")
     finally:
         types("destroy", "--all")
     assert (tmp_path / "home" / "gpucourse" / "runs").is_dir(), "the workspace is made in the home folder on first use"
