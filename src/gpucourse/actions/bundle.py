@@ -1,14 +1,15 @@
 """A bundle: what a learner hands to an instructor, in one file. It holds the evidence itself, so that the points are counted
 anew where it is opened, and the digests of its files, so that a change shows.
 
-A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts.
+A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts. What a
+reviewer says of it is kept in the reviewer's workspace: the learner can write whatever lies in the bundle or beside it.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import lzma
-import shutil
 import stat
 import tempfile
 import zipfile
@@ -21,7 +22,7 @@ from typing import IO
 
 from gpucourse import __version__
 from gpucourse.actions import evidence
-from gpucourse.actions.context import Context
+from gpucourse.actions.context import Context, ReviewedWork
 from gpucourse.actions.grade import grade, who
 from gpucourse.errors import ManifestError, UsageError
 from gpucourse.model.fields import is_utf8
@@ -103,27 +104,29 @@ def opened(context: Context, path: Path) -> Iterator[Opened]:
         wrong = {name for name, digest in card.files.items() if seals.sha256(root / name) != digest} | (there - set(card.files))
         for name in wrong & there:  # nobody knows what stood there: it counts for nothing
             (root / name).unlink()
-        review = reviews_of(path)
-        for source in sorted(review.rglob("review.json")) if review.is_dir() else ():
-            target = root / "deliverables" / source.relative_to(review)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
-        inside = Context(workspace=open_workspace(root), folders=context.folders, environ=context.environ, watch=context.watch)
+        inside = Context(
+            workspace=open_workspace(root),
+            folders=context.folders,
+            environ=context.environ,
+            watch=context.watch,
+            reviewed=ReviewedWork(keeper=context.paths, key=_key(card)),
+        )
         yield Opened(path=path, card=card, context=inside, changed=tuple(sorted(wrong)))
 
 
-def reviews_of(path: Path) -> Path:
-    """The folder beside a bundle where judgements on it are kept: the bundle itself stays as it is."""
-    return path.with_name(f"{path.name}.reviews")
+def check_reviewer(context: Context, bundle: Opened) -> None:
+    """Raises UsageError where this workspace made the bundle: a judgement on it would be the learner's own."""
+    if bundle.card.workspace == context.workspace.id:
+        raise UsageError(
+            f"{bundle.path} was made in this workspace: your own judgement would not be counted",
+            hint="an instructor judges it in another workspace: gpucourse --workspace DIR grade --open BUNDLE --review",
+        )
 
 
-def keep_reviews(opened_bundle: Opened) -> None:
-    """Keep the judgements that were made on an open bundle beside it."""
-    handed_in = opened_bundle.context.paths.handed_in
-    for source in sorted(handed_in.glob("*/review.json")):
-        target = reviews_of(opened_bundle.path) / source.relative_to(handed_in)
-        with writing(target) as file:
-            file.write(source.read_bytes())
+def _key(card: Card) -> str:
+    """The name under which judgements on a learner's work are kept. A second bundle of the same workspace has the same one; a
+    digest, because the id comes from the bundle and is no safe file name."""
+    return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
 def _wanted(context: Context) -> Iterator[tuple[str, Path]]:

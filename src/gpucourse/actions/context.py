@@ -19,9 +19,20 @@ if TYPE_CHECKING:  # these two import pydantic, which `status` has no time for
     from gpucourse.workspace.settings import Settings
 
 
+@dataclass(frozen=True)
+class ReviewedWork:
+    """A learner's work that a reviewer has opened: the workspace that keeps the judgements, and the learner's key in it."""
+
+    keeper: WorkspacePaths
+    key: str
+
+
 @dataclass
 class Context:
-    """One command's world. `stop` is set when the person asked the command to end; `easel` draws its pictures."""
+    """One command's world. `stop` is set when the person asked the command to end; `easel` draws its pictures.
+
+    `reviewed` is set where a reviewer has opened this workspace out of a bundle; None in the workspace of its own learner.
+    """
 
     workspace: Workspace
     folders: CourseFolders
@@ -29,6 +40,7 @@ class Context:
     watch: Watcher = unwatched
     stop: threading.Event = field(default_factory=threading.Event)
     easel: Easel = field(default_factory=Easel)
+    reviewed: ReviewedWork | None = None
 
     @property
     def paths(self) -> WorkspacePaths:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from gpucourse.actions.context import Context
@@ -69,6 +70,7 @@ def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
     sheet = stored(context, exercise)
     judgements = judged(context, exercise.id)
+    own = self_judged(context, exercise.id)
     found, gpu, trouble = None, False, ""
     try:
         if record := _spoken_of(context, exercise, sheet.run if sheet else None):
@@ -76,7 +78,7 @@ def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
     except GpucourseError as error:
         trouble = error.what
     results = (
-        _judge(question, sheet.answers.get(question.id) if sheet else None, found, judgements, on_gpu=gpu)
+        _judge(question, sheet.answers.get(question.id) if sheet else None, found, judgements, own, on_gpu=gpu)
         for question in exercise.questions
     )
     return tuple(replace(each, said=trouble) if trouble and each.verdict == "error" else each for each in results)
@@ -109,9 +111,26 @@ def answered_for(context: Context, exercise: Exercise) -> RunRecord | None:
     return _spoken_of(context, exercise, sheet.run) if sheet else None
 
 
-def judged(context: Context, exercise_id: str) -> dict[tuple[str, str], Judgement]:
-    """The newest judgement on each text, by the question and the digest of the words."""
-    review = read_record(context.paths.review(exercise_id), Review)
+Judgements = Mapping[tuple[str, str], Judgement]
+"""The newest judgement on each text, by the question and the digest of the words."""
+
+
+def judged(context: Context, exercise_id: str) -> Judgements:
+    """What the reviewer who has opened this work said of it, from the reviewer's own workspace; nothing where there is none.
+
+    No file that the learner can write is read here. Raises ManifestError for a damaged file.
+    """
+    work = context.reviewed
+    return _newest(work.keeper.reviewed(work.key, exercise_id)) if work else {}
+
+
+def self_judged(context: Context, exercise_id: str) -> Judgements:
+    """What the learner said of the own texts: for the screen, not for points. Raises ManifestError for a damaged file."""
+    return _newest(context.paths.review(exercise_id))
+
+
+def _newest(path: Path) -> Judgements:
+    review = read_record(path, Review)
     return {(each.question, each.answer_sha256): each for each in review.judgements} if review else {}
 
 
@@ -162,15 +181,17 @@ def _judge(
     question: Question,
     answer: Scalar | None,
     found: Mapping[str, Mapping[str, Any]] | None,
-    judgements: Mapping[tuple[str, str], Judgement],
+    judgements: Judgements,
+    own: Judgements,
     *,
     on_gpu: bool,
 ) -> AnswerResult:
     from gpucourse.grading.answers import fingerprint, judge
 
-    known = judgements.get((question.id, fingerprint(answer))) if answer is not None else None
+    key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
+    known = judgements.get(key)
     try:
-        return judge(question, answer, found, on_gpu=on_gpu, judgement=known)
+        return judge(question, answer, found, on_gpu=on_gpu, judgement=known or own.get(key), self_judged=known is None)
     except ValueError as error:
         return AnswerResult(
             id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)

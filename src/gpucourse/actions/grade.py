@@ -1,4 +1,8 @@
-"""`grade`: the rubric applied to what every exercise has to show; and the judgement of a person on free text."""
+"""`grade`: the rubric applied to what every exercise has to show; and the judgement of a person on free text.
+
+A judgement gives points where a reviewer made it on a bundle (`Context.reviewed`). It is kept in the reviewer's workspace. A
+learner's own judgement is kept in the learner's, is shown, and gives none.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,8 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
 
 
 def pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
-    """Every free text that nobody has judged yet, in the order of the course; of one exercise, or of all."""
+    """Every free text that this reviewer, or this learner, has not judged yet, in the order of the course; of one exercise,
+    or of all."""
     if exercise_id is not None:
         exercises: Sequence[Exercise] = (context.catalog.exercise(exercise_id)[1],)
     else:
@@ -57,7 +62,7 @@ def pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
         Pending(exercise=exercise, question=question, answer=result.answer or "")
         for exercise in exercises
         for question, result in _answered(context, exercise)
-        if result.verdict == "kept" and result.share is None
+        if result.verdict == "kept" and result.share is None and not (result.self_judged and context.reviewed is None)
     ]
 
 
@@ -94,10 +99,12 @@ def judgement(
 
 
 def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
-    """Record judgements, each with its exercise, behind those that are there. Raises StorageError."""
-    with locked(context.paths.lock("reviews"), "grade --review"):
+    """Record judgements, each with its exercise, behind those that are there: in the workspace of whoever judges.
+    Raises StorageError."""
+    work = context.reviewed
+    with locked((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
         for exercise_id, made in judgements:
-            path = context.paths.review(exercise_id)
+            path = work.keeper.reviewed(work.key, exercise_id) if work else context.paths.review(exercise_id)
             before = read_record(path, Review)
             write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
 

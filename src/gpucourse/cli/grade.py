@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
 def grade(
     csv: Annotated[bool, typer.Option("--csv", help="One line a row, for a spreadsheet.")] = False,
-    review: Annotated[bool, typer.Option("--review", help="Judge free text that waits for a person.")] = False,
+    review: Annotated[
+        bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
+    ] = False,
     judge: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option("--judge", help="With --review, without being asked: 3.2/why=80 (percent)."),
+        typer.Option("--judge", help="The same without being asked: 3.2/why=80 (percent)."),
     ] = None,
     by: Annotated[Optional[str], typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,  # noqa: UP045
     bundle: Annotated[Optional[Path], typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,  # noqa: UP045
@@ -35,7 +37,7 @@ def grade(
     json: JsonFlag = False,
 ) -> int:
     """Your points, from evidence; or those of a bundle that was handed in."""
-    from gpucourse.actions.bundle import keep_reviews, opened
+    from gpucourse.actions.bundle import check_reviewer, opened
 
     if bundle is not None and (open_ or csv or review or judge):
         raise UsageError("--bundle stands alone", hint="gpucourse grade --bundle work.zip")
@@ -51,9 +53,9 @@ def grade(
                 raise UsageError(
                     "--review takes one bundle at a time", hint=f"gpucourse grade --open {bundles[0].path} --review"
                 )
+            for each in bundles:
+                check_reviewer(session.context, each)
             _review(session, bundles[0].context if bundles else session.context, judge or [], by)
-            if bundles:
-                keep_reviews(bundles[0])
         return _show(session, bundles, csv=csv, json=json)
 
 
@@ -112,6 +114,10 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
 def _review(session: Session, context: Context, judgements: list[str], by: str | None) -> None:
     from gpucourse.actions import grade as act
 
+    if context.reviewed is None:
+        session.face.note(
+            "your own judgement is not counted; an instructor judges your bundle: gpucourse grade --bundle work.zip"
+        )
     made = []
     for given in judgements:
         place, equals, percent = given.partition("=")

@@ -9,6 +9,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gpucourse.grading.checks import shown
 from gpucourse.grading.values import Unreadable, is_number, read
@@ -33,8 +34,10 @@ def judge(
     *,
     on_gpu: bool,
     judgement: Judgement | None = None,
+    self_judged: bool = False,
 ) -> AnswerResult:
     """What an answer is worth. `evidence` is that of the run that the answer speaks of; None where there is no run.
+    `self_judged`: the judgement is the learner's own, which is shown and gives no share.
 
     Raises ValueError, with the reason, for an answer that is not of the question's kind.
     """
@@ -50,6 +53,9 @@ def judge(
     if judgement is None:
         return _result(question, "kept", words, "kept for a person to judge")
     comment = f": {judgement.comment}" if judgement.comment else ""
+    if self_judged:
+        said = f"self-judged, not counted: {judgement.share:.0%} good, {judgement.at}{comment}"
+        return replace(_result(question, "kept", words, said), self_judged=True)
     said = f"{judgement.by} judged it {judgement.share:.0%} good, {judgement.at}{comment}"
     return _result(question, "kept", words, said, share=judgement.share)
 

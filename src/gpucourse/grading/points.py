@@ -2,7 +2,7 @@
 
 A check or a question that needs a GPU where there was none is left out of its share, and the row says so by its level. What
 was never run, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text counts
-by the judgement of a person, and until then only as points that wait.
+by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement gives none.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def _answers(found: ExerciseEvidence) -> tuple[Piece, float] | None:
     waits = sum(each.verdict == "kept" and each.share is None for each in counted)
     words = {"open": "open", "failed": "wrong", "error": "not comparable"}
     lacking = {name: ids for word, name in words.items() if (ids := [each.id for each in counted if each.verdict == word])}
-    person = [f"{waits} for a person to judge"] if waits else []
+    own = sum(each.self_judged for each in counted)
+    person = [f"{waits} for a person to judge{f' ({own} self-judged, not counted)' if own else ''}"] if waits else []
     note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
     short = ", ".join([f"{len(ids)} {name}" for name, ids in lacking.items()] + person)
     return _made(found.exercise, "answers", got, len(counted), note, short), float(waits)

@@ -13,8 +13,9 @@ class AnswerResult:
     """One question and its answer.
 
     `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not hold what
-    the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a person, or was judged by one: then
-    `share` is how good it is, from 0 to 1. `open`: no answer yet. `said` is the sentence for the learner.
+    the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one: then
+    `share` is how good it is, from 0 to 1. `open`: no answer yet. `said` is the sentence for the learner. `self_judged`: the
+    learner has judged this text; that gives no share.
     """
 
     id: str
@@ -26,6 +27,7 @@ class AnswerResult:
     explanation: str = ""
     evidence: str = "logic"
     share: float | None = None
+    self_judged: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,8 +54,12 @@ class WorkspacePaths:
         return self.deliverables(exercise) / "answers.yaml"
 
     def review(self, exercise: str) -> Path:
-        """What persons said of the free text among these answers."""
+        """What the learner judged of the own free text among these answers: shown, never counted."""
         return self.deliverables(exercise) / "review.json"
+
+    def reviewed(self, key: str, exercise: str) -> Path:
+        """What the owner of this workspace, as a reviewer, judged of another learner's free text."""
+        return self.private / "reviews" / key / f"{exercise}.json"
 
     @property
     def receipts(self) -> Path:

@@ -124,3 +124,6 @@ def test_free_text_waits_for_a_person_and_the_judgement_holds_for_these_words_on
     found = judge(question, words, None, on_gpu=False, judgement=said)
     assert (found.verdict, found.share) == ("kept", 0.5)
     assert found.said == "Ada judged it 50% good, 2026-11-21T10:00:00: half"
+    own = judge(question, words, None, on_gpu=False, judgement=said, self_judged=True)
+    assert (own.verdict, own.share, own.self_judged) == ("kept", None, True)
+    assert own.said == "self-judged, not counted: 50% good, 2026-11-21T10:00:00: half"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,6 +81,9 @@ def test_free_text_waits_and_counts_by_what_a_person_said() -> None:
     assert found.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 for a person to judge"
     judged = scored(shown(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
     assert (judged.earned, judged.waiting) == (3.75, 0)
+    own = scored(shown(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",))
+    assert (own.earned, own.waiting) == (2.5, 2.5)
+    assert own.parts[0].rows[0].pieces[0].note.endswith("1 for a person to judge (1 self-judged, not counted)")
 
 
 def test_answers_that_need_a_gpu_are_left_out() -> None:

@@ -67,10 +67,10 @@ def test_evidence_that_was_put_there_later_counts_for_nothing(learning: Learning
 def test_a_damaged_file_of_a_run_takes_no_answer_along_that_does_not_speak_of_it(learning: Learning, name: str) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b", "--set", "why=It falls.")
-    learning.types("grade", "--review", "--judge", "1.1/why=100")
-    assert rows(learning)["understanding"] == 7.5
+    assert rows(learning)["understanding"] == 5
     (learning.folder(record) / name).write_text('{"schema": 1, "dev')
-    assert rows(learning)["understanding"] == 5, "the choice, and the free text that a person judged"
+    assert rows(learning)["understanding"] == 2.5, "the choice"
+    assert "1 for a person to judge" in learning.types("grade").out
     assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
 
 

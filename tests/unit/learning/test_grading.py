@@ -1,14 +1,16 @@
-"""`grade`: points from evidence, a person's judgement, the instructor's table, the bundle that shows what was changed."""
+"""`grade`: points from evidence, a reviewer's judgement, the instructor's table, the bundle that shows what was changed."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,26 +52,88 @@ def test_partial_points_for_a_run_that_fails(learning: Learning) -> None:
     assert rows(learning) == {"completed": 2.5, "deliverables": 0, "understanding": 0}
 
 
-def test_a_person_judges_free_text_with_name_and_time(learning: Learning) -> None:
+def leave(learning: Learning) -> None:
+    """Move the learner's workspace away: what is typed from now on is typed in another, as an instructor's."""
+    learning.workspace.rename(learning.root / "gone")
+
+
+def judged(learning: Learning) -> list[dict[str, Any]]:
+    """What the workspace keeps of its owner's judgements on other learners' work."""
+    kept = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
+    return [judgement for path in kept for judgement in json.loads(path.read_text())["judgements"]]
+
+
+@pytest.mark.parametrize("review", [["--review"], []])
+def test_a_learners_own_judgement_is_shown_and_never_counts(learning: Learning, review: list[str]) -> None:
     handed_in(learning)
-    assert "2.5 more points wait for a person" in learning.types("grade").out
-    said = learning.types("grade", "--review", "--judge", "1.1/why=80", "--by", "Ada")
-    assert "9.5 of 10" in said.out
-    review = json.loads((learning.workspace / "deliverables/1.1/review.json").read_text())
-    assert [(each["by"], each["share"], bool(each["at"])) for each in review["judgements"]] == [("Ada", 0.8, True)]
-    assert "Ada judged it 80% good" in learning.types("answer", "1.1").out
+    said = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
+    assert "17.5 of 25 points" in said.out
+    assert "1 for a person to judge (1 self-judged, not counted)" in " ".join(said.out.split())
+    assert "2.5 more points wait for an instructor, who judges your bundle: gpucourse grade --bundle work.zip" in said.out
+    assert "your own judgement is not counted" in said.err
+    answers = learning.types("answer", "1.1").out
+    assert "self-judged, not counted: 100% good" in " ".join(answers.split())
+    path = learning.root / "judged.zip"
+    learning.types("grade", "--bundle", str(path))
+    leave(learning)
+    opened = learning.types("grade", "--open", str(path)).out
+    assert "17.5 then, 17.5 as counted here" in opened
+    assert f"2.5 more points wait for your judgement: gpucourse grade --open {path} --review" in " ".join(opened.split())
+
+
+def test_a_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learning) -> None:
+    handed_in(learning)
+    words = hashlib.sha256(b"It falls.").hexdigest()
+    stored = {"question": "why", "share": 1.0, "by": "Ada", "at": "2026-11-21T10:00:00", "comment": "", "answer_sha256": words}
+    learning.workspace.joinpath("deliverables/1.1/review.json").write_text(
+        json.dumps({"version": 1, "exercise": "1.1", "judgements": [stored]})
+    )
+    assert rows(learning)["understanding"] == 7.5
+    assert "1 self-judged, not counted" in learning.types("grade").out
+
+
+def test_files_beside_a_bundle_are_not_believed(learning: Learning) -> None:
+    path = handed_in(learning)
+    learning.types("grade", "--judge", "1.1/why=100")
+    beside = learning.root / "work.zip.reviews" / "1.1"
+    beside.mkdir(parents=True)
+    (learning.workspace / "deliverables/1.1/review.json").rename(beside / "review.json")
+    leave(learning)
+    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+
+
+def test_nobody_reviews_a_bundle_of_the_own_workspace(learning: Learning) -> None:
+    path = handed_in(learning)
+    said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
+    assert "was made in this workspace: your own judgement would not be counted" in said.err
+    assert rows(learning, "--open", str(path))["understanding"] == 7.5
+
+
+def test_a_reviewer_judges_free_text_with_name_and_time(learning: Learning) -> None:
+    path = handed_in(learning)
+    learning.types("grade", "--judge", "1.1/why=0")
+    second = learning.root / "second.zip"
+    learning.types("grade", "--bundle", str(second))
     learning.types("answer", "1.1", "--set", "why=It falls down.")
-    assert "2.5 more points wait for a person" in learning.types("grade").out, "other words were not judged"
+    third = learning.root / "third.zip"
+    learning.types("grade", "--bundle", str(third))
+    leave(learning)
+    said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=80", "--by", "Ada")
+    assert "9.5 of 10" in said.out
+    assert [(each["by"], each["share"], bool(each["at"])) for each in judged(learning)] == [("Ada", 0.8, True)]
+    assert rows(learning, "--open", str(second))["understanding"] == 9.5, "the same words, and the learner's 0% is not counted"
+    assert rows(learning, "--open", str(third))["understanding"] == 7.5, "other words were not judged"
 
 
-def test_a_person_judges_at_the_terminal(learning: Learning) -> None:
-    handed_in(learning)
-    said = learning.types("grade", "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
+def test_a_reviewer_judges_at_the_terminal(learning: Learning) -> None:
+    path = str(handed_in(learning))
+    learning.types("grade", "--judge", "1.1/why=100")
+    leave(learning)
+    said = learning.types("grade", "--open", path, "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
     assert "look for  it falls" in said.out
     assert said.err.count("is not a whole number from 0 to 100") == 2
-    review = json.loads((learning.workspace / "deliverables/1.1/review.json").read_text())
-    assert (review["judgements"][0]["comment"], review["judgements"][0]["by"]) == ("not all of it", "Ada")
-    assert "nothing waits for a person" in learning.types("grade", "--review", typing="").err
+    assert [(each["comment"], each["by"]) for each in judged(learning)] == [("not all of it", "Ada")]
+    assert "nothing waits for a person" in learning.types("grade", "--open", path, "--review", typing="").err
 
 
 @pytest.mark.parametrize(
@@ -122,15 +186,14 @@ def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None
 
 def test_a_bundle_is_opened_on_another_machine(learning: Learning) -> None:
     path = handed_in(learning)
-    learning.workspace.rename(learning.root / "gone")
+    leave(learning)
     assert rows(learning, "--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
     said = learning.types("grade", "--open", str(path)).out
     assert "Points of Noah" in said
     assert "every file is as it was when the bundle was made" in said
     assert "17.5 then, 17.5 as counted here" in said
     learning.types("grade", "--open", str(path), "--review", "--judge", "1.1/why=100", "--by", "Ada")
-    assert rows(learning, "--open", str(path))["understanding"] == 10, "judgements are kept beside the bundle"
-    assert (learning.root / "work.zip.reviews/1.1/review.json").is_file()
+    assert rows(learning, "--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
 
 
 def changed(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:

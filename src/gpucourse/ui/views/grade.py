@@ -21,8 +21,9 @@ COUNTS = {"course": "", "bonus": ", bonus", "own": ", a score of its own"}
 FIELDS = ("who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing")
 
 
-def grade(found: Grade, *, who: str = "") -> View:
-    """Every row of the rubric with its points, what they stand on and what is missing."""
+def grade(found: Grade, *, who: str = "", bundle: str = "") -> View:
+    """Every row of the rubric with its points, what they stand on and what is missing. `bundle`: the file that holds the
+    work, where a reviewer sees it."""
     parts: list[Part] = [_part(part) for part in found.parts]
     if found.quiz is not None:
         quiz = found.quiz
@@ -35,7 +36,9 @@ def grade(found: Grade, *, who: str = "") -> View:
         parts.append(Items(lines, title="Changed after the run, so it counts for nothing"))
     footer = []
     if found.waiting:
-        footer.append(f"{_points(found.waiting)} more points wait for a person: gpucourse grade --review")
+        judge = f"your judgement: gpucourse grade --open {bundle} --review"
+        hand_in = "an instructor, who judges your bundle: gpucourse grade --bundle work.zip"
+        footer.append(f"{_points(found.waiting)} more points wait for {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
     return View(title=f"Points{f' of {who}' if who else ''}", parts=tuple(parts), footer=tuple(footer))
 
@@ -43,7 +46,7 @@ def grade(found: Grade, *, who: str = "") -> View:
 def opened(bundle: Opened, found: Grade) -> View:
     """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
     card = bundle.card
-    shown = grade(found, who=card.by)
+    shown = grade(found, who=card.by, bundle=str(bundle.path))
     then = f"{_points(card.grade.earned)} then, {_points(found.earned)} as counted here"
     about = facts(
         [
