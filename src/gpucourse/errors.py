@@ -18,6 +18,7 @@
     │       ├── CloudUnreachable             it did not answer
     │       └── CloudThrottled               it asks to be asked less often
     ├── UnreachableError                 7   a node cannot be reached
+    │   └── NodeUntrusted                    a node answers what cannot be true; nothing of that answer is used
     ├── LeftoverError                    8   something may still run, or still be billed
     └── Interrupted                    130   the person pressed Ctrl-C
 
@@ -205,6 +206,12 @@ class UnreachableError(GpucourseError):
 
     exit_code = ExitCode.UNREACHABLE
     code = "unreachable"
+
+
+class NodeUntrusted(UnreachableError):
+    """A node sent what an honest one never sends: damaged, too much, or a name that was not asked for. It was not used."""
+
+    code = "node_untrusted"
 
 
 class LeftoverError(GpucourseError):

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from gpucourse.course.document import Complaint
 from gpucourse.course.written import read
 from gpucourse.errors import ManifestError
 from gpucourse.model.fields import ExerciseId, Scalar
 from gpucourse.model.questions import Question
 from gpucourse.model.strict import Strict
+from gpucourse.outside.yaml_reader import Complaint
 
 
 class Sheet(Strict):

@@ -7,11 +7,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gpucourse.course.complaints import from_pydantic, told
-from gpucourse.course.document import Complaint, Document, read_document
 from gpucourse.course.locate import CourseFolders
 from gpucourse.course.rules import broken_rules, number_of, place_of
 from gpucourse.errors import ManifestError, MissingError, UnknownName
 from gpucourse.model.manifest import FORMAT, Exercise, Module
+from gpucourse.outside.yaml_reader import Complaint, Document, read_document
 
 MANIFEST = "module.yaml"
 HELP = "every key and its type: modules/module.schema.json, explained in docs/authoring.md"

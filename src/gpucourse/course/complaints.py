@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from gpucourse.course.document import Complaint, Document, Path
 from gpucourse.model.fields import FORMS, NOT_EMPTY
+from gpucourse.outside.yaml_reader import Complaint, Document, Path
 
 _KINDS = {
     "string_type": "text",

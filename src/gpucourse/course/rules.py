@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpucourse.course.document import Complaint
+from gpucourse.outside.yaml_reader import Complaint
 
 FOLDER = re.compile(r"(?P<number>\d+|B)-[a-z0-9-]+")
 SHARED = "shared"

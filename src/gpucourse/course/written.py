@@ -8,8 +8,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from gpucourse.course.complaints import from_pydantic, told
-from gpucourse.course.document import Complaint, Document, read_document
 from gpucourse.errors import ManifestError
+from gpucourse.outside.yaml_reader import Complaint, Document, read_document
 
 Model = TypeVar("Model", bound=BaseModel)
 

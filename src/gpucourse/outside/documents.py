@@ -1,0 +1,92 @@
+"""JSON from outside: bounded in bytes, depth, items and numbers, then converted to the type that was asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeVar
+
+import msgspec
+
+from gpucourse.outside.names import OutsideError
+
+T = TypeVar("T")
+
+MAX_BYTES = 4 << 20
+MAX_DEPTH = 64
+MAX_ITEMS = 200_000
+"""Values of one document. The largest empty ones, objects, take 64 bytes each: about 15 MB."""
+
+_LARGEST_NUMBER = 1 << 1023
+_STRUCTURE = b"[{,:"
+
+
+def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH, max_items: int = MAX_ITEMS) -> Any:
+    """A JSON document as plain dicts, lists, text, numbers, true, false and None.
+
+    Raises OutsideError where it is longer than `max_bytes`, nested deeper than `max_depth`, holds more than `max_items`
+    values, a number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon
+    and bracket counts as a value, also within text: the memory is bounded before the document is read.
+    """
+    raw = _encoded(data)
+    if len(raw) > max_bytes:
+        raise OutsideError(f"the JSON document has {len(raw)} bytes; the limit is {max_bytes}")
+    if sum(raw.count(mark) for mark in _STRUCTURE) > max_items:
+        raise OutsideError(f"the JSON document holds more than {max_items} values")
+    try:
+        value = msgspec.json.decode(raw)
+    except RecursionError:
+        raise OutsideError(f"the JSON document is nested deeper than {max_depth} levels") from None
+    except (msgspec.MsgspecError, ValueError, OverflowError) as error:
+        raise OutsideError(f"it is not JSON: {error}") from None
+    _check(value, max_depth)
+    return value
+
+
+def parse_typed(
+    data: bytes | str,
+    kind: type[T],
+    *,
+    max_bytes: int = MAX_BYTES,
+    max_depth: int = MAX_DEPTH,
+    max_items: int = MAX_ITEMS,
+) -> T:
+    """A JSON document as a dataclass, TypedDict or msgspec Struct; no text is taken as a number. Raises OutsideError as
+    `parse_json` does, and where a member is missing or of another type. Members that `kind` does not name are ignored."""
+    return convert(parse_json(data, max_bytes=max_bytes, max_depth=max_depth, max_items=max_items), kind)
+
+
+def convert(value: object, kind: type[T]) -> T:
+    """Plain data that `parse_json` gave, as `kind`. Raises OutsideError where a member is missing or of another type."""
+    try:
+        return msgspec.convert(value, kind, strict=True)
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise OutsideError(f"the JSON document does not hold what it must: {error}") from None
+
+
+def _encoded(data: bytes | str) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    try:
+        return data.encode()
+    except UnicodeEncodeError:
+        raise OutsideError("it is not JSON: it holds text that is not Unicode") from None
+
+
+def _check(value: object, max_depth: int) -> None:
+    """Depth and numbers, level by level: without recursion."""
+    level, depth = [value], 0
+    while containers := [item for item in level if isinstance(item, (dict, list))]:
+        depth += 1
+        if depth > max_depth:
+            raise OutsideError(f"the JSON document is nested deeper than {max_depth} levels")
+        level = [inner for item in containers for inner in (item.values() if isinstance(item, dict) else item)]
+        if any(_too_large(item) for item in level):
+            raise OutsideError("the JSON document holds a number that is too large")
+    if _too_large(value):
+        raise OutsideError("the JSON document holds a number that is too large")
+
+
+def _too_large(item: object) -> bool:
+    if isinstance(item, int):
+        return not -_LARGEST_NUMBER <= item <= _LARGEST_NUMBER
+    return isinstance(item, float) and not math.isfinite(item)

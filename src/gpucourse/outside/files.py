@@ -1,0 +1,63 @@
+"""Files that somebody else named or wrote: regular ones, inside their folder, never through a link, bounded in size."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from gpucourse.outside.names import OutsideError, printable, relative_name
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def file_inside(root: Path, name: str) -> Path:
+    """The path of the regular file `name` below `root`. Raises OutsideError where the name leads elsewhere, where a part of
+    it is a link, where there is no such file, or where it is no regular file (a folder, a device, a pipe)."""
+    path = root
+    parts = relative_name(name).split("/")
+    for place, part in enumerate(parts):
+        path /= part
+        try:
+            mode = path.lstat().st_mode
+        except OSError as error:
+            raise OutsideError(f"there is no file {printable(name, 80)}: {error.strerror}") from None
+        if not (stat.S_ISDIR(mode) if place < len(parts) - 1 else stat.S_ISREG(mode)):
+            raise OutsideError(f"{printable(name, 80)} is {_kind(mode)}, not a plain file")
+    return path
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """The content of a regular file of at most `max_bytes`. Nothing is waited for: a pipe without a writer does not block.
+
+    Raises OutsideError for a link, a device, a pipe, a folder, a larger file; FileNotFoundError and the other errors of the
+    disk as they are.
+    """
+    try:
+        handle = os.open(path, _READ)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENXIO}:
+            raise OutsideError(f"{path.name} is a link, a socket or a device, not a plain file") from None
+        raise
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode):
+            raise OutsideError(f"{path.name} is {_kind(info.st_mode)}, not a plain file")
+        if info.st_size > max_bytes:
+            raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
+        with os.fdopen(handle, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1)
+    finally:
+        os.close(handle)
+    if len(data) > max_bytes:  # it grew meanwhile
+        raise OutsideError(f"{path.name} is larger than {max_bytes} bytes")
+    return data
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a link"
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a plain file" if stat.S_ISREG(mode) else "a device, a pipe or a socket"

@@ -1,0 +1,69 @@
+"""Names and text from outside: a name that stays inside its folder, a name that was asked for, text that can be shown."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection
+
+_UNSHOWN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode categories that change the screen and show nothing: controls, direction marks, surrogates, line separators."""
+
+_LONGEST_PART = 255  # bytes: the limit of every usual file system
+_ELLIPSIS = "..."
+
+
+class OutsideError(ValueError):
+    """What arrived cannot be used. `str()` is one plain sentence, printable, of at most 300 characters."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(printable(what))
+
+
+def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -> str:
+    """The name of a file below a folder, as it came; folders in it are separated by `/`.
+
+    Raises OutsideError unless it is text of at most `max_length` characters and `max_parts` parts, relative, without empty
+    parts, `.`, `..`, control characters or characters that UTF-8 cannot say.
+    """
+    if not isinstance(text, str) or not text:
+        raise OutsideError("a file name is empty or is not text")
+    if len(text) > max_length:
+        raise OutsideError(f"the file name {printable(text, 40)} has {len(text)} characters; the limit is {max_length}")
+    if not is_shown(text):
+        raise OutsideError(f"the file name {printable(text, 80)} has control characters")
+    parts = text.split("/")
+    if len(parts) > max_parts:
+        raise OutsideError(f"the file name {printable(text, 80)} has more than {max_parts} folders")
+    if text.startswith("/") or ".." in parts:
+        raise OutsideError(f"the file name {printable(text, 80)} leads out of its folder")
+    if any(part in {"", "."} for part in parts):
+        raise OutsideError(f"the file name {printable(text, 80)} is not that of a file")
+    if any(len(part.encode()) > _LONGEST_PART for part in parts):
+        raise OutsideError(f"the file name {printable(text, 80)} has a part longer than {_LONGEST_PART} bytes")
+    return text
+
+
+def known_name(text: object, allowed: Collection[str], what: str) -> str:
+    """The name, if it is one of `allowed`; `what` says what it names (`node`, `run`). Raises OutsideError."""
+    if not isinstance(text, str) or text not in allowed:
+        raise OutsideError(f"there is no {what} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")
+    return text
+
+
+def is_shown(text: str) -> bool:
+    """Whether every character of the text can be shown as it is: no control character, no direction mark, no lone surrogate."""
+    return text.isprintable() or not any(unicodedata.category(character) in _UNSHOWN for character in text)
+
+
+def printable(text: str, limit: int = 300) -> str:
+    """The text on one line of at most `limit` characters: what cannot be shown is spelled out (`\\x1b`), the rest cut off."""
+    text = text[: limit + 1]  # the work done is bounded as well
+    if not is_shown(text):
+        text = "".join(_spelled(character) for character in text)
+    return text if len(text) <= limit else text[: max(limit - len(_ELLIPSIS), 0)] + _ELLIPSIS[:limit]
+
+
+def _spelled(character: str) -> str:
+    if unicodedata.category(character) not in _UNSHOWN:
+        return character
+    return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -1,0 +1,102 @@
+"""A zip on disk: nothing that it says about names, links, sizes or counts is believed."""
+
+from __future__ import annotations
+
+import io
+import random
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpucourse.outside.archives import ZipLimits, unpack_zip
+from gpucourse.outside.names import OutsideError
+
+LIMITS = ZipLimits(members=20, member_bytes=10_000, total_bytes=30_000)
+
+
+def zipped(*members: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as bundle:
+        for name, content in members:
+            bundle.writestr(name, content)
+    return file.getvalue()
+
+
+def unpack(tmp_path: Path, data: bytes, limits: ZipLimits = LIMITS) -> list[str]:
+    (tmp_path / "a.zip").write_bytes(data)
+    (tmp_path / "root").mkdir()
+    return unpack_zip(tmp_path / "a.zip", tmp_path / "root", limits)
+
+
+def info(name: str, mode: int) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name)
+    member.external_attr = mode << 16
+    return member
+
+
+def patched(data: bytes, old: bytes, new: bytes) -> bytes:
+    assert old in data
+    return data.replace(old, new)
+
+
+def end_changed(data: bytes, at: int, new: bytes) -> bytes:
+    """With other bytes in the last record, of 22 bytes."""
+    at += len(data) - 22
+    return data[:at] + new + data[at + len(new) :]
+
+
+def test_an_honest_zip_is_unpacked(tmp_path: Path) -> None:
+    data = zipped(("a/b.txt", b"b" * 5000), ("folder/", b""), ("c", b""))
+    assert unpack(tmp_path, data) == ["a/b.txt", "c"]
+    assert (tmp_path / "root/a/b.txt").read_bytes() == b"b" * 5000
+    assert (tmp_path / "root/c").read_bytes() == b""
+
+
+LIES = {
+    "nothing": b"",
+    "noise": b"no zip" * 100,
+    "cut": zipped(("a", b"1" * 100))[:-5],
+    "a way out": zipped(("../a", b"1")),
+    "an absolute name": zipped(("/etc/a", b"1")),
+    "a backslash": zipped(("..\\a", b"1")),
+    "a control character": zipped(("a\x1bb", b"1")),
+    "a link": zipped((info("a", 0o120777), b"/etc/passwd")),
+    "a device": zipped((info("a", 0o020666), b"")),
+    "the same name twice": patched(zipped(("aaaa", b"1"), ("bbbb", b"2")), b"bbbb", b"aaaa"),
+    "a file that is a folder too": zipped(("a", b"1"), ("a/b", b"2")),
+    "a folder that is a file too": zipped(("a/b", b"1"), ("a", b"2")),
+    "a large file": zipped(("a", bytes(10_001))),
+    "much in all": zipped(*((str(number), bytes(9_000)) for number in range(4))),
+    "many files": zipped(*((str(number), b"") for number in range(21))),
+    "more than it says": patched(zipped(("a", bytes(5000))), (5000).to_bytes(4, "little"), (5).to_bytes(4, "little")),
+    "another compression": zipped(("a", b"1"), method=zipfile.ZIP_LZMA),
+    "a number of files that is not true": end_changed(zipped(*((str(number), b"") for number in range(21))), 8, b"\1\0\1\0"),
+    "a table of contents beyond the start": end_changed(zipped(("a", b"1")), 12, b"\xff\xff\xff\0"),
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("lie", LIES)
+def test_a_zip_that_lies_ends_with_one_error(tmp_path: Path, lie: str) -> None:
+    with pytest.raises(OutsideError) as caught:
+        unpack(tmp_path, LIES[lie])
+    assert str(caught.value).isprintable()
+    assert {path.name for path in tmp_path.iterdir()} == {"a.zip", "root"}
+
+
+def test_mutations_never_give_another_error(tmp_path: Path) -> None:
+    honest = zipped(("a/b", b"1" * 500), ("c", bytes(3000)), ("dd", b"3"))
+    chance = random.Random(11)
+    for number in range(1000):
+        data = bytearray(honest)
+        for _ in range(chance.randrange(1, 4)):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        place = tmp_path / str(number)
+        place.mkdir()
+        try:
+            names = unpack(place, bytes(data))
+        except OutsideError:
+            names = []
+        assert {path.name for path in place.iterdir()} == {"a.zip", "root"}
+        assert len(names) <= LIMITS.members
