@@ -6,6 +6,7 @@
     │   └── ManifestError                    a file that a person wrote does not hold what it must
     ├── MissingError                     3   something it needs is missing (a tool, a package, a lab)
     │   ├── StorageError                     the disk is full, the folder cannot be written
+    │   ├── UntrustedFolder                  a workspace or course of somebody else, not allowed yet
     │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
     │   ├── CredentialsError                 the cloud does not know who asks, or no longer
     │   └── PermissionRefused                the cloud knows who asks, and says no
@@ -104,6 +105,12 @@ class StorageError(MissingError):
     """The disk is full or a folder cannot be written. What was written before is intact."""
 
     code = "storage"
+
+
+class UntrustedFolder(MissingError):
+    """A workspace or a course belongs to somebody else, or others may write to it, and this person did not allow it."""
+
+    code = "untrusted"
 
 
 class NewerFormat(MissingError):

@@ -78,7 +78,8 @@ class Learner:
     def _mounting(self, options: str) -> tuple[str, ...]:
         self.workspace.mkdir(exist_ok=True)
         script = 'mount -t tmpfs -o "$1" none "$2" && shift 2 && exec "$@"'
-        prefix = (need("unshare"), "--mount", "sh", "-c", script, "sh", options, str(self.workspace))
+        closed = f"mode=700,{options}"  # a tmpfs is open to everybody otherwise, and such a workspace is refused
+        prefix = (need("unshare"), "--mount", "sh", "-c", script, "sh", closed, str(self.workspace))
         if subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode:
             pytest.skip("this machine does not let the tests mount a small disk")
         return prefix

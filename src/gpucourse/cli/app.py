@@ -40,6 +40,7 @@ HOMES = {
     "report": "report",
     "destroy": "destroy",
     "leaks": "money",
+    "trust": "trust",
     "dev": "dev",
 }
 

@@ -45,6 +45,16 @@ def lessons() -> Iterator[str]:
 
 
 @_quietly
+def trusted_folders() -> Iterator[str]:
+    """The folders of others that this person allowed."""
+    import os
+
+    from gpucourse.workspace.trust import trusted
+
+    yield from trusted(os.environ)
+
+
+@_quietly
 def runs() -> Iterator[str]:
     """The ids of runs, newest first."""
     from gpucourse.cli.session import current

@@ -31,12 +31,15 @@ def dev(
     """For authors: the whole course linted; with --run every exercise run on simulated nodes."""
     from gpucourse.course.catalog import load
     from gpucourse.course.lint import lint
-    from gpucourse.course.locate import OVERRIDE, find_course
+    from gpucourse.course.locate import OVERRIDE, find_course, named_course
+    from gpucourse.workspace.trust import require_course
 
     if module and not run:
         raise UsageError("--module goes with --run", hint="gpucourse dev check --run --module 3")
     session = current()
     environment = {OVERRIDE: str(folder)} if folder is not None else os.environ
+    if run and (course := named_course(environment)) is not None:  # without --run nothing of it is executed
+        require_course(course, os.environ)
     catalog = load(find_course(environment))
     found = lint(catalog)
     done: list[Rehearsed] = []

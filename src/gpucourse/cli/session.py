@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpucourse.cli.options import Options
 from gpucourse.ui.console import Face
 from gpucourse.workspace.locate import find_root, open_workspace
+from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
     from gpucourse.actions.context import Context
@@ -33,10 +34,13 @@ class Session:
 
     @cached_property
     def context(self) -> Context:
-        """The opened workspace and the course. Made on first use, and said so."""
+        """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
         from gpucourse.actions.context import Context
-        from gpucourse.course.locate import find_course
+        from gpucourse.course.locate import find_course, named_course
 
+        require_workspace(self.root, os.environ)
+        if (course := named_course(os.environ)) is not None:
+            require_course(course, os.environ)
         workspace = open_workspace(self.root)
         if workspace.created:
             self.face.note(f"made a workspace in {self.root}")

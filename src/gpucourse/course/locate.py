@@ -41,6 +41,14 @@ def find_course(environ: Mapping[str, str]) -> CourseFolders:
     return CourseFolders(root / "modules", root / "exercises", own if own.is_dir() else built_in.terraform)
 
 
+def named_course(environ: Mapping[str, str]) -> Path | None:
+    """The folder of a course that is not the program's own; None where `GPUCOURSE_COURSE` names none, or the built-in one."""
+    if not (chosen := environ.get(OVERRIDE)):
+        return None
+    root = Path(chosen).expanduser().absolute()
+    return None if _built_in(Path(gpucourse.__file__).resolve().parent).modules.parent == root else root
+
+
 def _built_in(package: Path) -> CourseFolders:
     roots = (package / "_course", package.parent.parent)
     for root in roots:

@@ -79,7 +79,8 @@ def open_workspace(root: Path) -> Workspace:
 
     with storing(paths.private):
         try:
-            paths.private.mkdir(parents=True, exist_ok=True, mode=0o700)
+            root.mkdir(parents=True, exist_ok=True, mode=0o755)  # never writable for others, whatever the umask
+            paths.private.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError as error:  # as in /proc, where nobody can make a folder
             raise UsageError(f"no folder can be made at {root}", hint="name another: gpucourse init DIR") from error
     with locked(paths.lock("workspace"), "making the workspace"):

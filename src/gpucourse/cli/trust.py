@@ -1,0 +1,48 @@
+"""The command `trust`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode, UsageError
+
+
+def trust(
+    folders: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...", show_default=False),
+    ] = None,
+    every: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
+    remove: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option("--remove", help="Trust this folder no longer.", autocompletion=complete.trusted_folders),
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Use a workspace or a course that others own or may write to: it can run commands as you."""
+    from gpucourse.ui.views.trust import trusted as view
+    from gpucourse.workspace import trust as records
+
+    if not (folders or every or remove):
+        raise UsageError("trust takes a folder, --list or --remove DIR", hint="gpucourse trust --list")
+    session = current()
+    for name in remove or ():
+        session.face.note(f"no longer trusted: {records.distrust(Path(name).expanduser(), os.environ)}")
+    for name in folders or ():
+        session.face.note(f"trusted: {records.trust(Path(name).expanduser(), os.environ)}")
+    trusted = records.trusted(os.environ)
+    if json:
+        session.face.document({"trusted": trusted})
+    if every:
+        session.face.show(view(trusted))
+    return ExitCode.DONE
+
+
+COMMANDS = {"trust": trust}

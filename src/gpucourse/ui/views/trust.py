@@ -1,0 +1,14 @@
+"""Folders of others that may be used, on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpucourse.ui.tables import Items, Paragraph, View
+
+
+def trusted(folders: Sequence[str]) -> View:
+    """The list, or the sentence that it is empty."""
+    if not folders:
+        return View(title="Trusted folders", parts=(Paragraph("None: only workspaces and courses of your own are used."),))
+    return View(title="Trusted folders", parts=(Items(tuple(folders)),), footer=("Take one off: gpucourse trust --remove DIR",))

@@ -1,0 +1,193 @@
+"""Whose folder this is. A workspace or a course can run commands, so one that others own or may write to is refused until its
+reader allows it, as git does with `safe.directory`. The list of what is allowed is the reader's own: it lies in their
+configuration folder, never in the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from gpucourse.errors import UnknownName, UntrustedFolder, UsageError
+from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.lock import locked
+from gpucourse.workspace.paths import WorkspacePaths
+
+
+@dataclass(kw_only=True)
+class Trusted:
+    """The file: folders that this person allowed, as absolute paths without links."""
+
+    version: int = 1
+    folders: list[str] = field(default_factory=list)
+
+
+def config_folder(environ: Mapping[str, str]) -> Path:
+    """The person's own configuration of gpucourse: in XDG_CONFIG_HOME where that is an absolute path, else in ~/.config."""
+    base = Path(environ.get("XDG_CONFIG_HOME", ""))
+    home = Path(environ.get("HOME") or Path.home())
+    return (base if base.is_absolute() else home / ".config") / "gpucourse"
+
+
+def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
+    """Refuse the workspace at `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
+    paths = WorkspacePaths(root)
+    owners = _accepted_owners(environ)
+    outer = _objections((root, paths.settings, paths.exercises, paths.private), owners)
+    # Nobody else comes below a folder that is closed to them, whatever the modes there.
+    inner = _objections(_inner(paths), owners, writable_matters=not _closed(paths.private))
+    _require(root, chain(outer, inner), "workspace", environ)
+
+
+def require_course(root: Path, environ: Mapping[str, str]) -> None:
+    """Refuse the course in `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
+    folders = [root / part for part in ("modules", "exercises", "terraform")]
+    parts = (root, *folders, *(path for folder in folders for path in _below(folder)))
+    _require(root, _objections(parts, _accepted_owners(environ)), "course", environ)
+
+
+def trusted(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders that this person allowed, in the order of their names. Raises MissingError for a damaged list."""
+    record = read_record(_file(environ), Trusted)
+    return tuple(sorted(record.folders)) if record else ()
+
+
+def trust(folder: Path, environ: Mapping[str, str]) -> str:
+    """Allow a folder from now on; its name on the list. Raises UsageError where it is none, StorageError."""
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}", hint="gpucourse trust DIR: the folder of a workspace or of a course")
+    name = str(folder.resolve())
+    with _changing(environ) as record:
+        record.folders = sorted({*record.folders, name})
+    return name
+
+
+def distrust(folder: Path, environ: Mapping[str, str]) -> str:
+    """Take a folder off the list; its name there. Raises UnknownName where it is not on it, StorageError."""
+    name = str(folder.resolve())
+    with _changing(environ) as record:
+        if name not in record.folders:
+            raise UnknownName("trusted folder", name, record.folders, hint="list them: gpucourse trust --list")
+        record.folders.remove(name)
+    return name
+
+
+@contextmanager
+def _changing(environ: Mapping[str, str]) -> Iterator[Trusted]:
+    path = _file(environ)
+    with locked(path.with_suffix(".lock"), "gpucourse trust", wait_s=10.0):
+        record = read_record(path, Trusted) or Trusted()
+        yield record
+        write_record(path, record, mode=0o600)
+
+
+def _file(environ: Mapping[str, str]) -> Path:
+    return config_folder(environ) / "trusted.json"
+
+
+def _inner(paths: WorkspacePaths) -> Iterator[Path]:
+    """What decides which commands a workspace runs, below `.gpucourse`: records of labs, Terraform's files, keys."""
+    yield from (paths.identity, paths.client_key.parent, paths.client_key, paths.deployments, *_below(paths.deployments))
+    stacks = paths.stack("any").folder.parent
+    yield stacks
+    for folder in _below(stacks):
+        yield from (folder, paths.stack(folder.name).terraform)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from (Path(entry.path) for entry in entries)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return  # what this person cannot even list, the program cannot run
+
+
+def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[str, str]) -> None:
+    objection = next(iter(objections), None)
+    if objection is None or str(root.resolve()) in trusted(environ):
+        return
+    where = shlex.quote(str(root))
+    other = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
+    raise UntrustedFolder(
+        f"{objection}, and a {kind} can run commands: nothing in it was read",
+        hint=f"where you know who made it: gpucourse trust {where}; otherwise {other}",
+    )
+
+
+def _accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
+    """This person; and for root under sudo also who typed sudo, as in git."""
+    person = os.geteuid()
+    behind = environ.get("SUDO_UID", "")
+    if person == 0 and behind.isascii() and behind.isdecimal() and len(behind) <= 10:
+        return frozenset({0, int(behind)})
+    return frozenset({person})
+
+
+def _closed(folder: Path) -> bool:
+    """Whether nobody but the owner can reach what lies in a folder."""
+    try:
+        return not folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+    except OSError:
+        return False
+
+
+def _objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
+    for path in paths:
+        if (objection := _objection(path, owners, writable_matters=writable_matters)) is not None:
+            yield objection
+
+
+def _objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
+    """Why what lies at `path` cannot be relied on; None where it can, or where nothing is there."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return f"{path} cannot be looked at ({error.strerror})"
+    if found.st_uid not in owners:
+        return f"{path} belongs to {_user(found.st_uid)}, not to you"
+    if not writable_matters:
+        return None
+    if found.st_mode & stat.S_IWOTH:
+        return f"everybody on this computer may write to {path}"
+    if found.st_mode & stat.S_IWGRP and not _private_group(found):
+        return f"the group {_group(found.st_gid)} may write to {path}"
+    return None
+
+
+def _private_group(found: os.stat_result) -> bool:
+    """Whether the file's group is its owner's alone. Many systems give everybody a group of their own name, and with it a
+    umask of 002: there a folder that its group may write to is nobody else's."""
+    import grp
+
+    owner = _user(found.st_uid)
+    try:
+        group = grp.getgrgid(found.st_gid)
+    except KeyError:  # nobody is in a group that has no entry, but processes that bear its number
+        return found.st_gid == found.st_uid
+    return set(group.gr_mem) <= {owner} and (group.gr_name == owner or found.st_gid == found.st_uid)
+
+
+def _user(number: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def _group(number: int) -> str:
+    import grp
+
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)

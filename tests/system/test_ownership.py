@@ -1,0 +1,94 @@
+"""Somebody else's workspace or course runs nothing, by whichever way a command comes to it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gpucourse.remote.keys import ensure_client_key
+from gpucourse.workspace.locate import open_workspace
+from tests.system.cli import Learner
+
+COMPLETION = {"_GPUCOURSE_COMPLETE": "complete_bash", "COMP_WORDS": "gpucourse deploy ", "COMP_CWORD": "2"}
+NOW = "2026-01-31T14:25:01Z"
+NODE = {
+    "name": "node0", "role": "head", "address": "127.0.0.1", "port": 9, "private_address": "127.0.0.1", "user": "me", "gpus": 0,
+    "instance_type": "", "python": "python3", "mode": "hosts",
+}  # fmt: skip
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Path:
+    """A file that the trap of these tests makes when it runs."""
+    return tmp_path / "canary"
+
+
+@pytest.fixture
+def trap(tmp_path: Path, canary: Path) -> Path:
+    """A workspace that anybody may write to, whose lab is reached by a command."""
+    paths = open_workspace(tmp_path / "trap").paths
+    host_key = ensure_client_key(paths.client_key)
+    node = NODE | {"host_key": host_key, "proxy": f"touch {shlex.quote(str(canary))}"}
+    paths.deployments.mkdir()
+    paths.deployment("03-hosts").write_text(
+        json.dumps(
+            {
+                "stack": "03-hosts", "uid": "x", "module": "3", "target": "hosts", "template": "", "phase": "ready",
+                "created": NOW, "updated": NOW, "nodes_wanted": 1, "inventory": {"stack": "03-hosts", "nodes": [node]},
+            }
+        )
+    )  # fmt: skip
+    (paths.root / "below").mkdir()
+    paths.root.chmod(0o1777)
+    return paths.root
+
+
+@pytest.mark.parametrize("way", ["variable", "option", "parent"])
+def test_status_runs_nothing_of_others_until_it_is_allowed(
+    tmp_path: Path, trap: Path, canary: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trap / "below" if way == "parent" else tmp_path)
+    learner = Learner(tmp_path / "own", {"GPUCOURSE_WORKSPACE": str(trap) if way == "variable" else ""})
+    words = ("--workspace", str(trap)) if way == "option" else ()
+    refused = learner.types("status", *words, code=3)
+    assert f"everybody on this computer may write to {trap}" in refused.err
+    assert f"gpucourse trust {trap}" in refused.err
+    assert not canary.exists()
+    learner.types("trust", str(trap))
+    learner.types("status", *words)
+    assert canary.exists()  # this is what a workspace may do once it is trusted
+
+
+def test_the_shell_completes_nothing_from_others(tmp_path: Path, trap: Path) -> None:
+    learner = Learner(tmp_path / "own", COMPLETION)
+    assert "3" in learner.types(code=None).out.split()
+    assert learner.types(code=None, GPUCOURSE_WORKSPACE=str(trap)).out.strip() == ""
+
+
+def test_a_course_that_others_may_change_is_not_read(tmp_path: Path) -> None:
+    course = tmp_path / "course"
+    for part in ("modules", "exercises"):
+        (course / part).mkdir(parents=True)
+    course.chmod(0o777)
+    learner = Learner(tmp_path / "own", {"GPUCOURSE_COURSE": str(course)})
+    assert f"everybody on this computer may write to {course}" in learner.types("list", code=3).err
+    assert f"gpucourse trust {course}" in learner.types("dev", "check", "--run", str(course), code=3).err
+    learner.types("trust", str(course))
+    learner.types("list")
+
+
+def test_the_list_of_what_is_trusted(tmp_path: Path) -> None:
+    learner = Learner(tmp_path / "own")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    assert learner.documents("trust", str(folder)) == {"version": 1, "trusted": [str(folder)]}
+    assert str(folder) in learner.types("trust", "--list").out
+    assert "no longer trusted" in learner.types("trust", "--remove", str(folder)).err
+    assert learner.documents("trust", "--list")["trusted"] == []
+    learner.types("trust", "--remove", str(folder), code=2)
+    learner.types("trust", str(tmp_path / "nowhere"), code=2)
+    learner.types("trust", code=2)
+    assert not (tmp_path / "own").exists()  # none of this opens a workspace

@@ -1,0 +1,157 @@
+"""Whose workspace is used without a question, and whose only after `gpucourse trust`. Owners need root: those tests skip."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import MissingError, UnknownName, UntrustedFolder, UsageError
+from gpucourse.workspace.locate import open_workspace
+from gpucourse.workspace.trust import config_folder, distrust, require_course, require_workspace, trust, trusted
+
+SOMEBODY = 61_235
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {"HOME": str(tmp_path / "home"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace with a lab on record."""
+    paths = open_workspace(tmp_path / "workspace").paths
+    paths.deployments.mkdir()
+    paths.deployment("03-hosts").write_text("{}")
+    paths.stack("03-hosts").terraform.mkdir(parents=True)
+    paths.exercises.mkdir()
+    return paths.root
+
+
+def give_away(path: Path) -> None:
+    os.chown(path, SOMEBODY, SOMEBODY)
+
+
+def open_to_all(path: Path) -> None:
+    path.chmod(path.stat().st_mode | 0o002)
+
+
+PARTS = ("", "gpucourse.yaml", "exercises", ".gpucourse", ".gpucourse/deployments", ".gpucourse/deployments/03-hosts.json",
+         ".gpucourse/stacks", ".gpucourse/stacks/03-hosts", ".gpucourse/stacks/03-hosts/terraform")  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("change", [pytest.param(give_away, marks=as_root), open_to_all])
+def test_a_part_of_others_is_refused_until_it_is_trusted(
+    root: Path, environ: dict[str, str], part: str, change: Callable[[Path], None]
+) -> None:
+    require_workspace(root, environ)
+    (root / ".gpucourse").chmod(0o755)  # as where an older program or a copy made it
+    change(root / part)
+    with pytest.raises(UntrustedFolder) as caught:
+        require_workspace(root, environ)
+    assert str(root / part) in caught.value.what
+    assert f"gpucourse trust {root}" in caught.value.hint
+    trust(root, environ)
+    require_workspace(root, environ)
+    distrust(root, environ)
+    with pytest.raises(UntrustedFolder):
+        require_workspace(root, environ)
+
+
+def test_modes_below_a_closed_folder_do_not_matter(root: Path, environ: dict[str, str]) -> None:
+    for part in PARTS[4:]:
+        open_to_all(root / part)
+    require_workspace(root, environ)
+
+
+def test_a_folder_like_tmp_is_refused_although_it_is_sticky(root: Path, environ: dict[str, str]) -> None:
+    root.chmod(0o1777)
+    with pytest.raises(UntrustedFolder, match="everybody on this computer may write to"):
+        require_workspace(root, environ)
+
+
+@as_root
+def test_a_link_leads_to_whoever_owns_its_end(root: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    give_away(root)
+    (tmp_path / "mine").symlink_to(root)
+    with pytest.raises(UntrustedFolder):
+        require_workspace(tmp_path / "mine", environ)
+    trust(tmp_path / "mine", environ)
+    assert trusted(environ) == (str(root),)
+    require_workspace(tmp_path / "mine", environ)
+
+
+@as_root
+def test_root_under_sudo_may_use_what_the_one_who_typed_it_owns(root: Path, environ: dict[str, str]) -> None:
+    for path in (root, *root.rglob("*")):
+        give_away(path)
+    require_workspace(root, {**environ, "SUDO_UID": str(SOMEBODY)})
+    for other in ("1", "", "-1", "x", "9" * 400):
+        with pytest.raises(UntrustedFolder):
+            require_workspace(root, {**environ, "SUDO_UID": other})
+
+
+@as_root
+def test_a_group_of_ones_own_may_write_and_another_may_not(root: Path, environ: dict[str, str]) -> None:
+    root.chmod(0o775)  # umask 002, the owner's own group
+    require_workspace(root, environ)
+    os.chown(root, -1, SOMEBODY)
+    with pytest.raises(UntrustedFolder, match=f"the group {SOMEBODY} may write"):
+        require_workspace(root, environ)
+    root.chmod(0o755)
+    require_workspace(root, environ)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
+def test_a_new_workspace_is_never_refused_whatever_the_umask(tmp_path: Path, environ: dict[str, str], umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        open_workspace(tmp_path / "new")
+    finally:
+        os.umask(before)
+    require_workspace(tmp_path / "new", environ)
+
+
+def test_where_nothing_is_yet_nothing_is_refused(tmp_path: Path, environ: dict[str, str]) -> None:
+    require_workspace(tmp_path / "new", environ)
+
+
+@pytest.mark.parametrize("part", ["", "modules", "exercises", "terraform", "modules/01-rivers", "exercises/01-rivers"])
+def test_a_course_that_others_may_change_is_refused(tmp_path: Path, environ: dict[str, str], part: str) -> None:
+    course = tmp_path / "course"
+    for name in ("modules/01-rivers", "exercises/01-rivers", "terraform"):
+        (course / name).mkdir(parents=True)
+    require_course(course, environ)
+    open_to_all(course / part)
+    with pytest.raises(UntrustedFolder, match="a course can run commands"):
+        require_course(course, environ)
+    trust(course, environ)
+    require_course(course, environ)
+
+
+def test_the_list_is_in_the_configuration_of_this_person(tmp_path: Path, environ: dict[str, str]) -> None:
+    assert config_folder(environ) == tmp_path / "config" / "gpucourse"
+    assert config_folder({**environ, "XDG_CONFIG_HOME": "relative"}) == tmp_path / "home" / ".config" / "gpucourse"
+    trust(tmp_path, environ)
+    assert (config_folder(environ) / "trusted.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_what_cannot_be_trusted_or_taken_off(tmp_path: Path, environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="there is no folder"):
+        trust(tmp_path / "nowhere", environ)
+    with pytest.raises(UnknownName, match="no trusted folder"):
+        distrust(tmp_path, environ)
+    assert trusted(environ) == ()
+
+
+def test_a_damaged_list_trusts_nobody(root: Path, environ: dict[str, str]) -> None:
+    trust(root, environ)
+    open_to_all(root)
+    (config_folder(environ) / "trusted.json").write_text('{"folders": 7}')
+    with pytest.raises(MissingError, match="is damaged"):
+        require_workspace(root, environ)
