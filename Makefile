@@ -41,7 +41,7 @@ schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "gpucourse needs Python 3.10 or newer: make PYTHON=python3.12 ...")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucourse needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt

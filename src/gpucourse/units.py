@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 _DURATION = re.compile(r"^(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?$")
 _BYTES = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT]?i?B|)$")
@@ -61,7 +61,7 @@ def format_seconds(seconds: float) -> str:
 
 def now_utc(timespec: str = "seconds") -> str:
     """The time as records keep it: ISO 8601, UTC, whole seconds; finer where the order of two things must show."""
-    return datetime.now(timezone.utc).isoformat(timespec=timespec)
+    return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def later(moment: str, seconds: float) -> str:
@@ -71,4 +71,4 @@ def later(moment: str, seconds: float) -> str:
 
 def seconds_since(moment: str) -> float:
     """How long ago a recorded time was, in seconds."""
-    return (datetime.now(timezone.utc) - datetime.fromisoformat(moment)).total_seconds()
+    return (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()

@@ -45,5 +45,5 @@ def leave_marks(root: Path, tags: Mapping[str, str], *, python: str) -> None:
 
 def _deadline(expires: str, now: float) -> float:
     """The end of the stack; where that is over or not told, a time of its own, as the set-up has it."""
-    end = datetime.fromisoformat(expires.replace("Z", "+00:00")).timestamp() if expires else 0.0
+    end = datetime.fromisoformat(expires).timestamp() if expires else 0.0
     return end if end >= now + 600 else now + TTL_S

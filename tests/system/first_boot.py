@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ output "%s" { value = module.%s.user_data }
 
 def in_hours(hours: float) -> str:
     """The tag Expires, so far from now."""
-    return (datetime.now(timezone.utc) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (datetime.now(UTC) + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def render(folder: Path, **node: Any) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from gpucourse.aws import tags
@@ -67,7 +67,7 @@ def wait(
 
 def retag_expires(account: Account, ids: Iterable[str], expires: datetime) -> None:
     """Write another end of life on these resources: the tag that `status`, the sweep and people read."""
-    stamp = expires.astimezone(timezone.utc).isoformat(timespec="seconds")
+    stamp = expires.astimezone(UTC).isoformat(timespec="seconds")
     found = sorted(set(ids))
     if found:
         account.call("ec2", "create_tags", Resources=found, Tags=[{"Key": "Expires", "Value": stamp}])

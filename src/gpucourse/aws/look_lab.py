@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from gpucourse.aws import offerings, quota, sweep, tags
@@ -119,7 +119,7 @@ def networks(account: Account) -> list[Finding]:
 def leftovers(account: Account, standing: frozenset[str], regions: Iterable[str], now: datetime | None = None) -> list[Finding]:
     """9: nothing with the course's tags stands that this workspace does not know of."""
     what = "leftovers"
-    moment = now or datetime.now(timezone.utc)
+    moment = now or datetime.now(UTC)
     found = sweep.find(account, regions=dict.fromkeys([account.region, *regions]), strict=True)
     unseen = [one for one in found if not one.seen]
     ours = [one for one in found if one.seen and one.tags.get("Stack") not in standing]
@@ -139,7 +139,7 @@ def leftovers(account: Account, standing: frozenset[str], regions: Iterable[str]
 
 def _expired(one: Found, now: datetime) -> bool:
     try:
-        return datetime.fromisoformat(one.tags["Expires"].replace("Z", "+00:00")) < now
+        return datetime.fromisoformat(one.tags["Expires"]) < now
     except (KeyError, ValueError, TypeError):
         return False
 

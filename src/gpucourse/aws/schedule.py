@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpucourse.aws import tags
@@ -128,7 +128,7 @@ def armed(account: Account, *, stack: str) -> dict[str, datetime]:
     for name in _schedules(account, group_name(stack)):
         known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
         stamp = known["ScheduleExpression"].removeprefix("at(").removesuffix(")")
-        found[name] = datetime.fromisoformat(stamp).replace(tzinfo=timezone.utc)
+        found[name] = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
     return found
 
 
@@ -245,4 +245,4 @@ def _compact(document: dict[str, Any]) -> str:
 
 
 def _when(expires: datetime) -> str:
-    return (expires.astimezone(timezone.utc) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")
+    return (expires.astimezone(UTC) + AFTER).strftime("%Y-%m-%dT%H:%M:%S")

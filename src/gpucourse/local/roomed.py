@@ -105,7 +105,7 @@ class RoomedNode:
             finally:
                 inner_writer.close()
                 self._callers.discard(inner_writer)
-        except (OSError, RoomFailed, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError, RoomFailed) as error:
             logger.info("%s does not answer: %s", self.spec.name, error)
         finally:
             writer.close()

@@ -87,7 +87,7 @@ class RoomLine:
         asyncio.get_running_loop().add_reader(ours.fileno(), self._hear)
         try:
             await asyncio.wait_for(ready, _START_S)
-        except (RoomFailed, asyncio.TimeoutError) as error:
+        except (TimeoutError, RoomFailed) as error:
             self.end()
             raise RoomFailed(f"the room of the simulated machines does not start: {self._last_words()}") from error
 
@@ -102,7 +102,7 @@ class RoomLine:
                 self._line, json.dumps({"id": number, "verb": verb, **document}).encode()
             )
             said, handles = await asyncio.wait_for(answer, _ANSWER_S)
-        except (OSError, asyncio.TimeoutError) as error:
+        except (TimeoutError, OSError) as error:
             raise RoomFailed(f"the room of the simulated machines does not answer: {error}") from error
         finally:
             self._waiting.pop(number, None)

@@ -131,7 +131,7 @@ def _diagnostic(said: dict[str, Any]) -> Diagnostic:
 def _moment(stamp: str) -> float:
     """Seconds since the epoch; 0 where the time is written in an unknown way, so that no duration is invented."""
     try:
-        return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+        return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
         return 0.0
 

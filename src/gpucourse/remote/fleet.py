@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from gpucourse.errors import (
     ExerciseFailed,
@@ -88,7 +88,7 @@ class Fleet:
             link.close()
         self._links.clear()
 
-    def __enter__(self) -> Fleet:  # noqa: PYI034  # typing.Self needs Python 3.11
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_exc: object) -> None:

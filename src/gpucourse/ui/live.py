@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Self
 
 from gpucourse.errors import Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
@@ -25,9 +25,6 @@ from gpucourse.ui.progress import Progress
 from gpucourse.ui.region import Region
 from gpucourse.ui.text import clean_line
 from gpucourse.units import format_seconds
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 TICK_S = 1 / 15  # logs
 REDRAW_S = 1 / 8  # the region, where nothing scrolls above it

@@ -6,7 +6,7 @@ Text in a view may come from anywhere: whoever draws it cleans it. A style is a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Union
+from typing import Literal, NamedTuple
 
 Style = Literal["", "good", "bad", "warn", "dim", "strong", "accent"]
 Align = Literal["left", "right"]
@@ -19,7 +19,7 @@ class Cell(NamedTuple):
     style: Style = ""
 
 
-Content = Union[str, Cell]  # noqa: UP007  evaluated when the program runs, also on Python 3.10
+Content = str | Cell
 
 
 class Column(NamedTuple):
@@ -74,7 +74,7 @@ class Markdown(NamedTuple):
     text: str
 
 
-Part = Union[Table, Facts, Items, Paragraph, Code, Markdown]  # noqa: UP007
+Part = Table | Facts | Items | Paragraph | Code | Markdown
 
 
 class View(NamedTuple):

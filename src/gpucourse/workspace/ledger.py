@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def _plain(charge: Charge) -> dict[str, str]:
 
 
 def _line(event: str, at: datetime, **fields: str) -> bytes:
-    stamp = at.astimezone(timezone.utc).isoformat(timespec="milliseconds")
+    stamp = at.astimezone(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"v": VERSION, "event": event, "at": stamp, **fields}, ensure_ascii=False).encode() + b"\n"
 
 

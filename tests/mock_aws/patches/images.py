@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from moto.ec2.models.amis import Ami, AmiBackend
@@ -33,7 +33,7 @@ class PublicImage:
     @property
     def built(self) -> datetime:
         """By the date that ends the name."""
-        return datetime.strptime(self.name[-8:], "%Y%m%d").replace(tzinfo=timezone.utc)
+        return datetime.strptime(self.name[-8:], "%Y%m%d").replace(tzinfo=UTC)
 
 
 def _base(ubuntu: str, built: str, **more: str) -> PublicImage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -38,7 +38,7 @@ def tell_prices_zone_by_zone() -> None:
         types = types or filters.get("instance-type", [])
         zones = [zone] if zone else filters.get("availability-zone", [])
         products = products or filters.get("product-description", [])
-        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = [
             {
                 "InstanceType": offer["InstanceType"],

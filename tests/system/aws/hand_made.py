@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import getpass
 import secrets
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpucourse.actions.cloud import bill
@@ -40,7 +40,7 @@ def destroyed(learner: CloudLearner, which: Which, *, discard: bool = False) -> 
 
 def utc(hours: float) -> str:
     """The time in so many hours, as records keep it."""
-    return (datetime.now(timezone.utc) + timedelta(hours=hours)).isoformat(timespec="seconds")
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
 
 
 def identity(learner: CloudLearner) -> str:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.unit.aws.cloud import TAGS, ScriptedAccount, listed
 from tests.unit.aws.test_instances import described
 
 BOOK = PriceBook(region="us-east-2")
-MADE = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
+MADE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 VOLUME = {
     "VolumeId": "vol-1",
     "VolumeType": "gp3",

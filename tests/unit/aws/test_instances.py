@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from gpucourse.errors import CloudError, InfrastructureError
 from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
 from tests.unit.aws.test_console import Clock
 
-LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
+LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
 def described(state: str = "running", **more: Any) -> dict[str, Any]:

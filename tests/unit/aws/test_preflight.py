@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -46,7 +46,7 @@ EVERYTHING_EMPTY: dict[tuple[str, str], Any] = {
 
 def role(name: str) -> dict[str, Any]:
     arn = f"arn:aws:iam::123456789012:role/{name}"
-    made = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    made = datetime(2026, 1, 1, tzinfo=UTC)
     return {"Role": {"Path": "/", "RoleName": name, "RoleId": "A" * 20, "Arn": arn, "CreateDate": made}}
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -12,7 +12,7 @@ from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.cloud import LabNeed, Machines, Market, Rate
 from tests.unit.aws.cloud import ScriptedAccount, refused
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=timezone.utc)
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BOOK = PriceBook(region="us-east-2")
 HEAD = Machines(instance_type="t3.medium", disk_gib=20, spot=False)
 
@@ -122,7 +122,7 @@ def history(*rows: tuple[str, str, str, int]) -> dict[str, Any]:
                 "InstanceType": name,
                 "AvailabilityZone": zone,
                 "SpotPrice": usd,
-                "Timestamp": datetime(2026, 11, 20, hour, tzinfo=timezone.utc),
+                "Timestamp": datetime(2026, 11, 20, hour, tzinfo=UTC),
             }
             for name, zone, usd, hour in rows
         ]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, refused
 from tests.unit.aws.test_console import Clock
 
 EXPIRES = datetime(2026, 11, 21, 15, 0, tzinfo=timezone(timedelta(hours=2)))
-AT = datetime(2026, 11, 21, 13, 10, tzinfo=timezone.utc)
+AT = datetime(2026, 11, 21, 13, 10, tzinfo=UTC)
 IDS = ["i-1", "i-2"]
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 
@@ -113,7 +113,7 @@ def test_schedules_and_roles_that_may_not_be_seen_cost_nothing_and_are_left_out(
 
 def test_another_labs_role_that_goes_while_one_looks_is_not_in_the_way() -> None:
     def role(name: str) -> dict[str, object]:
-        when = datetime(2026, 11, 21, tzinfo=timezone.utc)
+        when = datetime(2026, 11, 21, tzinfo=UTC)
         return {
             "Path": "/gpucourse/",
             "RoleName": name,

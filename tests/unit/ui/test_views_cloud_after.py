@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import get_args
 
@@ -26,7 +26,7 @@ from gpucourse.ui.views import changed, cost, going, lab, leaks
 from gpucourse.ui.views.money import hourly, usd
 from tests.unit.ui.examples import deployment
 
-END = (datetime.now(timezone.utc) + timedelta(hours=2, seconds=30)).isoformat()
+END = (datetime.now(UTC) + timedelta(hours=2, seconds=30)).isoformat()
 CLOUD = Cloud(
     region="us-east-2", zone="us-east-2a", instance_type="g4dn.2xlarge", gpu="t4", owner="ada", ssh_cidr="203.0.113.7/32",
     ttl_hours=4, expires=END,

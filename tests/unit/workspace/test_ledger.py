@@ -4,7 +4,7 @@ import json
 import multiprocessing
 import os
 import resource
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from gpucourse.model.cloud import Charge, Charged, Market, Rate, RunTime
 from gpucourse.workspace.ledger import begin, end, read, settle
 from gpucourse.workspace.paths import WorkspacePaths
 
-T0 = datetime(2026, 11, 21, 9, 0, tzinfo=timezone.utc)
+T0 = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 GP3 = Decimal("0.08") / 730
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from gpucourse.actions.context import Context
@@ -22,7 +22,7 @@ Ends = dict[str, tuple[datetime, str]]
 
 def now() -> datetime:
     """This moment, in UTC."""
-    return datetime.now(timezone.utc)
+    return datetime.now(UTC)
 
 
 def settle(context: Context, account: Account, uid: str, *, expires: str = "") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 
 from gpucourse.actions.context import Context
@@ -27,7 +27,7 @@ def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: s
         ssh_cidr=ssh_cidr,
         book=book,
         budget=context.settings.budget_usd,
-        spent=ledger.read(context.paths.ledger).total(datetime.now(timezone.utc)),
+        spent=ledger.read(context.paths.ledger).total(datetime.now(UTC)),
         standing=frozenset(each.uid for each in deployments.every(context.paths) if each.target == "aws"),
         regions=regions.used(context.paths),
         ask_address=partial(caller_cidr, context.environ),

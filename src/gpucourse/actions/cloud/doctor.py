@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from gpucourse.actions.cloud.circumstances import circumstances, request_command
@@ -167,7 +167,7 @@ def _book(account: Account, labs: Sequence[LabNeed]) -> PriceBook:
     except GpucourseError:  # the look at the credentials tells
         return book
     types = {machines.instance_type for lab in labs for machines in lab.machines}
-    return refreshed(book, account, types, datetime.now(timezone.utc))
+    return refreshed(book, account, types, datetime.now(UTC))
 
 
 def _machines(lab: LabNeed) -> str:

@@ -127,7 +127,7 @@ def _one(context: Context, one: Found, known: dict[str, str], me: str, *, over: 
 def _over(expires: str) -> bool:
     """Whether the end has passed; also where it is no time that can be read."""
     try:
-        return datetime.fromisoformat(expires.replace("Z", "+00:00")) <= bill.now()
+        return datetime.fromisoformat(expires) <= bill.now()
     except (ValueError, TypeError):
         return True
 

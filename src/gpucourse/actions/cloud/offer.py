@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpucourse.actions.cloud import fitting, founding
@@ -110,7 +110,7 @@ def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
         book = _book(account, fit.now)
         cidr, findings = _preflight(context, wish, account, fit, book)
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
-    total = ledger.read(context.paths.ledger).total(datetime.now(timezone.utc))
+    total = ledger.read(context.paths.ledger).total(datetime.now(UTC))
     purse = Purse(budget=context.settings.budget_usd, spent=total)
     proposal = Proposal(offers=[], later=fit.later, findings=findings, purse=purse, notes=[*fit.notes, *_complaints(book)])
     try:
@@ -184,7 +184,7 @@ def _preflight(context: Context, wish: Wish, account: Account, fit: fitting.Fit,
 
 def _book(account: Account, now: list[Choice]) -> PriceBook:
     types = {kind for choice in now for kind in _types(choice)}
-    return refreshed(PriceBook(region=account.region), account, types, datetime.now(timezone.utc))
+    return refreshed(PriceBook(region=account.region), account, types, datetime.now(UTC))
 
 
 def _types(choice: Choice) -> tuple[str, ...]:

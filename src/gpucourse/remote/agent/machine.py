@@ -109,7 +109,7 @@ def gpus() -> list[dict[str, str]]:
     except (OSError, subprocess.TimeoutExpired):
         return []
     rows = said.stdout.decode("utf-8", "replace").splitlines() if said.returncode == 0 else []
-    return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]  # noqa: B905  # Python 3.10
+    return [dict(zip(_GPU_FIELDS, (cell.strip() for cell in row.split(",")))) for row in rows]
 
 
 def interfaces() -> dict[str, str]:

@@ -36,7 +36,7 @@ def look(job: Job) -> list[Row]:
             return before
         if seen.get("silent"):
             slurm_told.answers_again(job)
-        for old, new in zip(before, after):  # noqa: B905  # `strict` is not in Python 3.7
+        for old, new in zip(before, after):  # `strict` is not in Python 3.7
             slurm_told.tell(job, old, new)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)

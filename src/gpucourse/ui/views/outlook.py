@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.tables import Cell, Facts, facts
@@ -37,7 +37,7 @@ def outlook(deployment: Deployment, seen: Outlook) -> Facts:
 
 def clock(moment: str) -> str:
     """A recorded time for a person: `2026-11-21 18:00 UTC`."""
-    return f"{datetime.fromisoformat(moment).astimezone(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    return f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _deadline(deployment: Deployment, seen: Outlook) -> Cell:

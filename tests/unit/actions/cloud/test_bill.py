@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from gpucourse.workspace import ledger
 from gpucourse.workspace.locate import open_workspace
 from tests.unit.aws.cloud import REGION, ScriptedAccount
 
-NOW = datetime.now(timezone.utc)
+NOW = datetime.now(UTC)
 RATE = Rate(usd_per_hour=Decimal(1), source="a list", date="2026-11-21")
 
 

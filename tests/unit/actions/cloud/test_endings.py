@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -10,7 +10,7 @@ from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.node import Inventory
 from tests.unit.actions.cloud.fakes import deployment_of, node
 
-DEADLINE = datetime(2026, 11, 21, 18, 0, tzinfo=timezone.utc)
+DEADLINE = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
 SHUTDOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
 USER = "Client.UserInitiatedShutdown: User initiated shutdown"
 SPOT = "Server.SpotInstanceTermination: Spot instance termination"

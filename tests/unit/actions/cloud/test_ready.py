@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def instance(name: str, number: int, state: str = "running") -> CloudInstance:
         zone="us-east-2a",
         market="on-demand",
         state=state,
-        launched=datetime.now(timezone.utc),
+        launched=datetime.now(UTC),
         address=f"203.0.113.{number}",
         private_address=f"10.0.0.{number}",
     )
