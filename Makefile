@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CODE   := install.py src tests benchmarks exercises terraform
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
@@ -24,15 +24,15 @@ parts:
 	sh tests/system-parts.sh
 
 lint: $(VENV)/.dev parts
-	$(BIN)/ruff format --check src tests benchmarks exercises terraform
-	$(BIN)/ruff check src tests benchmarks exercises terraform
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/python -m gpucourse.course.lint
 	sh tests/shell-lint.sh
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests benchmarks exercises terraform
-	$(BIN)/ruff check --fix src tests benchmarks exercises terraform
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
@@ -44,14 +44,12 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucourse needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt
-	@echo "installing gpucourse and what simulated nodes need (torch is the big one)"
-	$(PIP) --constraint constraints.txt --editable '.[local]'
+$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt install.py
+	$(BIN)/python install.py local
 	touch $@
 
-$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt
-	@echo "installing gpucourse and what its tests need (torch is the big one)"
-	$(PIP) --constraint constraints.txt --editable '.[local,dev]'
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt install.py
+	$(BIN)/python install.py local,dev
 	touch $(VENV)/.local $@
 
 clean:

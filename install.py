@@ -1,0 +1,131 @@
+"""Install this checkout into the Python that runs this file: `python install.py EXTRAS [options of pip install]`.
+
+`make demo` and `make test` call it with the extras `local` and `local,dev`. Its one decision is the build of torch. On Linux
+the build on PyPI brings CUDA, several gigabytes that a machine without an NVIDIA card cannot use; PyTorch's own index has a CPU
+build. That index is asked first, for a few seconds at most. Where it does not answer, the version in constraints.txt comes from
+the index that pip uses anyway. GPUCOURSE_TORCH_INDEX names another index of CPU builds, for example a mirror.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import ssl
+import subprocess
+import sys
+import threading
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CONSTRAINTS = HERE / "constraints.txt"
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+PATIENCE_S = 8.0
+MAX_PAGE_BYTES = 32 * 2**20
+
+
+def main(arguments: list[str]) -> int:
+    """Say which torch comes and install everything; pip's exit code, 2 without a list of extras."""
+    if not arguments or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python install.py local[,dev] [options of pip install]\n")
+        return 2
+    extras, *options = arguments
+    index, sentence = choose_torch(os.environ.get("GPUCOURSE_TORCH_INDEX", CPU_INDEX))
+    sys.stdout.write(f"torch: {sentence}\n")
+    sys.stdout.flush()
+    words = ["--constraint", str(CONSTRAINTS), *index, "--editable", f"{HERE}[{extras}]", *options]
+    return subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *words], check=False
+    ).returncode
+
+
+def choose_torch(index: str, patience_s: float = PATIENCE_S) -> tuple[list[str], str]:
+    """pip's options for this machine's build of torch, and a sentence: which build comes, from where, how large it is."""
+    if platform.system() != "Linux":
+        return [], "the build for this system, which has no CUDA; pip names its size"
+    if has_nvidia_card():
+        return [], "this machine has an NVIDIA card, so the build with CUDA comes: several gigabytes"
+    version = pinned_version("torch")
+    try:
+        size = find_cpu_build(index, version, patience_s)
+    except (OSError, ValueError, HTTPException) as error:
+        return [], (
+            f"{index} cannot give its CPU build ({getattr(error, 'reason', error)}).\n"
+            "       pip's own index is used instead. If pip downloads packages named nvidia-*, that is a build with CUDA:\n"
+            "       several gigabytes. Ctrl-C stops it; the same command tries again"
+        )
+    return ["--extra-index-url", index], f"the CPU build of {version} from {index}, {size}"
+
+
+def has_nvidia_card() -> bool:
+    """Whether the driver of an NVIDIA card runs here."""
+    if Path("/proc/driver/nvidia").exists() or Path("/dev/nvidia0").exists():
+        return True
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, timeout=PATIENCE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def pinned_version(package: str) -> str:
+    """The version that constraints.txt gives a package. Raises ValueError where it gives none."""
+    match = re.search(rf"^{package}==([\w.]+)$", CONSTRAINTS.read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
+        raise ValueError(f"{CONSTRAINTS.name} does not pin {package}")
+    return match[1]
+
+
+def find_cpu_build(index: str, version: str, patience_s: float) -> str:
+    """Find the CPU build that an index has for this Python and this processor; its size in words.
+
+    Raises OSError or HTTPException where the index does not answer within `patience_s` seconds, ValueError where it has no such
+    build.
+    """
+    answers: list[str | Exception] = []
+
+    def ask() -> None:
+        try:
+            answers.append(_ask_index(index, version, patience_s))
+        except (OSError, ValueError, HTTPException) as error:
+            answers.append(error)
+
+    # A thread, because a name server that does not answer holds a connection up longer than its time-out says.
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(patience_s)
+    answer = answers[0] if answers else TimeoutError(f"no answer in {patience_s:g} s")
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _ask_index(index: str, version: str, patience_s: float) -> str:
+    page = index.rstrip("/") + "/torch/"
+    with _open(urllib.request.Request(page), patience_s) as answer:  # noqa: S310  # the owner of this machine names the index
+        text = answer.read(MAX_PAGE_BYTES).decode("utf-8", "replace")
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    name = rf"torch-{re.escape(version)}(?:\+|%2B)cpu-{tag}-{tag}-\w*{platform.machine()}\.whl"
+    link = re.search(rf'href="([^"#]*{name})', text)
+    if link is None:
+        raise ValueError(f"it lists no torch {version}+cpu for {tag} on {platform.machine()}")
+    wheel = urllib.parse.urljoin(page, link[1])
+    with _open(urllib.request.Request(wheel, method="HEAD"), patience_s) as answer:  # noqa: S310  # as above
+        size = answer.headers.get("Content-Length", "")
+    return f"{int(size) / 1e6:,.0f} MB" if size.isdecimal() else "of a size that the index does not say"
+
+
+def _open(request: urllib.request.Request, patience_s: float) -> Any:
+    trust = ssl.create_default_context(cafile=os.environ.get("PIP_CERT"))
+    return urllib.request.urlopen(request, timeout=patience_s, context=trust)  # noqa: S310  # as above
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

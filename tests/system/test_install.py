@@ -1,0 +1,212 @@
+"""install.py against two package indexes on loopback, with pip itself: which build of torch comes, and what the user reads."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import platform
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import install
+import pytest
+
+ROOT = Path(install.__file__).parent
+VERSION = install.pinned_version("torch")
+TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+SIZE_OF_A_CPU_BUILD = 3_000_000
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(platform.system() != "Linux", reason="builds of torch differ by index on Linux alone"),
+    pytest.mark.skipif(install.has_nvidia_card(), reason="this machine has an NVIDIA card"),
+]
+# A project that pip can install with nothing from any index but torch.
+PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+BACKEND = """
+import pathlib
+EXTRA = "Provides-Extra: local\\nRequires-Dist: torch>=2; extra == 'local'\\n"
+def prepare_metadata_for_build_editable(folder, config_settings=None):
+    info = pathlib.Path(folder, "gpucourse-0.dist-info")
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\\nName: gpucourse\\nVersion: 0\\n" + EXTRA)
+    (info / "WHEEL").write_text("Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    return info.name
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    raise NotImplementedError
+build_wheel = build_editable
+prepare_metadata_for_build_wheel = prepare_metadata_for_build_editable
+"""
+
+
+def write_wheel(folder: Path, name: str, version: str, tag: str, requires: str = "", padding: int = 0) -> None:
+    """A wheel with nothing in it but its metadata, listed in the folder's page as an index lists it."""
+    page = folder / name
+    page.mkdir(parents=True, exist_ok=True)
+    stem = f"{name.replace('-', '_')}-{version}"
+    wheel, info = page / f"{stem}-{tag}.whl", f"{stem}.dist-info"
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{requires}")
+        file.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: {tag}\n")
+        file.writestr(f"{info}/padding", bytes(padding))
+        file.writestr(f"{info}/RECORD", "")
+    links = [f'<a href="{path.name.replace("+", "%2B")}">{path.name}</a>' for path in page.glob("*.whl")]
+    (page / "index.html").write_text("<!DOCTYPE html><html><body>" + "\n".join(links) + "</body></html>")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, without a word about it."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """A package index on loopback; its address."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def ordinary(tmp_path: Path) -> Iterator[str]:
+    """An index as PyPI is: torch there brings CUDA."""
+    tag = f"{TAG}-{TAG}-manylinux_2_17_{platform.machine()}"
+    write_wheel(tmp_path / "ordinary", "torch", VERSION, tag, "Requires-Dist: nvidia-cublas\n")
+    write_wheel(tmp_path / "ordinary", "nvidia-cublas", "13", "py3-none-any")
+    write_wheel(tmp_path / "ordinary", "gpucourse", "0", "py3-none-any", "Provides-Extra: local\nRequires-Dist: torch>=2\n")
+    with serve(tmp_path / "ordinary") as address:
+        yield address
+
+
+def write_cpu_build(folder: Path, tag: str = TAG) -> None:
+    wheel_tag = f"{tag}-{tag}-manylinux_2_17_{platform.machine()}"
+    write_wheel(folder, "torch", f"{VERSION}+cpu", wheel_tag, padding=SIZE_OF_A_CPU_BUILD)
+
+
+@pytest.fixture
+def cpu_index(tmp_path: Path) -> Iterator[str]:
+    """An index as PyTorch's own of CPU builds is."""
+    write_cpu_build(tmp_path / "cpu")
+    with serve(tmp_path / "cpu") as address:
+        yield address
+
+
+def run_pip(ordinary: str, *words: str | Path, path: Path | None = None, **environ: str) -> str:
+    """Run a command that ends in pip, which knows one index alone and installs nothing; what was said."""
+    folders = [str(path)] if path else []
+    environment = {
+        "PATH": os.pathsep.join([*folders, os.environ["PATH"]]),
+        "HOME": "/nonexistent",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_INDEX_URL": ordinary,
+        "PIP_DRY_RUN": "1",
+        "PIP_IGNORE_INSTALLED": "1",
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_RETRIES": "0",
+        **environ,
+    }
+    done = subprocess.run(
+        [str(word) for word in words], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """install.py and the constraints in a checkout whose project needs torch alone."""
+    folder = tmp_path / "check out"
+    folder.mkdir()
+    shutil.copy(ROOT / "install.py", folder)
+    (folder / "constraints.txt").write_text(f"torch=={VERSION}\n")
+    (folder / "pyproject.toml").write_text(PROJECT)
+    (folder / "backend.py").write_text(BACKEND)
+    return folder
+
+
+def comes(said: str) -> set[str]:
+    """What pip would install."""
+    return set(re.findall(r"Would install (.*)", said)[0].split()) - {"gpucourse-0"}
+
+
+def test_without_a_card_the_cpu_build_comes_with_its_size(ordinary: str, cpu_index: str, checkout: Path) -> None:
+    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", GPUCOURSE_TORCH_INDEX=cpu_index)
+    assert f"torch: the CPU build of {VERSION} from {cpu_index}, 3 MB" in said
+    assert comes(said) == {f"torch-{VERSION}+cpu"}
+    assert "Collecting torch" in said, "pip shows what it does"
+
+
+def test_with_a_card_the_build_with_cuda_comes(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text('#!/bin/sh\n[ "$1" = -L ] && echo "GPU 0: Tesla T4"\n')
+    (tools / "nvidia-smi").chmod(0o755)
+    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", path=tools, GPUCOURSE_TORCH_INDEX=cpu_index)
+    assert "torch: this machine has an NVIDIA card, so the build with CUDA comes: several gigabytes" in said
+    assert comes(said) == {f"torch-{VERSION}", "nvidia-cublas-13"}
+
+
+def test_a_tool_without_a_card_is_no_card(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'\nexit 6\n")
+    (tools / "nvidia-smi").chmod(0o755)
+    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", path=tools, GPUCOURSE_TORCH_INDEX=cpu_index)
+    assert comes(said) == {f"torch-{VERSION}+cpu"}
+
+
+def test_where_the_index_is_out_of_reach_pips_own_is_used(ordinary: str, checkout: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens there
+        index = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", GPUCOURSE_TORCH_INDEX=index)
+    assert f"torch: {index} cannot give its CPU build ([Errno 111] Connection refused).\n" in said
+    assert "pip's own index is used instead" in said
+    assert comes(said) == {f"torch-{VERSION}", "nvidia-cublas-13"}
+
+
+def test_an_index_that_has_it_for_another_python_alone(tmp_path: Path) -> None:
+    write_cpu_build(tmp_path / "old", "cp38")
+    with serve(tmp_path / "old") as index:
+        options, sentence = install.choose_torch(index)
+    assert options == []
+    assert f"it lists no torch {VERSION}+cpu for {TAG}" in sentence
+
+
+def test_an_index_that_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "index.html").write_text("<html>Welcome to this hotel. Please sign in.</html>")
+    with serve(tmp_path) as index:
+        assert install.choose_torch(index)[0] == []
+
+
+def test_an_index_that_never_answers_is_not_waited_for() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        options, sentence = install.choose_torch(f"http://127.0.0.1:{silent.getsockname()[1]}", patience_s=0.2)
+    assert options == []
+    assert "cannot give its CPU build (" in sentence
+
+
+def test_the_line_of_the_readme_brings_the_cpu_build(ordinary: str, cpu_index: str) -> None:
+    """With both indexes pip takes the highest version, and 2.13.0+cpu sorts above 2.13.0."""
+    lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("pip install ")]
+    assert lines
+    for line in lines:
+        words = shlex.split(line.split("#")[0].replace(install.CPU_INDEX, cpu_index))[1:]
+        assert comes(run_pip(ordinary, sys.executable, "-m", "pip", *words)) == {f"torch-{VERSION}+cpu"}, line
