@@ -23,8 +23,7 @@ else:
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
-from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
-from gpucourse.remote.login_shell import Marks
+from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin, in_home
 from gpucourse.remote.proxy import through
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -130,9 +129,8 @@ class SshLink:
         if not self._places.acquire(timeout=max(silence_s, 0.001)):
             raise UnreachableError(f"{self.node.name}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s")
         try:
-            marks = Marks()
-            channel = self._open(marks.line(command), silence_s)
-            exchange = Exchange(self.node.name, channel, stdin, silence_s, marks=marks, lost=_LOST)
+            channel = self._open(command, silence_s)
+            exchange = Exchange(self.node.name, channel, stdin, silence_s, answers=self._answers, lost=_LOST)
             try:
                 yield exchange
             finally:
@@ -140,14 +138,14 @@ class SshLink:
         finally:
             self._places.release()
 
-    def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
+    def _open(self, command: str, timeout_s: float) -> paramiko.Channel:
         # A peer that froze after the channel was open would hold exec_command for ever: it waits without a deadline.
         guard = threading.Timer(timeout_s, self._transport.close)
         guard.daemon = True
         guard.start()
         try:
             channel = self._session(timeout_s)
-            channel.exec_command(line)
+            channel.exec_command(in_home(command))
         except _LOST as error:
             raise _lost(self.node, error) from error
         finally:
