@@ -8,6 +8,7 @@ import subprocess
 
 from benchmarks.lab import Lab, lab
 from benchmarks.measure import Row, medians
+from gpucourse.launch.torchrun import by_hand
 
 ROUNDS = 12
 
@@ -41,7 +42,7 @@ def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
         node = command["node"]["name"]
         subprocess.run(["scp", "-q", "-F", str(config), *scripts, f"{node}:"], check=True)
     for command in plan["plan"]["commands"]:
-        words = [word for word in command["argv"] if word != "{rank}"]
+        words = by_hand(command["argv"])
         settings = " ".join(f"{name}={shlex.quote(value)}" for name, value in command["env"].items())
         line = f"{settings} {shlex.join(words)}"
         started.append(subprocess.Popen(["ssh", "-F", str(config), command["node"]["name"], line], stdout=subprocess.DEVNULL))

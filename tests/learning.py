@@ -68,7 +68,7 @@ exercises:
       - id: where
         text: Where does it end?
         kind: choice
-        options: [in a lake, in the sea, nowhere]
+        options: ["in a lake", "in the sea", nowhere]
         key: b
         explanation: All rivers run into the sea.
       - {id: power, text: Which power?, kind: numeric, value: metrics.power_w, unit: W, tolerance: 1, evidence: gpu}

@@ -33,7 +33,7 @@ Subsystem sftp internal-sftp -d "{folder}/{name}/home"
 MaxStartups 100:30:200
 MaxSessions 10
 UseDNS no
-"""
+{more}"""
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,16 @@ class Server:
 
 
 @contextmanager
-def openssh_nodes(folder: Path, count: int, key: Path) -> Iterator[list[Server]]:
-    """`count` nodes that the private key opens. Skips where there is no OpenSSH server, or where it does not start."""
+def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> Iterator[list[Server]]:
+    """`count` nodes that the private key opens. `shell` is a command line that gets what is to be run as $SSH_ORIGINAL_COMMAND,
+    in place of the user's own login shell. Skips where there is no OpenSSH server, or where it does not start."""
     sshd = shutil.which("sshd", path="/opt/homebrew/sbin") or need("sshd")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "authorized_keys").write_text(ensure_client_key(key) + "\n")
     servers: list[Server] = []
     try:
         for index in range(count):
-            servers.append(_start(sshd, folder, f"node{index}"))  # one that fails must not hide the others
+            servers.append(_start(sshd, folder, f"node{index}", shell))  # one that fails must not hide the others
         for server in servers:
             _wait(server)
         yield servers
@@ -72,12 +73,12 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def _start(sshd: str, folder: Path, name: str) -> Server:
+def _start(sshd: str, folder: Path, name: str, shell: str) -> Server:
     home, port = folder / name / "home", free_port()
     home.mkdir(parents=True)
     public = ensure_client_key(folder / name / "host_key")
     config = folder / name / "sshd_config"
-    config.write_text(_CONFIG.format(port=port, folder=folder, name=name))
+    config.write_text(_CONFIG.format(port=port, folder=folder, name=name, more=f"ForceCommand {shell}\n" if shell else ""))
     process = subprocess.Popen([sshd, "-D", "-f", str(config), "-E", str(folder / name / "log")])
     node = Node(
         name=name,

@@ -32,6 +32,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 SEED, CLASSES, PIXELS = 0, 10, 784
+RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples a step; units
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="DDP training with proofs of agreement and a fair comparison")
@@ -59,8 +60,13 @@ def build(*, parallel: bool) -> nn.Module:
     return DistributedDataParallel(model, device_ids=[device] if device.type == "cuda" else None) if parallel else model
 
 
+def learning_rate() -> float:
+    """Smaller where RATE diverges: the gradient of few samples is noisy (all ranks' samples count), a wide layer's is steep."""
+    return RATE * min(1, args.batch_size * size / NOISY_BELOW) * min(1, STEEP_ABOVE / args.hidden)
+
+
 def new_optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    return torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    return torch.optim.SGD(model.parameters(), lr=learning_rate(), momentum=0.9)
 
 
 def backward(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -148,7 +154,8 @@ if rank == 0:
     exposed = 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50)) if size > 1 else None
     metrics = {
         **vars(args), "backend": dist.get_backend(), "parameters": weights.numel(), "gradient_bytes": 4 * weights.numel(),
-        "epochs_done": epochs, "loss_before": loss_before, "loss_after": loss_after, "loss_of_guessing": math.log(CLASSES),
+        "learning_rate": learning_rate(), "epochs_done": epochs,
+        "loss_before": loss_before, "loss_after": loss_after, "loss_of_guessing": math.log(CLASSES),
         "gradient_difference_across_ranks": gradient_difference, "gradient_error_to_whole_batch": gradient_error,
         "parameter_difference_across_ranks": parameter_difference, "parameter_checksums": checksums,
         "share_samples": [len(share) for share in shares],

@@ -24,7 +24,7 @@ import torch
 from bench import say
 
 SEED = 0
-COMMON = ("T4", "V100", "A10G", "L4", "L40S", "H100 SXM")  # drawn; the table has more
+COMMON = ("T4", "V100 16 GB", "A10G", "L4", "L40S", "H100 SXM")  # drawn; the table has more
 NEAR = ("NVIDIA L40", "NVIDIA A10", "Tesla T40", "NVIDIA A100", "NVIDIA GeForce RTX 4090", "L4 ")  # alike, and not the same
 
 # --- knobs: none ---------------------------------------------------------------------------------------------------------

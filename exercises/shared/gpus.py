@@ -31,6 +31,8 @@ class Gpu:
     fp8: float | None
     memory_gb: float
     memory: str
+    bus_bits: int
+    memory_mhz: float
     gb_per_s: float
     tdp_w: float
     l2_mb: float

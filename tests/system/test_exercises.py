@@ -121,6 +121,14 @@ def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Fin
             assert all(column.key in row for row in rows for column in table.columns)
 
 
+@pytest.mark.parametrize("offered", [{"batch_size": "16"}, pytest.param({"hidden": "16384"}, marks=pytest.mark.thorough)])
+def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str], tmp_path: Path) -> None:
+    """A small batch, and the widest layer: at a learning rate of 0.05 both diverge."""
+    run = by_torchrun("3.2", 1, tmp_path / "work", **{"samples": "1024", "steps": "5"} | offered)
+    assert run.code == 0, run.output
+    assert run.check("loss-fell").verdict == "passed", run.check("loss-fell").observed
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("exercise_id", "settings"), [("3.1", SMALL_HELLO), ("3.2", SMALL_TRAINING)])
 def test_by_hand_from_a_checkout_it_is_a_world_of_one(exercise_id: str, settings: dict[str, str], tmp_path: Path) -> None:

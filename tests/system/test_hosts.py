@@ -14,6 +14,7 @@ import pytest
 
 from gpucourse.remote.keys import ensure_client_key
 from tests.openssh import Server, openssh_nodes
+from tests.parts import need
 from tests.simulated import start_simulated_nodes
 from tests.system.cli import Learner, until
 
@@ -115,9 +116,7 @@ def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: li
 def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
     known(learner, servers)
     learner.types("deploy", "3", "--hosts", said(servers))
-    script = learner.workspace / "long.py"
-    script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
-    learner.types("run", "3.1", "--script", str(script), "--launcher", "python", "--detach", code=None)
+    learner.types("run", "3.1", "--script", str(_sleeper(learner)), "--launcher", "python", "--detach", code=None)
     learner.types("destroy", "3", "--discard")
     assert left(servers) == []
     homes = [str(server.home).encode() for server in servers]
@@ -237,6 +236,105 @@ def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learne
     assert "does not answer SSH" in typed.err
     assert f"ssh -p {servers[0].node.port} " in typed.err
     assert left(servers) == []
+
+
+NOISY = """
+echo "Hello $USER, you have 3 new mails"
+echo 'a banner for everybody' >&2
+printf '{"no": "newline"}'
+(sleep 1; echo 'late words'; echo 'late banner' >&2) &
+trap 'echo logout' EXIT
+"""
+
+
+def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    for server in servers:
+        (server.home / ".bashrc").write_text(NOISY)
+    nodes = learner.documents("deploy", "3", "--hosts", said(servers))["deployment"]["inventory"]["nodes"]
+    assert all(node["private_address"] for node in nodes)
+    assert learner.documents("status")["stacks"][0]["healthy"]
+    script = learner.workspace / "meet.py"
+    script.write_text(
+        "import os, pathlib, torch.distributed as group\n"
+        "group.init_process_group('gloo')\n"
+        "print('rank', group.get_rank(), 'met', group.get_world_size() - 1, flush=True)\n"
+        "pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')\n"
+        "group.destroy_process_group()\n"
+    )
+    learner.types("run", "--script", str(script), "--launcher", "torchrun", "--nodes", "2")
+    record = learner.newest_run()
+    assert (record["state"], record["world_size"]) == ("succeeded", 2)
+    assert sorted(Path(file["path"]).name for file in record["outputs"]) == ["note0", "note1"]
+    logs = learner.types("logs", record["id"])
+    assert "rank 1 met 1" in logs.out
+    assert "new mails" not in logs.out + logs.err
+    learner.types("run", "--script", str(_sleeper(learner)), "--launcher", "python", "--detach")
+    assert "nothing is left" in learner.types("destroy", "3", "--discard").out
+    assert set(left(servers)) == {str(server.home / ".bashrc") for server in servers}
+
+
+@pytest.mark.parametrize(
+    ("shell", "file", "text"),
+    [
+        ("tcsh", ".tcshrc", "echo Hello; sh -c 'echo banner >&2'"),
+        pytest.param("fish", ".config/fish/config.fish", "echo Hello; echo banner >&2", marks=pytest.mark.thorough),
+        pytest.param("zsh", ".zshenv", "echo -n Hello; echo banner >&2; set -x", marks=pytest.mark.thorough),
+        ("sh", ".unread", "around"),
+    ],
+)
+def test_other_login_shells_that_print(shell: str, file: str, text: str, learner: Learner, tmp_path: Path) -> None:
+    around = 'echo recorded; sh -c "$SSH_ORIGINAL_COMMAND"; code=$?; echo end of the recording; exit $code'
+    line = around if text == "around" else f'exec {need(shell)} -c "$SSH_ORIGINAL_COMMAND"'
+    key = learner.workspace / ".gpucourse/keys/id_ed25519"
+    with openssh_nodes(tmp_path / "machines", 1, key, shell=line) as servers:
+        known(learner, servers)
+        start = servers[0].home / file
+        start.parent.mkdir(parents=True, exist_ok=True)
+        start.write_text(text + "\n")
+        learner.types("deploy", "1", "--hosts", said(servers))
+        script = learner.workspace / "count.py"
+        script.write_text("print('counted')\n")
+        learner.types("run", "1.1", "--script", str(script), "--launcher", "python")
+        assert "counted" in learner.types("logs").out
+        assert "nothing is left" in learner.types("destroy", "1").out
+        assert not (servers[0].home / ".gpucourse").exists()
+
+
+@pytest.mark.parametrize(
+    ("trouble", "says"),
+    [
+        ("exec yes 'for ever and ever'", "printed more than 1.0 MiB before our command began"),
+        (
+            "echo This account is closed; exit 1",
+            "ended with code 1 before our command began; it printed: This account is closed",
+        ),
+    ],
+)
+def test_a_shell_that_never_comes_to_the_command(trouble: str, says: str, learner: Learner, servers: list[Server]) -> None:
+    known(learner, servers)
+    spoilt = servers[1].home / ".bashrc"
+    spoilt.write_text(trouble + "\n")
+    refused = learner.types("deploy", "3", "--hosts", said(servers), code=7)
+    assert says in refused.err
+    assert len(refused.err) < 2500
+    assert left(servers) == [str(spoilt)]
+    spoilt.unlink()
+    learner.types("deploy", "3", "--hosts", said(servers))
+    spoilt.write_text(trouble + "\n")
+    typed = learner.types("destroy", "3", code=7)
+    assert says in typed.err
+    assert left(servers[:1]) == [], "the other machine is cleaned all the same"
+    spoilt.unlink()
+    assert "nothing is left" in learner.types("destroy", "3").out
+    assert left(servers) == []
+    assert learner.documents("status")["stacks"] == []
+
+
+def _sleeper(learner: Learner) -> Path:
+    script = learner.workspace / "sleeper.py"
+    script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
+    return script
 
 
 def _alive(homes: list[bytes]) -> list[int]:

@@ -75,21 +75,17 @@ def test_init_from_a_mirror_is_done_once(lab: Lab, mirror: Path, named_by: str) 
     assert 'version = "1.2.3"' in lock
 
 
-def test_the_next_stack_gets_what_the_first_init_made(lab: Lab, mirror: Path) -> None:
-    first, second = (stack(lab, NEEDS_TINY, name=name, plugin_mirror=mirror) for name in ("03-local", "05-local"))
-    first.prepare()
-    second.prepare()
-    assert first.init()
-    assert not second.init(lab.watch)
-    assert stages(lab) == 0
-    told = subprocess.run(
-        [*lab.binary.argv, "providers"], cwd=second.paths.terraform, capture_output=True, text=True, check=True
-    )
-    assert "example.com/acme/tiny" in told.stdout, "Terraform itself takes it for initialised"
+def test_a_provider_that_was_exchanged_is_refused(lab: Lab, mirror: Path) -> None:
+    """The checksums stay in the lock file after `init`, so Terraform itself compares at every command."""
+    made = stack(lab, NEEDS_TINY, plugin_mirror=mirror)
+    made.prepare()
+    assert made.init()
+    lock = made.paths.terraform / ".terraform.lock.hcl"
+    assert "h1:" in lock.read_text(encoding="utf-8")
     program = next(mirror.rglob("terraform-provider-tiny*"))
     program.write_text("#!/bin/sh\nexit 2\n", encoding="utf-8")
     with pytest.raises(TerraformFailed, match=r"(?s)example\.com/acme/tiny.*checksum"):
-        second.init()
+        made.plan()
 
 
 def test_a_mirror_without_the_provider_is_terraforms_to_explain(lab: Lab) -> None:

@@ -65,7 +65,8 @@ def test_what_was_planned_is_what_is_applied(lab: Lab) -> None:
 def test_other_variables_drop_the_plan(lab: Lab) -> None:
     stack = lab.stack(nodes=3)
     stack.plan()
-    stack.set_variables({**stack.variables, "node_count": 1})
+    stack.variables = {**stack.variables, "node_count": 1}
+    stack.prepare()
     assert len(stack.up().nodes) == 1
 
 
@@ -155,13 +156,15 @@ def test_files_that_were_lost_come_back_beside_their_state(lab: Lab) -> None:
 
 def test_modules_come_along(lab: Lab, tmp_path: Path) -> None:
     stack = lab.stack(template=STACKS / "nested")
-    stack.set_variables({})
+    stack.variables = {}
+    stack.prepare()
     assert stack.plan() == [("create", "module.part.module.piece.terraform_data.it")]
     with pytest.raises(InfrastructureError, match="`nodes` must be a list"):
         stack.up()
     assert stack.addresses() == ["module.part.module.piece.terraform_data.it"]
     again = lab.stack(template=tmp_path / "gone")
-    again.set_variables({})
+    again.variables = {}
+    again.prepare()
     assert again.down() == ["module.part.module.piece.terraform_data.it"]
 
 
@@ -180,7 +183,8 @@ def test_a_rehearsal_leaves_nothing(lab: Lab) -> None:
 
 def test_a_wrong_variable_is_terraforms_to_explain(lab: Lab) -> None:
     stack = lab.stack()
-    stack.set_variables({"node_count": "many", "python": "x", "folder": "y"})
+    stack.variables = {"node_count": "many", "python": "x", "folder": "y"}
+    stack.prepare()
     with pytest.raises(TerraformFailed, match="Invalid value for input variable") as caught:
         stack.plan()
     assert "a number is required" in caught.value.detail

@@ -26,12 +26,11 @@ pytestmark = pytest.mark.system
 
 TERRAFORM = Path(__file__).parents[2] / "terraform"
 STACKS = ["basic-gpu", "slurm-cluster", "parallel", "benchmark", "tracing"]
-MODULES = ["network", "storage", "node", "node/boot", "slurm/boot"]
+MODULES = ["lab", "network", "storage", "node", "node/boot", "slurm/boot"]
 FOLDERS = [*(f"modules/{name}" for name in MODULES), *(f"stacks/{name}" for name in STACKS)]
-EVERYWHERE = ["region", "zone", "instance_type", "node_count", "spot", "ssh_cidr", "public_key", "tags", "ttl_hours"]
-THE_SAME = ["region", "zone", "spot", "ssh_cidr", "public_key", "tags", "ttl_hours"]
 AT_ONCE = 2
 DEADLINE_S = 60.0
+LAB = TERRAFORM / "modules" / "lab" / "variables.tf"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Terraform:
         self.argv = list(binary.argv)
         self.root = root
         self.attached: dict[str, str] = {}
-        mirror = find_mirror(TERRAFORM / "stacks" / "parallel", os.environ, None)
+        mirror = find_mirror(TERRAFORM / "modules" / "lab", os.environ, None)
         if mirror is None:
             pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
         self.mirror = mirror
@@ -148,12 +147,16 @@ def at_work(terraform: Terraform) -> Iterator[dict[str, Future[Said]]]:
             future.cancel()
 
 
+def _tests_of(name: str) -> Path:
+    return TERRAFORM / name / "tests" / ("stack.tftest.hcl" if name.startswith("stacks/") else "module.tftest.hcl")
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_promises_hold(name: str, at_work: dict[str, Future[Said]]) -> None:
     said = at_work[name].result()
     runs = [event["test_run"] for event in said.events if event.get("type") == "test_run" and "status" in event["test_run"]]
     ended = {run["run"]: run["status"] for run in runs if run.get("progress", "complete") == "complete"}
-    written = re.findall(r'^run "([^"]+)"', (TERRAFORM / name / "tests" / "promises.tftest.hcl").read_text(), re.MULTILINE)
+    written = re.findall(r'^run "([^"]+)"', _tests_of(name).read_text(), re.MULTILINE)
     assert ended == dict.fromkeys(written, "pass"), said.text
     assert said.code == 0, said.text
 
@@ -192,18 +195,18 @@ def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terrafo
     terraform.init(stack)
     arrows = _arrows(terraform.run(stack, "graph", "-type=plan").text)
     needed = {
-        "module.network.aws_internet_gateway.this (expand)",
-        "module.network.aws_route.internet (expand)",
-        "module.network.aws_route_table_association.public (expand)",
-        "module.network.aws_vpc_security_group_ingress_rule.ssh (expand)",
-        "module.network.aws_vpc_security_group_ingress_rule.among_nodes (expand)",
-        "module.network.aws_vpc_security_group_egress_rule.all (expand)",
-        "module.storage.aws_efs_mount_target.shared (expand)",
-        "aws_placement_group.close (expand)",
+        "module.lab.module.network.aws_internet_gateway.this (expand)",
+        "module.lab.module.network.aws_route.internet (expand)",
+        "module.lab.module.network.aws_route_table_association.public (expand)",
+        "module.lab.module.network.aws_vpc_security_group_ingress_rule.ssh (expand)",
+        "module.lab.module.network.aws_vpc_security_group_ingress_rule.among_nodes (expand)",
+        "module.lab.module.network.aws_vpc_security_group_egress_rule.all (expand)",
+        "module.lab.module.storage.aws_efs_mount_target.shared (expand)",
+        "module.lab.aws_placement_group.close (expand)",
     }
-    assert needed - _reached(arrows, "module.nodes.aws_instance.node (expand)") == set()
-    assert "module.network.aws_subnet.public (expand)" in _reached(
-        arrows, "module.storage.aws_efs_mount_target.shared (expand)"
+    assert needed - _reached(arrows, "module.lab.module.nodes.aws_instance.node (expand)") == set()
+    assert "module.lab.module.network.aws_subnet.public (expand)" in _reached(
+        arrows, "module.lab.module.storage.aws_efs_mount_target.shared (expand)"
     )
 
 
@@ -212,27 +215,26 @@ def test_files_are_formatted(terraform: Terraform) -> None:
     assert said.code == 0, said.text
 
 
-def _variables(stack: str) -> dict[str, str]:
-    text = (TERRAFORM / "stacks" / stack / "variables.tf").read_text()
-    return dict(re.findall(r'^variable "(\w+)" \{\n(.*?)^\}\n', text, re.MULTILINE | re.DOTALL))
+def _fields(file: Path) -> dict[str, str]:
+    """The fields of the variable `lab` in a file, with their types and without their defaults and remarks."""
+    [body] = re.findall(r"^  type = object\(\{\n(.*?)^  \}\)", file.read_text(), re.MULTILINE | re.DOTALL)
+    fields = dict(re.findall(r"^    (\w+) += (.+?)(?: *#.*)?$", body, re.MULTILINE))
+    return {name: re.sub(r"^optional\(([^,]+), .*\)$", r"\1", kind) for name, kind in fields.items()}
 
 
 @pytest.mark.parametrize("stack", STACKS)
-def test_ten_variables_at_most_with_the_same_names_everywhere(stack: str) -> None:
-    assert list(_variables(stack)) == EVERYWHERE + (["placement_group"] if stack == "parallel" else [])
+def test_every_stack_takes_the_same_lab(stack: str) -> None:
+    text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
+    assert re.findall(r'^variable "(\w+)"', text, re.MULTILINE) == ["lab"]
+    assert _fields(TERRAFORM / "stacks" / stack / "main.tf") == _fields(LAB)
 
 
-@pytest.mark.parametrize("stack", STACKS)
-def test_every_variable_is_typed_described_and_validated(stack: str) -> None:
-    for name, body in _variables(stack).items():
-        assert "description = " in body, name
-        assert "type        = " in body, name
-        assert "validation {" in body or "type        = bool" in body, name
-
-
-@pytest.mark.parametrize("name", THE_SAME)
-def test_a_variable_means_the_same_in_every_stack(name: str) -> None:
-    assert len({_variables(stack)[name] for stack in STACKS}) == 1
+@pytest.mark.parametrize("name", _fields(LAB))
+def test_every_field_is_told_and_checked(name: str) -> None:
+    text = LAB.read_text()
+    assert re.search(rf"^    {name} += [^#\n]+# \S", text, re.MULTILINE)
+    assert f"var.lab.{name}" in text or _fields(LAB)[name] == "bool"
+    assert f"`{name}`" in (TERRAFORM / "modules" / "lab" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -240,16 +242,9 @@ def test_the_provider_tags_everything_and_gives_up_in_time(stack: str) -> None:
     text = (TERRAFORM / "stacks" / stack / "main.tf").read_text()
     provider = re.findall(r'^provider "aws" \{\n(.*?)^\}', text, re.MULTILINE | re.DOTALL)
     assert len(provider) == 1
-    assert re.search(r"default_tags \{\s+tags = var\.tags\s+\}", provider[0])
+    assert re.search(r"default_tags \{\s+tags = var\.lab\.tags\s+\}", provider[0])
     assert re.search(r"^  max_retries = 6\b", provider[0], re.MULTILINE)
     assert 'provider "' not in "".join(file.read_text() for file in (TERRAFORM / "modules").rglob("*.tf"))
-
-
-@pytest.mark.parametrize("stack", STACKS)
-def test_the_readme_tells_every_variable(stack: str) -> None:
-    text = (TERRAFORM / "stacks" / stack / "README.md").read_text()
-    missing = [name for name in _variables(stack) if f"`{name}`" not in text]
-    assert missing == []
 
 
 def test_one_lock_for_every_platform() -> None:
@@ -262,9 +257,8 @@ def test_one_lock_for_every_platform() -> None:
 
 def test_one_constraint_on_versions() -> None:
     files = [TERRAFORM / "modules" / name / "versions.tf" for name in MODULES if not name.endswith("/boot")]
-    assert (
-        len({file.read_text() for file in [*files, *(TERRAFORM / "stacks" / stack / "versions.tf" for stack in STACKS)]}) == 1
-    )
+    assert len({file.read_text() for file in files}) == 1
+    assert not [stack for stack in STACKS if (TERRAFORM / "stacks" / stack / "versions.tf").exists()], "theirs is the module's"
 
 
 def test_doctor_looks_for_the_images_that_the_nodes_boot() -> None:

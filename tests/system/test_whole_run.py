@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -16,6 +17,7 @@ import pytest
 from tests.parts import need
 from tests.system import scripts
 from tests.system.cli import Learner, heard
+from tests.system.exercising import start, wait
 
 pytestmark = pytest.mark.system
 
@@ -102,12 +104,21 @@ def test_a_dry_run_builds_nothing(learner: Learner) -> None:
     assert not learner.stack_folder().exists()
 
 
-def test_the_dry_run_of_a_run_prints_what_each_node_would_type(lab: Learner) -> None:
-    shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", "--set", "hidden=64")
-    for rank in (0, 1):
-        assert f"--node-rank={rank}" in shown.out
-    assert "--hidden=64" in shown.out
-    assert "OMP_NUM_THREADS" in shown.out
+def test_the_commands_of_a_dry_run_work_when_they_are_pasted(lab: Learner, tmp_path: Path) -> None:
+    small = [word for value in ("hidden=64", "samples=256", "steps=5", "epochs=1") for word in ("--set", value)]
+    shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", *small).out
+    assert "--hidden=64" in shown
+    assert "OMP_NUM_THREADS" in shown
+    pasted = dict(re.findall(r"^(node\d) \([^\n]*\): rank \d\n(.+?)\n\n", shown, re.MULTILINE | re.DOTALL))
+    assert sorted(pasted) == ["node0", "node1"]
+    for node in pasted:
+        (tmp_path / node).mkdir()
+        for name, source in re.findall(r"(\S+)  ·  (\S+)", shown):
+            shutil.copy(source, tmp_path / node / name)
+    shells = [start(["bash", "-c", text], tmp_path / node, dict(os.environ)) for node, text in pasted.items()]
+    said = [wait(shell) for shell in shells]
+    assert [shell.returncode for shell in shells] == [0, 0], said
+    assert json.loads((tmp_path / "node0/metrics.json").read_text())["world_size"] == 2
     assert not (lab.workspace / "runs").exists()
 
 

@@ -55,7 +55,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
         )
     record = good[-1] if good else None
     if run is not None:
-        record = _named(context, exercise, run)
+        record = evidence.named(context, exercise, run)
     pinned = record.id if run and record else known.run if known else None
     return Answering(exercise=exercise, record=record, pinned=pinned, answers=_answered(known))
 
@@ -112,7 +112,7 @@ def take_file(context: Context, answering: Answering, path: Path) -> tuple[Answe
     """Take the answers of a sheet in. Raises ManifestError, UsageError; then nothing was kept."""
     found = sheet.read_sheet(path, answering.exercise)
     if found.run is not None:
-        answering.record = _named(context, answering.exercise, found.run)
+        answering.record = evidence.named(context, answering.exercise, found.run)
         answering.pinned = answering.record.id
     return take(context, answering, found.answers)
 
@@ -125,14 +125,3 @@ def template(context: Context, answering: Answering) -> Path:
 
 def _answered(known: Sheet | None) -> dict[str, Scalar]:
     return {name: value for name, value in known.answers.items() if value is not None} if known else {}
-
-
-def _named(context: Context, exercise: Exercise, run: str) -> RunRecord:
-    record = runs.find(context.paths, run)
-    if record.exercise != exercise.id:
-        raise UsageError(
-            f"run {record.id} is one of {record.exercise}, not of {exercise.id}", hint=f"gpucourse runs {exercise.id}"
-        )
-    if record.state != "succeeded":
-        raise UsageError(f"run {record.id} did not succeed: it is {record.state}", hint=f"gpucourse runs {exercise.id}")
-    return record

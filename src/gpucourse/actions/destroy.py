@@ -43,10 +43,11 @@ class Which:
 class Survey:
     """What a destroy will take down: labs on record, and things in the cloud with this workspace's tag that no record knows.
 
-    `trouble`: why the cloud could not be asked about the latter.
+    `others`: the labs on record that were not meant. `trouble`: why the cloud could not be asked.
     """
 
     labs: list[Deployment]
+    others: list[Deployment] = field(default_factory=list)
     strays: list[Found] = field(default_factory=list)
     trouble: GpucourseError | None = None
 
@@ -66,23 +67,25 @@ def survey(context: Context, which: Which) -> Survey:
     Raises UnknownName for a module that the course does not have.
     """
     module = None if which.module is None else context.catalog.module(which.module).id
+    every = deployments.every(context.paths)
     labs = [
         found
-        for found in deployments.every(context.paths)
+        for found in every
         if module in {None, found.module}
         and which.target in {None, found.target}
         and (which.gpu is None or (found.cloud is not None and found.cloud.gpu == which.gpu))
     ]
+    known = Survey(labs=labs, others=[lab for lab in every if lab not in labs])
     if not (which.everything or (not labs and which.gpu is None and which.target in {None, "aws"})):
-        return Survey(labs=labs)
+        return known
     if not regions.used(context.paths):
-        return Survey(labs=labs)
+        return known
     from gpucourse.actions.cloud.strays import strays
 
     try:
-        return Survey(labs=labs, strays=strays(context, module=module))
+        return replace(known, strays=strays(context, module=module))
     except GpucourseError as error:
-        return Survey(labs=labs, trouble=error)
+        return replace(known, trouble=error)
 
 
 def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.actions.context import Context
-from gpucourse.errors import GpucourseError, ManifestError, MissingError
+from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
@@ -28,6 +28,19 @@ def counting(context: Context, exercise: Exercise) -> RunRecord | None:
     marked = [record for record in good if handed_in is not None and record.id == handed_in.run]
     standing = marked or [record for record in good if record.verdict is not None] or good
     return standing[-1] if standing else None
+
+
+def named(context: Context, exercise: Exercise, run: str) -> RunRecord:
+    """The run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read, UsageError
+    for a run of another exercise and for one that did not succeed."""
+    record = runs.find(context.paths, run)
+    if record.exercise != exercise.id:
+        raise UsageError(
+            f"run {record.id} is one of {record.exercise}, not of {exercise.id}", hint=f"gpucourse runs {exercise.id}"
+        )
+    if record.state != "succeeded":
+        raise UsageError(f"run {record.id} did not succeed: it is {record.state}", hint=f"gpucourse runs {exercise.id}")
+    return record
 
 
 def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:

@@ -30,13 +30,16 @@ class Rechecked:
         return self.before == "passed" and (self.verdict is None or self.verdict.verdict != "passed")
 
 
-def check(context: Context, exercise_id: str) -> tuple[RunRecord, ExerciseVerdict]:
-    """Judge the newest run of an exercise that succeeded again. Raises MissingError where there is none, or no evidence."""
+def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
+    """Judge a run of an exercise again: the one named, else the newest that succeeded.
+
+    Raises MissingError where there is none, or no evidence; UnknownName and UsageError for a name that fits no good run of it.
+    """
     _, exercise = context.catalog.exercise(exercise_id)
     good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
-    if not good:
+    if run is None and not good:
         raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
-    record = good[-1]
+    record = good[-1] if run is None else evidence.named(context, exercise, run)
     files = runs.files_of(context.paths, record)
     if not files.metrics.is_file() and record.own_script:
         raise MissingError(f"run {record.id} left no evidence to check", hint=f"gpucourse run {exercise.id}")

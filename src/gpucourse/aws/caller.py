@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
@@ -36,7 +37,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     try:
         said = ask(url)
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as error:
-        raise MissingError(f"cannot learn this computer's address from {url}: {error}", hint=_SAY_IT) from error
+        raise MissingError(f"cannot learn this computer's address: {url} {_why(error)}", hint=_SAY_IT) from error
     try:
         address = ipaddress.ip_address(said)
     except ValueError as error:
@@ -44,6 +45,19 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
     if address.version == 6:
         raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_SAY_IT)
     return checked_cidr(f"{address}/32")
+
+
+def _why(error: Exception) -> str:
+    """What the page did, as the end of a sentence. `urllib` wraps what happened below it."""
+    if isinstance(error, urllib.error.HTTPError):
+        return f"answers with HTTP {error.code}"
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(reason, socket.gaierror):
+        return "has no address here: is this computer online, and is its DNS right?"
+    if isinstance(reason, TimeoutError):
+        return f"does not answer within {TIMEOUT_S:.0f} s"
+    words = reason.strerror if isinstance(reason, OSError) and reason.strerror else str(reason)
+    return f"cannot be reached ({words})"
 
 
 def checked_cidr(text: str) -> str:

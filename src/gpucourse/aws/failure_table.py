@@ -16,7 +16,9 @@ QUOTA = (
 )
 LATER = "wait a few minutes, then type the command again"
 POLICY = "give this identity the course's policy: gpucourse doctor --policy prints it"
-SIGN_IN = "sign in again (aws sso login, or aws login, or aws configure), check it with: aws sts get-caller-identity"
+_WAYS = "(aws sso login, or aws login, or aws configure), check it with: aws sts get-caller-identity"
+SIGN_IN = f"sign in {_WAYS}"
+SIGN_IN_AGAIN = f"sign in again {_WAYS}"
 HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: what only the aws program can use
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
 SPOT_ROLE = "once, by someone who may: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
@@ -119,19 +121,22 @@ ROWS: tuple[Row, ...] = (
         POLICY,
     ),
     Row(
-        ("ExpiredToken*", "RequestExpired", "TokenRefreshRequired"), "credentials", "the AWS credentials have expired", SIGN_IN
+        ("ExpiredToken*", "RequestExpired", "TokenRefreshRequired"),
+        "credentials",
+        "the AWS credentials have expired",
+        SIGN_IN_AGAIN,
     ),
     Row(
         ("SignatureDoesNotMatch", "InvalidSignature*", "RequestTimeTooSkewed"),
         "credentials",
         "AWS does not accept the signature: the secret key is wrong, or this machine's clock is",
-        f"check the clock (date -u); {SIGN_IN}",
+        f"check the clock (date -u); {SIGN_IN_AGAIN}",
     ),
     Row(
         ("AuthFailure",),
         "credentials",
         "AWS does not accept these credentials in this region: they are wrong, or the region is not enabled",
-        f"{SIGN_IN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
+        f"{SIGN_IN_AGAIN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
     ),
     Row(
         (
@@ -144,7 +149,7 @@ ROWS: tuple[Row, ...] = (
         ),
         "credentials",
         "AWS does not know these credentials",
-        SIGN_IN,
+        SIGN_IN_AGAIN,
     ),
     Row(
         ("NoCredentials",),

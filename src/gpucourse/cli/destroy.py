@@ -53,7 +53,8 @@ def destroy(
     if json:
         session.face.document({"receipts": result.receipts} | ({"error": _told(result.errors)} if result.errors else {}))
     if result.receipts or not result.errors:
-        session.face.show(destroyed(result.receipts, context.paths.receipts))
+        asked = _not_deployed(module, target, gpu)
+        session.face.show(destroyed(result.receipts, context.paths.receipts, asked=asked, others=found.others))
     return _worst(result.errors)
 
 
@@ -69,6 +70,12 @@ def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command
     session.face.show(view(paid, strays=found.strays, others=len(found.labs) - len(paid), discard=discard))
     if not confirmed(session, "Take this down?", yes=yes, command=command):
         raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")
+
+
+def _not_deployed(module: str | None, target: str | None, gpu: str | None) -> str:
+    """What to say where none of the labs that were asked for is there."""
+    what = f"Module {module} is not deployed" if module else "No such lab is deployed"
+    return what + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
 
 
 def _told(errors: list[GpucourseError]) -> dict[str, object]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gpucourse.actions.rehearse import Rehearsed
     from gpucourse.course.catalog import Catalog
 
+_HOLDS = "name a folder that holds modules/ and exercises/: gpucourse dev check DIR"
+
 
 def dev(
     what: Annotated[Literal["check"], typer.Argument(help="check: everything that is wrong with a course.")],  # noqa: ARG001
@@ -31,7 +33,7 @@ def dev(
     """For authors: the whole course linted; with --run every exercise run on simulated nodes."""
     from gpucourse.course.catalog import load
     from gpucourse.course.lint import lint
-    from gpucourse.course.locate import OVERRIDE, find_course, named_course
+    from gpucourse.course.locate import OVERRIDE, course_in, find_course, named_course
     from gpucourse.workspace.trust import require_course
 
     if module and not run:
@@ -40,7 +42,7 @@ def dev(
     environment = {OVERRIDE: str(folder)} if folder is not None else os.environ
     if run and (course := named_course(environment)) is not None:  # without --run nothing of it is executed
         require_course(course, os.environ)
-    catalog = load(find_course(environment))
+    catalog = load(find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HOLDS))
     found = lint(catalog)
     done: list[Rehearsed] = []
     if run and not catalog.broken:

@@ -112,9 +112,13 @@ def check(
         Optional[int],  # noqa: UP045
         typer.Option("--rank", help="With --diagnosis: the rank where it sits.", show_default=False),
     ] = None,
+    run: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--run", help="A run of the exercise; the newest without.", autocompletion=complete.runs),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Check again what the newest run of an exercise left; or all of them; or your diagnosis of a drill."""
+    """Check again what a run of an exercise left; or all exercises; or your diagnosis of a drill."""
     from gpucourse.actions import recheck
     from gpucourse.cli.outcome import code_of
     from gpucourse.ui.views.checks import every as view_of_all
@@ -125,6 +129,8 @@ def check(
         raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
     if rank is not None and diagnosis is None:
         raise UsageError("--rank goes with --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
+    if run is not None and (every or diagnosis is not None):
+        raise UsageError("--run goes with one exercise, without --diagnosis", hint="gpucourse check 3.2 --run RUN")
     if diagnosis is not None:
         from gpucourse.cli.drill import diagnose
 
@@ -136,7 +142,7 @@ def check(
 
         if (drill := open_drill(session.context, exercise)) is not None:
             session.face.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
-        record, verdict = recheck.check(session.context, exercise)
+        record, verdict = recheck.check(session.context, exercise, run)
         if json:
             session.face.document({"run": record.id, "verdict": verdict})
         session.face.show(view(verdict))

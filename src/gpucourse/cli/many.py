@@ -37,10 +37,10 @@ def sweep(session: Session, order: Order, typed: str, *, json: bool) -> int:
     session.face.show(view(done))
     if (error := act.failed(done.sweep)) is not None:
         raise error
-    bad = [str(one.value) for one in done.sweep.points if one.verdict in {"failed", "error"}]
+    bad = [one for one in done.sweep.points if one.verdict in {"failed", "error"}]
     if bad:
-        words = f"checks did not pass for {parameter.name}={', '.join(bad)}"
-        raise CheckFailed(words, hint=f"gpucourse check {order.exercise}")
+        words = f"checks did not pass for {parameter.name}={', '.join(str(one.value) for one in bad)}"
+        raise CheckFailed(words, hint=f"gpucourse check {order.exercise} --run {bad[0].run}")
     return ExitCode.DONE
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.course import report_plan
-from gpucourse.course.catalog import Catalog, load
+from gpucourse.course.catalog import MANIFEST, Catalog, load
+from gpucourse.course.complaints import told
 from gpucourse.course.locate import find_course
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.report_plan import read_report_plan
@@ -26,6 +27,7 @@ from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module, Parameter
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
+from gpucourse.outside.yaml_reader import read_document
 
 SOLUTIONS = "solutions"
 FEWEST_HINTS = 3
@@ -36,6 +38,7 @@ def lint(catalog: Catalog) -> list[str]:
     found = [line for error in catalog.broken for line in error.complaints]
     found += _stale_schemas(catalog.folders.modules)
     found += _beside_modules(catalog)
+    found += _unquoted(catalog.folders.modules)
     used: set[str] = set()
     for module in catalog.modules:
         for exercise in module.exercises:
@@ -79,6 +82,16 @@ def _unwritten_in(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
         paths = {path for plot in chapter.charts for path in drawn(plot) if path.startswith(f"{SUBJECTS}.")}
         strange = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
         yield from (f"{shown}: charts: {path}: no figure of the chapter has this id" for path in strange)
+
+
+def _unquoted(modules: Path) -> Iterator[str]:
+    """Inline lists in which a comma may have split a sentence into two items."""
+    for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
+        try:
+            document = read_document(path.read_bytes())
+        except OSError:  # told by whoever reads it for what it says
+            continue
+        yield from told(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:

@@ -27,17 +27,24 @@ def find_course(environ: Mapping[str, str]) -> CourseFolders:
 
     Raises MissingError where a folder is not there.
     """
-    built_in = _built_in(Path(gpucourse.__file__).resolve().parent)
     if not (chosen := environ.get(OVERRIDE)):
-        return built_in
-    root = Path(chosen).expanduser().absolute()
+        return _built_in(Path(gpucourse.__file__).resolve().parent)
+    return course_in(
+        Path(chosen), named_by=OVERRIDE, hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}"
+    )
+
+
+def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
+    """The course in `folder`, which may leave `terraform/` to the built-in one.
+
+    Raises MissingError where a part is not there; it says by what the folder was named, and the hint.
+    """
+    root = folder.expanduser().absolute()
     for part in ("modules", "exercises"):
         if not (root / part).is_dir():
-            raise MissingError(
-                f"{OVERRIDE} is {root}, where there is no folder {part}/",
-                hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}",
-            )
-    own = root / "terraform"
+            lacks = f"where there is no folder {part}/" if root.is_dir() else "which is no folder"
+            raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
+    own, built_in = root / "terraform", _built_in(Path(gpucourse.__file__).resolve().parent)
     return CourseFolders(root / "modules", root / "exercises", own if own.is_dir() else built_in.terraform)
 
 

@@ -1,14 +1,23 @@
 """The torchrun launcher: the same line on each node, meeting at the head's private address.
 
 Static rendezvous: the node ranks are known, so no second round of agreement is needed (about a second less than c10d).
-`{rank}` is where the node's agent puts the wrapper that gives every rank a log of its own.
+`{rank}` is where the node's agent puts the wrapper that gives every rank a log of its own; without it the line works by hand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 RANK = "{rank}"
+
+
+def by_hand(argv: Sequence[str]) -> tuple[str, ...]:
+    """The argument list that a person types: without the place of the wrapper. A later `{rank}` belongs to the script."""
+    words = list(argv)
+    if RANK in words:
+        words.remove(RANK)
+    return tuple(words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INT = re.compile(r"[-+]?[0-9]{1,300}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_AMOUNT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)? \S+")  # 242 TFLOP/s; 000 GB is half of 1,000 GB
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,17 @@ class Complaint:
 
 @dataclass
 class Document:
-    """What a YAML file says: its data (None where it could not be read), the line of each key, what is wrong with it."""
+    """What a YAML file says: its data (None where it could not be read), the line of each key, what is wrong with it.
+
+    `unquoted`: one complaint for each inline list with a text of several words that has no quotes. It can be read, so it is
+    for authors alone: a comma in such a text has made two items of it, and the data no longer shows that. No comma has split
+    a list of whole sentences, each with a capital and a full stop.
+    """
 
     data: Any = None
     lines: dict[Path, int] = field(default_factory=dict)
     complaints: list[Complaint] = field(default_factory=list)
+    unquoted: list[Complaint] = field(default_factory=list)
 
     def line(self, path: Path) -> int | None:
         """The line of a key, or of the nearest one around it that stands in the file."""
@@ -120,8 +127,12 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
         return _scalar(event)
     if isinstance(event, yaml.SequenceStartEvent):
         items: list[Any] = []
+        bare: list[str] = []
         while not isinstance(item := next(events), yaml.SequenceEndEvent):
             items.append(_value(item, events, (*path, len(items)), document))
+            bare += [item.value] if isinstance(item, yaml.ScalarEvent) and _is_bare_text(item) else []
+        if event.flow_style and bare and len(items) > 1 and not all(map(_is_sentence, items)):
+            document.unquoted.append(Complaint(path, _without_quotes(bare[0])))
         return items
     found: dict[str, Any] = {}
     while not isinstance(key := next(events), yaml.MappingEndEvent):
@@ -136,6 +147,19 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
         document.lines[here] = line
         found[name] = _value(next(events), events, here, document)
     return found
+
+
+def _is_bare_text(event: yaml.ScalarEvent) -> bool:
+    return not event.style and " " in event.value and not _AMOUNT.fullmatch(event.value)
+
+
+def _is_sentence(item: object) -> bool:
+    return isinstance(item, str) and item[:1].isupper() and item.endswith((".", "?", "!"))
+
+
+def _without_quotes(text: str) -> str:
+    reason = "has no quotes in an inline list, where every comma begins a new item"
+    return f"{text!r} {reason}: put each text in quotes, or write one item a line"
 
 
 def _line(event: yaml.Event) -> int:

@@ -1,16 +1,24 @@
-"""What `terraform init` is for: providers and modules. Left out where a stack has none, or has them already."""
+"""What `terraform init` is for: providers and modules. Left out where a stack has none, or has them already.
+
+The checksums that the course pins stay in the lock file: `init` compares the providers with them, and so does every command of
+Terraform after it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from gpucourse.errors import MissingError
+from gpucourse.workspace.files import write_text
 from gpucourse.workspace.locate import personal_cache
 
 MIRROR_VARIABLE = "TF_PLUGIN_MIRROR"
 
+_LOCK = ".terraform.lock.hcl"
+_INITIALISED = ".terraform/gpucourse-init"
 _BUILT_IN = {"terraform_data", "terraform_remote_state"}
 _BLOCK = re.compile(r'^\s*(module|provider|required_providers|backend|cloud)\b\s*("[^"]*"\s*)?\{', re.MULTILINE)
 _TYPED = re.compile(r'^\s*(?:resource|data|ephemeral)\s+"?([A-Za-z0-9_-]+)"?\s', re.MULTILINE)
@@ -48,9 +56,28 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return personal_cache(environ) / "terraform-plugins"
 
 
-def inits_folder(environ: Mapping[str, str]) -> Path:
-    """Where it is kept what `terraform init` made, for the next stack with the same files."""
-    return personal_cache(environ) / "terraform-inits"
+def is_initialised(folder: Path, version: tuple[int, int, int]) -> bool:
+    """Whether this version of Terraform did `init` for these very files, and every provider is still in its place."""
+    stored = folder / _INITIALISED
+    return stored.is_file() and stored.read_text(encoding="utf-8") == _digest(folder, version)
+
+
+def mark_initialised(folder: Path, version: tuple[int, int, int]) -> None:
+    """Remember that `init` was done for the folder's files as they are now."""
+    write_text(folder / _INITIALISED, _digest(folder, version))
+
+
+def _digest(folder: Path, version: tuple[int, int, int]) -> str:
+    """Names the Terraform files, the lock file, and the providers that are there."""
+    digest = hashlib.sha256(repr(version).encode())
+    for file in sorted({*folder.glob("*.tf"), *folder.glob("*.tf.json"), *(folder / "modules").rglob("*.tf"), folder / _LOCK}):
+        if file.is_file():
+            digest.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes() + b"\0")
+    # host/namespace/name/version/platform: the last part may be a link into a mirror or a cache that is gone.
+    for provider in sorted((folder / ".terraform" / "providers").glob("*/*/*/*/*")):
+        if provider.is_dir():
+            digest.update(f"{provider.relative_to(folder)}\0".encode())
+    return digest.hexdigest()
 
 
 def _text(folder: Path) -> str:

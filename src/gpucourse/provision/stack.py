@@ -19,7 +19,7 @@ from pathlib import Path
 from gpucourse.errors import InfrastructureError
 from gpucourse.model.event import Event, Note, ResourceEvent, Stage, Watcher, unwatched
 from gpucourse.model.node import Inventory
-from gpucourse.provision import initialised, providers, state
+from gpucourse.provision import providers, state
 from gpucourse.provision.binary import TerraformBinary
 from gpucourse.provision.claim import is_claimed
 from gpucourse.provision.commands import Commands
@@ -84,31 +84,19 @@ class TerraformStack:
         self._runner().wait_for_predecessor(watcher)
         self._rescue(watcher)
 
-    def set_variables(self, variables: dict[str, object]) -> None:
-        """Give the stack other variables. A plan made before is dropped."""
-        self.variables = dict(variables)
-        if self._prepared:
-            self._store_variables()
-
     def init(self, watcher: Watcher = unwatched) -> bool:
         """Give the stack the providers and modules that it uses; whether Terraform had to be asked."""
         folder, version = self.paths.terraform, self.binary.version
-        if not providers.needs_init(folder) or initialised.is_initialised(folder, version):
+        if not providers.needs_init(folder) or providers.is_initialised(folder, version):
             return False
-        initialised.pin(folder)
         mirror = providers.find_mirror(folder, self.environ, self.plugin_mirror)
-        kept = initialised.Kept(providers.inits_folder(self.environ), version, self.environ, mirror)
-        if kept.take(folder):
-            return False
-        key = kept.key(folder)
         began = time.monotonic()
         watcher(Stage(name="init", text="Terraform gets its providers"))
         if mirror is not None or self.environ.get("TF_PLUGIN_CACHE_DIR"):
             self._runner().run("init", self._commands().init(mirror), watcher)
         else:
             self._init_with_cache(watcher)
-        initialised.mark_initialised(folder, version)
-        kept.keep(folder, key)
+        providers.mark_initialised(folder, version)
         watcher(Stage(name="init", text="Terraform has its providers", seconds=time.monotonic() - began))
         return True
 

@@ -1,9 +1,8 @@
 """One command on one SSH channel: standard input fed and both outputs drained at the same time, so that nobody can wait for
-each other; silence has an end, and a cut connection is never taken for a result."""
+each other; silence has an end, a cut connection is never taken for a result, nor a login shell's words for the command's."""
 
 from __future__ import annotations
 
-import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +10,8 @@ from contextlib import suppress
 from typing import Protocol
 
 from gpucourse.errors import UnreachableError
+from gpucourse.remote.login_shell import MOST_NOISE, Marks, OwnOutput
+from gpucourse.units import format_bytes
 
 CHANNELS = 8
 """Commands at a time on one connection: OpenSSH allows ten as it is installed."""
@@ -25,7 +26,6 @@ _STDERR_KEPT = 64 << 20
 class Channel(Protocol):
     """What is used of an SSH channel."""
 
-    eof_received: int  # really a bool
     status_event: threading.Event
     exit_status: int
 
@@ -54,13 +54,6 @@ class Channel(Protocol):
         ...
 
 
-def in_home(command: str) -> str:
-    """The command line that runs `command` with sh in $HOME, whatever the login shell is, and ends with 128 + n where a
-    signal n ended it."""
-    outer = 'cd "$HOME" && /bin/sh -c "$1"; exit $?'
-    return shlex.join(["exec", "/bin/sh", "-c", outer, "sh", command])
-
-
 class EndedEarly(UnreachableError):
     """The command that streamed ended with a code other than 0. `stderr` is what it said about that."""
 
@@ -71,9 +64,9 @@ class EndedEarly(UnreachableError):
 
 
 class Exchange:
-    """A command that was just started on `channel`.
+    """A command that was just started on `channel`, in the line that `marks` made of it.
 
-    `answers` asks the peer for a sign of life; `lost` are the errors that the channel raises when its connection is gone.
+    `lost` are the errors that the channel raises when its connection is gone.
     """
 
     def __init__(
@@ -83,11 +76,12 @@ class Exchange:
         stdin: Stdin,
         silence_s: float,
         *,
-        answers: Callable[[], bool],
+        marks: Marks,
         lost: tuple[type[Exception], ...],
     ) -> None:
-        self._name, self._channel, self._silence_s, self._answers, self._lost = name, channel, silence_s, answers, lost
-        self._moved = time.monotonic()
+        self._name, self._channel, self._silence_s, self._lost = name, channel, silence_s, lost
+        self._moved = self._started = time.monotonic()
+        self._own_stdout, self._own_stderr = OwnOutput(marks.stdout, marks.end), OwnOutput(marks.stderr, marks.end)
         self._feed_error: Exception | None = None
         self._stderr: list[bytes] = []
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
@@ -98,8 +92,12 @@ class Exchange:
             self._end_input()
 
     def stdout(self) -> Iterator[bytes]:
-        """Standard output in pieces, until its end."""
-        while True:
+        """What the command writes on standard output in pieces, none of them empty, until its end.
+
+        Raises UnreachableError where the login shell ends, prints too much, or takes too long before the command begins.
+        """
+        own = self._own_stdout
+        while not own.ended:
             try:
                 data = self._channel.recv(_PIECE)
             except TimeoutError:
@@ -108,9 +106,18 @@ class Exchange:
             except self._lost as error:
                 raise self._cut() from error
             if not data:
-                return
-            self._moved = time.monotonic()
-            yield data
+                break
+            piece = own.take(data)
+            if own.begun:
+                self._moved = time.monotonic()
+            else:
+                self._check_silence()
+            if piece:
+                yield piece
+        if not own.begun:
+            raise self._not_begun(f"ended with code {self._exit_code()}")
+        if held := own.rest():
+            yield held
 
     def stdout_then_code(self) -> Iterator[bytes]:
         """Standard output in pieces; raises UnreachableError at the end where the exit code is not 0."""
@@ -119,17 +126,18 @@ class Exchange:
             raise EndedEarly(self._name, code, self.stderr())
 
     def code(self) -> int:
-        """The exit code, after standard output has ended. Raises UnreachableError where none came."""
+        """The exit code, after standard output has ended. Raises UnreachableError where none came, or not all of the output."""
+        code = self._exit_code()
+        if not self._own_stdout.ended:
+            raise self._cut()
+        return code
+
+    def _exit_code(self) -> int:
         while self._drain.is_alive():
             self._drain.join(0.05)
             self._check_silence()
-        # Without an end-of-file the channel may have been closed by the node, or by a cut: then a code that came before
-        # says nothing about the output.
-        whole = self._channel.eof_received or self._answers()
         if self._feed_error is not None:
             raise self._feed_error
-        if not whole:
-            raise self._cut()
         while not self._channel.status_event.wait(0.05):
             self._check_silence()
         if self._channel.exit_status < 0:
@@ -180,30 +188,49 @@ class Exchange:
         return True
 
     def _drain_stderr(self) -> None:
-        kept = 0
-        while True:
+        kept, own = 0, self._own_stderr
+        while not own.ended:
             try:
                 data = self._channel.recv_stderr(_PIECE)
             except TimeoutError:
                 continue
             except self._lost:
                 return
+            piece = own.take(data) if data else own.rest()
+            if own.begun:
+                self._moved = time.monotonic()
+            kept += len(piece)
+            self._stderr.append(piece)
             if not data:
                 return
-            self._moved = time.monotonic()
-            kept += len(data)
-            self._stderr.append(data)
             while kept > _STDERR_KEPT:
                 kept -= len(self._stderr.pop(0))
 
     def _check_silence(self) -> None:
         if self._feed_error is not None:
             raise self._feed_error
+        if not self._own_stdout.begun:
+            self._check_beginning()
         if time.monotonic() - self._moved >= self._silence_s:
             raise UnreachableError(
                 f"{self._name}: nothing was heard from the command for {self._silence_s:g} s",
                 hint="the node may be overloaded or frozen: gpucourse status",
             )
+
+    def _check_beginning(self) -> None:
+        """A login shell may print something and take a while; it may not print, or take, without end."""
+        noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
+        if noise > MOST_NOISE:
+            raise self._not_begun(f"printed more than {format_bytes(MOST_NOISE)}")
+        if noise and time.monotonic() - self._started >= self._silence_s:
+            raise self._not_begun(f"printed {format_bytes(noise)} in {self._silence_s:g} s")
+
+    def _not_begun(self, what: str) -> UnreachableError:
+        words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
+        return UnreachableError(
+            f"{self._name}: the login shell {what} before our command began; it printed: {words or 'nothing'}",
+            hint="type ssh, that account, and the command true: it has to end at once, with code 0. See its ~/.bashrc",
+        )
 
     def _cut(self) -> UnreachableError:
         return UnreachableError(

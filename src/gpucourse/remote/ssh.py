@@ -23,7 +23,8 @@ else:
 from gpucourse.errors import MissingError, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
-from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin, in_home
+from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
+from gpucourse.remote.login_shell import Marks
 from gpucourse.remote.proxy import through
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -129,8 +130,9 @@ class SshLink:
         if not self._places.acquire(timeout=max(silence_s, 0.001)):
             raise UnreachableError(f"{self.node.name}: all {CHANNELS} channels of the connection were busy for {silence_s:g} s")
         try:
-            channel = self._open(command, silence_s)
-            exchange = Exchange(self.node.name, channel, stdin, silence_s, answers=self._answers, lost=_LOST)
+            marks = Marks()
+            channel = self._open(marks.line(command), silence_s)
+            exchange = Exchange(self.node.name, channel, stdin, silence_s, marks=marks, lost=_LOST)
             try:
                 yield exchange
             finally:
@@ -138,14 +140,14 @@ class SshLink:
         finally:
             self._places.release()
 
-    def _open(self, command: str, timeout_s: float) -> paramiko.Channel:
+    def _open(self, line: str, timeout_s: float) -> paramiko.Channel:
         # A peer that froze after the channel was open would hold exec_command for ever: it waits without a deadline.
         guard = threading.Timer(timeout_s, self._transport.close)
         guard.daemon = True
         guard.start()
         try:
             channel = self._session(timeout_s)
-            channel.exec_command(in_home(command))
+            channel.exec_command(line)
         except _LOST as error:
             raise _lost(self.node, error) from error
         finally:

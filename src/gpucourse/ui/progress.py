@@ -76,7 +76,9 @@ class Progress:
                 self._planned.add(event.address)
             return []
         stage = self._current() or OpenStage("", "", now)
-        resource = stage.resources.setdefault(event.address, Resource(event.address, event.action, now))
+        # Everything of a lab on AWS is in this one module: its name tells nothing.
+        name = event.address.removeprefix("module.lab.")
+        resource = stage.resources.setdefault(event.address, Resource(name, event.action, now))
         resource.detail = event.detail or resource.detail
         if event.state in {"done", "failed"}:
             resource.seconds, resource.ok = event.seconds, event.state == "done"

@@ -1,63 +1,43 @@
+variable "lab" {
+  description = "What is asked for: ../../modules/lab describes every field and refuses what cannot be."
+  type = object({
+    region          = optional(string, "us-east-2")
+    zone            = string
+    instance_type   = optional(string, "g4dn.xlarge") # of the GPU nodes; the head is below
+    node_count      = optional(number, 3)
+    spot            = optional(bool, false)
+    placement_group = optional(bool, false)
+    ssh_cidr        = string
+    public_key      = string
+    tags            = map(string)
+    ttl_hours       = optional(number, 4)
+  })
+}
+
 provider "aws" {
-  region      = var.region
+  region      = var.lab.region
   max_retries = 6 # the provider's own 25 would hide for half an hour that AWS has no room
 
   default_tags {
-    tags = var.tags
+    tags = var.lab.tags
   }
-}
-
-module "network" {
-  source = "../../modules/network"
-
-  stack      = var.tags["Stack"]
-  region     = var.region
-  zone       = var.zone
-  ssh_cidr   = var.ssh_cidr
-  public_key = var.public_key
-}
-
-module "storage" {
-  source = "../../modules/storage"
-
-  stack             = var.tags["Stack"]
-  subnet_id         = module.network.subnet_id
-  security_group_id = module.network.security_group_id
 }
 
 module "scheduler" {
   source = "../../modules/slurm/boot"
 }
 
-# On demand, also where the GPU nodes are spot: losing the head loses the cluster, and it costs a few cents an hour.
-module "head" {
-  source = "../../modules/node"
+module "lab" {
+  source = "../../modules/lab"
 
-  tags              = var.tags
-  node_count        = 1
-  instance_type     = "t3.medium"
-  image             = "ubuntu"
-  root_gb           = 30
-  subnet_id         = module.network.subnet_id
-  security_group_id = module.network.security_group_id
-  key_name          = module.network.key_name
-  ttl_hours         = var.ttl_hours
-  shared_address    = module.storage.address
-  setup             = module.scheduler.setup
+  lab            = var.lab
+  max_nodes      = 8
+  shared_storage = true
+  head           = { instance_type = "t3.medium", root_gb = 30 }
+  setup          = module.scheduler.setup
 }
 
-module "workers" {
-  source = "../../modules/node"
-
-  tags              = var.tags
-  first             = 1
-  node_count        = var.node_count
-  instance_type     = var.instance_type
-  spot              = var.spot
-  subnet_id         = module.network.subnet_id
-  security_group_id = module.network.security_group_id
-  key_name          = module.network.key_name
-  ttl_hours         = var.ttl_hours
-  shared_address    = module.storage.address
-  setup             = module.scheduler.setup
+output "nodes" {
+  description = "The nodes that stand, head first: the one shape that every target of the course hands over."
+  value       = module.lab.nodes
 }

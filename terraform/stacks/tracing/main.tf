@@ -1,32 +1,37 @@
+variable "lab" {
+  description = "What is asked for: ../../modules/lab describes every field and refuses what cannot be."
+  type = object({
+    region          = optional(string, "us-east-2")
+    zone            = string
+    instance_type   = optional(string, "g6.xlarge") # vLLM is at ease with an L4 or better
+    node_count      = optional(number, 1)
+    spot            = optional(bool, false)
+    placement_group = optional(bool, false)
+    ssh_cidr        = string
+    public_key      = string
+    tags            = map(string)
+    ttl_hours       = optional(number, 4)
+  })
+}
+
 provider "aws" {
-  region      = var.region
+  region      = var.lab.region
   max_retries = 6 # the provider's own 25 would hide for half an hour that AWS has no room
 
   default_tags {
-    tags = var.tags
+    tags = var.lab.tags
   }
 }
 
-module "network" {
-  source = "../../modules/network"
+module "lab" {
+  source = "../../modules/lab"
 
-  stack      = var.tags["Stack"]
-  region     = var.region
-  zone       = var.zone
-  ssh_cidr   = var.ssh_cidr
-  public_key = var.public_key
+  lab       = var.lab
+  max_nodes = 1
+  setup     = file("${path.module}/files/kubernetes.sh")
 }
 
-module "nodes" {
-  source = "../../modules/node"
-
-  tags              = var.tags
-  node_count        = var.node_count
-  instance_type     = var.instance_type
-  spot              = var.spot
-  subnet_id         = module.network.subnet_id
-  security_group_id = module.network.security_group_id
-  key_name          = module.network.key_name
-  ttl_hours         = var.ttl_hours
-  setup             = file("${path.module}/files/kubernetes.sh")
+output "nodes" {
+  description = "The nodes that stand, head first: the one shape that every target of the course hands over."
+  value       = module.lab.nodes
 }

@@ -72,7 +72,7 @@ def cloud_learner(
     the instances; machines do their first boot.
     """
     any_terraform()
-    if find_mirror(TERRAFORM / "stacks" / "parallel", os.environ, None) is None:
+    if find_mirror(TERRAFORM / "modules" / "lab", os.environ, None) is None:
         pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
     with mock_account(folder / "the account", behind=behind, quotas=quotas, gaps=gaps) as account:
         learner = CloudLearner(folder / "work space", dict(account.environment), account)

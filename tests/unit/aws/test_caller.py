@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import socket
 import threading
 import urllib.error
 from collections.abc import Iterator
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -36,6 +38,30 @@ def test_silence_asks_for_the_address(problem: Exception) -> None:
     with pytest.raises(MissingError) as caught:
         caller_cidr({}, silent)
     assert "--ssh-cidr" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("problem", "said"),
+    [
+        (
+            urllib.error.URLError(socket.gaierror(-2, "Name or service not known")),
+            "has no address here: is this computer online",
+        ),
+        (urllib.error.URLError(ConnectionRefusedError(111, "Connection refused")), "cannot be reached (Connection refused)"),
+        (urllib.error.URLError(TimeoutError("timed out")), "does not answer within 5 s"),
+        (TimeoutError("The read operation timed out"), "does not answer within 5 s"),
+        (urllib.error.HTTPError(CHECKIP, 503, "Service Unavailable", Message(), None), "answers with HTTP 503"),
+        (ValueError("unknown url type: 'x'"), "cannot be reached (unknown url type: 'x')"),
+    ],
+)
+def test_what_the_page_did_is_a_sentence(problem: Exception, said: str) -> None:
+    def silent(_url: str) -> str:
+        raise problem
+
+    with pytest.raises(MissingError) as caught:
+        caller_cidr({}, silent)
+    assert f"cannot learn this computer's address: {CHECKIP} {said}" in caught.value.what
+    assert "<" not in caught.value.what, "no exception as Python prints it"
 
 
 @pytest.mark.parametrize("said", ["<html>sign in to the hotel</html>", "", "300.1.1.1", "2001:4860:4860::8888"])

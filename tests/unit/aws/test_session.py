@@ -130,6 +130,7 @@ def test_no_credentials_whatever_this_process_has(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(CredentialsError) as caught:
         Account(REGION, nothing).identity()
     assert "aws sts get-caller-identity" in caught.value.hint
+    assert caught.value.hint.startswith("sign in (aws sso login"), "not again: nobody has signed in here yet"
 
 
 def test_an_unknown_profile_is_a_matter_of_credentials(tmp_path: Path) -> None:

@@ -63,6 +63,58 @@ def test_a_file_that_is_no_python_is_told_once_and_nothing_that_follows_from_it(
     assert lint(linted.load()) == [f"{SCRIPT}: is not Python: invalid syntax (source.py, line 1)"]
 
 
+SPLIT = "modules/07-rivers/module.yaml: exercises.0.hints: {!r} has no quotes in an inline list, "
+CURE = "where every comma begins a new item: put each text in quotes, or write one item a line, line {}"
+
+
+@pytest.mark.parametrize(
+    ("hints", "named"),
+    [
+        ("[Look up, nothing, and listen]", "Look up"),
+        ("[Listen, nothing, and that the river is unknown]", "and that the river is unknown"),
+        ('["Look up, or down", it flows, Listen]', "it flows"),
+        ("[Listen, 000 GB, 9 GB]", "000 GB"),
+        ("[Yes, because it flows., Listen.]", "because it flows."),
+    ],
+)
+def test_a_sentence_that_its_commas_may_have_split(linted: Any, hints: str, named: str) -> None:
+    linted.change("[Look up., Look down., Listen.]", hints)
+    line = 1 + linted.manifest.read_text().split("hints:")[0].count("\n")
+    assert lint(linted.load()) == [SPLIT.format(named) + CURE.format(line)]
+    assert linted.load().broken == (), "an author is told; a learner's commands go on"
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        '["Look up, or down", "nothing, and listen", Listen]',
+        "[up, down, listen]",
+        "[Look up., Does it flow?, Listen!]",
+        "[242 TFLOP/s, 0.5 ms, 9 GB]",
+        "['it flows', \"it's deep\", wet]",
+        "\n      - Look up, or down\n      - nothing, and listen\n      - Listen",
+    ],
+)
+def test_a_list_that_no_comma_can_split_is_right(linted: Any, hints: str) -> None:
+    linted.change("[Look up., Look down., Listen.]", hints)
+    assert lint(linted.load()) == []
+
+
+def test_a_list_of_one_text_was_not_split(linted: Any) -> None:
+    linted.change("tasks: [Walk upstream.]", "tasks: [Walk upstream to the spring.]")
+    assert lint(linted.load()) == []
+
+
+def test_the_files_beside_the_modules_are_looked_at_too(linted: Any) -> None:
+    linted.put(
+        "modules/quiz.yaml",
+        "format: 1\ntitle: Rivers\nlessons: [{id: flow, title: Flow}]\nquestions:\n  - {id: shape, lesson: flow, kind: choice, "
+        "text: Which?, explanation: e, key: a, options: [a ring, a tree, and a line, none]}\n",
+    )
+    (said,) = lint(linted.load())
+    assert said.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")
+
+
 def test_a_picture_that_no_plot_draws(linted: Any) -> None:
     more = "source: logs/*.log}, {title: Springs, source: springz.png}, {title: Screen, source: screen.svg}]"
     linted.change("source: logs/*.log}]", more)

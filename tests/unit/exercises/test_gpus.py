@@ -27,6 +27,18 @@ def test_tensor_peaks_follow_from_processors_and_clock(name: str) -> None:
     assert gpus.fp32_peak_tflops(gpu.sms, gpu.cores_per_sm, clock) == pytest.approx(gpu.fp32, rel=0.01)
 
 
+@pytest.mark.parametrize("name", list(EVERY))
+def test_bandwidth_follows_from_bus_and_memory_clock(name: str) -> None:
+    gpu = EVERY[name]
+    allowed = 0.03  # what 4.1 allows; the H200's clock makes 2.4 % more than its data sheet says
+    assert gpus.memory_gb_per_s(1e3 * gpu.memory_mhz, gpu.bus_bits) == pytest.approx(gpu.gb_per_s, rel=allowed)
+
+
+@pytest.mark.parametrize("name", [name for gpu in EVERY.values() for name in gpu.names if name.endswith("GB")])
+def test_a_row_has_the_memory_that_its_name_says(name: str) -> None:
+    assert gpus.find(name).memory_gb == int(name.rpartition("-")[2].removesuffix("GB"))
+
+
 @pytest.mark.parametrize(("name", "ridge"), [("T4", 203), ("L4", 403), ("A100 40 GB SXM", 201), ("H100 SXM", 295)])
 def test_ridges(name: str, ridge: float) -> None:
     assert EVERY[name].ridge_flop_per_byte == pytest.approx(ridge, rel=0.01)

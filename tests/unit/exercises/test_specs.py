@@ -32,6 +32,16 @@ ASKED = {
 }
 
 
+GIB, MIB = 1 << 30, 1 << 20
+# What such devices say of themselves: published prints of their drivers.
+PRINTED = {
+    "NVIDIA B200": ((10, 0), 148, 178.35 * GIB, 1_965, 3_996, 7680, 126.5, 1000.0),
+    "NVIDIA H200": ((9, 0), 132, 143_156 * MIB, 1_980, 3_201, 6144, 60, 700.0),
+    "NVIDIA H100 80GB HBM3": ((9, 0), 132, 81_089 * MIB, 1_980, 2_619, 5120, 50, 700.0),
+    "Tesla V100-SXM2-32GB": ((7, 0), 80, 32_480 * MIB, 1_530, 877, 4096, 6, 300.0),
+}
+
+
 def by_name(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {row["spec"]: row for row in rows}
 
@@ -44,6 +54,17 @@ def test_a_t4_agrees_with_its_data_sheet(specs: Any) -> None:
     assert rows["formats in hardware"]["device"] == "fp16", "Turing imitates bfloat16"
     assert rows["PCIe, at most"]["device"] == "PCIe 3 x16"
     assert {row["agrees"] for row in rows.values()} == {True, None}
+
+
+@pytest.mark.parametrize("name", list(PRINTED))
+def test_a_large_gpu_agrees_with_its_row(specs: Any, name: str) -> None:
+    (major, minor), processors, memory, mhz, memory_mhz, bus, cache_mib, watts = PRINTED[name]
+    device = SimpleNamespace(
+        name=name, major=major, minor=minor, multi_processor_count=processors, total_memory=memory,
+        memory_clock_rate=memory_mhz * 1000, memory_bus_width=bus, L2_cache_size=cache_mib * MIB,
+    )  # fmt: skip
+    rows = specs.rows(device, {"power.limit": watts, "clocks.max.sm": mhz}, gpus.find(name))
+    assert [row for row in rows if row["agrees"] is False] == []
 
 
 def test_an_unknown_gpu_is_derived_and_compared_with_nothing(specs: Any) -> None:

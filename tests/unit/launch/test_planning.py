@@ -6,6 +6,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import planning as launch
+from gpucourse.launch.torchrun import by_hand
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan
@@ -70,6 +71,8 @@ def test_the_torchrun_lines_word_for_word() -> None:
         "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
     ]
     assert [command.ranks for command in plan.commands] == [(0,), (1,)]
+    assert " ".join(by_hand(plan.commands[0].argv)).endswith("--no-python /opt/py/bin/python -u ddp.py --batch-size 32")
+    assert by_hand(("{rank}", "python", "x.py", "{rank}")) == ("python", "x.py", "{rank}")
 
 
 def test_everything_that_matters_is_set_explicitly() -> None:

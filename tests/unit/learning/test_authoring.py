@@ -24,7 +24,9 @@ def test_every_complaint_with_its_place(learning: Learning) -> None:
 
 def test_wrong_words(learning: Learning) -> None:
     for words, code, said in (
-        (["dev", "check", "/nowhere"], 3, "there is no folder modules/"),
+        (["dev", "check", "/nowhere"], 3, "DIR is /nowhere, which is no folder"),
+        (["dev", "check", "/nowhere"], 3, "modules/ and exercises/: gpucourse dev check DIR"),
+        (["dev", "check", "/"], 3, "DIR is /, where there is no folder modules/"),
         (["dev", "check", "--module", "1"], 2, "--module goes with --run"),
         (["dev", "cheque"], 2, "'cheque'"),
         (["dev", "check", "--run", "--module", "9"], 2, "there is no module '9'"),

@@ -30,6 +30,20 @@ def test_the_four_verdicts_each_with_its_evidence(learning: Learning) -> None:
     assert "2 of 3 checks did not pass: wet, flows" in said.err
 
 
+def test_one_run_is_checked_by_name_and_takes_no_mark(learning: Learning) -> None:
+    bad, good = learning.record(metrics={**METRICS, "wet": False}), learning.record()
+    document = learning.types("check", "1.1", "--run", bad.id, "--json", code=5).document
+    assert (document["run"], document["verdict"]["verdict"]) == (bad.id, "failed")
+    assert verdict_of(learning)["run"] == good.id
+    assert learning.types("check", "1.1", "--json").document["run"] == good.id
+    for words, said in (
+        (["1.2", "--run", bad.id], f"run {bad.id} is one of 1.1, not of 1.2"),
+        (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
+        (["--all", "--run", bad.id], "--run goes with one exercise, without --diagnosis"),
+    ):
+        assert said in " ".join(learning.types("check", *words, code=2).err.split())
+
+
 def test_all_exercises_are_verified_again(learning: Learning) -> None:
     learning.record()
     said = learning.types("check", "--all")

@@ -90,8 +90,12 @@ def test_a_value_that_fails_does_not_end_the_sweep(running: Learning) -> None:
 
 
 def test_a_check_that_does_not_pass(running: Learning) -> None:
-    said = running.types("run", "1.1", "--sweep", "depth=4,14", code=5)
+    said = running.types("run", "1.1", "--sweep", "depth=14,4", code=5)
     assert "checks did not pass for depth=14" in said.err
+    run = record_of(running)["points"][0]["run"]
+    assert said.err.rstrip().endswith(f"gpucourse check 1.1 --run {run}")
+    assert "1 of 3 checks did not pass: wet" in running.types("check", "1.1", "--run", run, code=5).err
+    running.types("check", "1.1")
 
 
 def test_what_was_done_is_kept_when_the_person_lets_go(running: Learning) -> None:

@@ -105,6 +105,28 @@ def test_json_configuration_is_always_initialised(tmp_path: Path) -> None:
     assert providers.needs_init(tmp_path)
 
 
+def test_init_is_done_once_until_something_changes(tmp_path: Path) -> None:
+    program = tmp_path / "mirror"
+    program.mkdir()
+    folder = write(tmp_path / "s", main_tf="a", modules__x__main_tf="b", **{".terraform.lock.hcl": "hashes"})
+    plugin = folder / ".terraform" / "providers" / "host" / "ns" / "aws" / "5.0.0" / "linux_amd64"
+    plugin.parent.mkdir(parents=True)
+    plugin.symlink_to(program)
+    version = (1, 9, 0)
+    assert not providers.is_initialised(folder, version)
+    providers.mark_initialised(folder, version)
+    assert providers.is_initialised(folder, version)
+    assert not providers.is_initialised(folder, (1, 10, 0))
+    program.rmdir()
+    assert not providers.is_initialised(folder, version), "the link to the provider leads nowhere"
+    program.mkdir()
+    for file in ("main.tf", "modules/x/main.tf", ".terraform.lock.hcl"):
+        assert providers.is_initialised(folder, version)
+        (folder / file).write_text("something else", encoding="utf-8")
+        assert not providers.is_initialised(folder, version), file
+        providers.mark_initialised(folder, version)
+
+
 def test_where_providers_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / "s", main_tf='required_providers { aws = { source = "hashicorp/aws" } }')
     usual, named = tmp_path / "usual", tmp_path / "named"

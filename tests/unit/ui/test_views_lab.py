@@ -86,6 +86,12 @@ def test_a_receipt_proves_that_nothing_is_left() -> None:
     assert "gpucourse leaks" in text(lab.destroyed([]))
 
 
+def test_what_is_deployed_where_the_lab_asked_for_is_not() -> None:
+    shown = text(lab.destroyed([], asked="Module 4 is not deployed on aws", others=[deployment(), deployment(module="4")]))
+    assert "Module 4 is not deployed on aws; deployed: 3 (local), 4 (local)." in shown
+    assert "gpucourse status" in shown
+
+
 def test_a_receipt_says_what_is_left_and_how_to_remove_it() -> None:
     shown = text(lab.destroyed([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
     for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):

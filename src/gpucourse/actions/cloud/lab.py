@@ -127,20 +127,21 @@ def variables(context: Context, deployment: Deployment) -> dict[str, object]:
     from gpucourse.remote.keys import ensure_client_key
 
     cloud = placed(deployment)
-    given: dict[str, object] = {
+    asked: dict[str, object] = {
         "region": cloud.region,
         "zone": cloud.zone,
         "instance_type": cloud.instance_type,
         "node_count": deployment.nodes_wanted,
         "spot": cloud.market == "spot",
+        "placement_group": cloud.placement_group,
         "ssh_cidr": cloud.ssh_cidr,
         "public_key": ensure_client_key(context.paths.client_key),
         "ttl_hours": cloud.ttl_hours,
         "tags": tags(context, deployment),
     }
-    if deployment.template == "parallel":
-        given["placement_group"] = cloud.placement_group
-    return given
+    # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
+    flat = (context.paths.stack(deployment.stack).terraform / "variables.tf").is_file()
+    return asked if flat else {"lab": asked}
 
 
 def tags(context: Context, deployment: Deployment) -> dict[str, str]:

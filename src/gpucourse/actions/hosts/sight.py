@@ -5,12 +5,12 @@ from __future__ import annotations
 import shlex
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.hosts.entry import Entered
-from gpucourse.errors import InfrastructureError
+from gpucourse.errors import InfrastructureError, UnreachableError
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Link
@@ -18,6 +18,7 @@ from gpucourse.remote.fleet import Fleet, values
 from gpucourse.remote.ssh import SshTransport
 
 PATIENCE_S = 10
+LONGEST_PORT = 5  # digits
 _LISTEN = """
 import os, socket, sys, time
 word, end, parent = sys.argv[1].encode(), time.monotonic() + float(sys.argv[2]), os.getppid()
@@ -65,11 +66,12 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
         door.link(head.node).stream(listen, silence_s=60.0) as pieces,
         Fleet(transport, [one.node for one in others]) as fleet,
     ):
-        port = int(next(iter(pieces)).split()[0])
+        port = _port(head, pieces)
 
         def call(link: Link) -> dict[str, str]:
             done = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *tried]), timeout_s=60.0)
-            return dict(line.split() for line in done.stdout.decode().splitlines())
+            pairs = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines())
+            return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried}
 
         reached = values(fleet.each(call))
     shared = next((address for address in tried if all(address in found for found in reached)), None)
@@ -87,6 +89,22 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
         seconds = time.monotonic() - began
         context.watch(NodeEvent(node=node.name, step="address", ok=True, seconds=seconds, detail=node.private_address))
     return nodes
+
+
+def _port(head: Entered, pieces: Iterator[bytes]) -> int:
+    """The port that the listener tells in its first line, which may come in pieces."""
+    line = b""
+    for piece in pieces:
+        line += piece
+        if b"\n" in line or len(line) > LONGEST_PORT:
+            break
+    told = line.partition(b"\n")[0].decode("ascii", "replace").strip()
+    if not (told.isdecimal() and len(told) <= LONGEST_PORT and 0 < int(told) < 65536):
+        raise UnreachableError(
+            f"{head.said}: {head.node.python} was asked to listen and told no port but {told[:100]!r}",
+            hint="what its Python prints when it starts (sitecustomize.py, a script in its place) has to go away",
+        )
+    return int(told)
 
 
 def _addresses(head: Entered) -> list[str]:

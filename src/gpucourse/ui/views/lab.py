@@ -112,8 +112,16 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
     )
 
 
-def destroyed(receipts: Sequence[Receipt], folder: Path | None = None) -> View:
-    """What each destroy removed, and the proof that nothing is left, or what is."""
+def destroyed(
+    receipts: Sequence[Receipt], folder: Path | None = None, *, asked: str = "", others: Sequence[Deployment] = ()
+) -> View:
+    """What each destroy removed, and the proof that nothing is left, or what is.
+
+    Without a receipt: `asked`, which says what is not deployed, and the `others` that are.
+    """
+    if not receipts and others:
+        there = ", ".join(f"{lab.module} ({lab.target}{f', {lab.cloud.gpu}' if lab.cloud else ''})" for lab in others)
+        return View(parts=(Paragraph(f"{asked}; deployed: {there}."),), footer=("More about them: gpucourse status",))
     if not receipts:
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
         return View(parts=(nothing,), footer=("What a lost workspace may have left on AWS: gpucourse leaks",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from gpucourse.launch.torchrun import by_hand
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Code, Part, View, facts
@@ -12,6 +13,8 @@ from gpucourse.ui.text import counted
 from gpucourse.ui.views import slurm
 from gpucourse.units import format_seconds
 
+BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
+BATCH_BY_HAND = "The same commands work by hand in a folder with these files."
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -33,7 +36,7 @@ def launch(plan: LaunchPlan) -> View:
         )
     ]
     parts.extend(slurm.plan(plan) or (Code(command_line(each), title=_whose(each)) for each in plan.commands))
-    footer = ("Nothing was started. The same commands work by hand in a folder with these files on each node.",)
+    footer = (f"Nothing was started. {BATCH_BY_HAND if plan.batch else BY_HAND}",)
     return View(title=f"Plan for {plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
 
 
@@ -44,7 +47,7 @@ def parameters(chosen: Mapping[str, object]) -> str:
 
 def command_line(command: NodeCommand) -> str:
     """One node's command for a shell: the environment first, each variable on its own line, every word quoted."""
-    words = " ".join(quoted(word) for word in command.argv)
+    words = " ".join(quoted(word) for word in by_hand(command.argv))
     if not command.env:
         return words
     variables = [f"  {quoted(name)}={quoted(value)}" for name, value in command.env.items()]

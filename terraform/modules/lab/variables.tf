@@ -1,0 +1,94 @@
+variable "lab" {
+  description = "What is asked for. Every stack of the course takes this one object, with defaults of its own."
+  type = object({
+    region          = string      # such as us-east-2
+    zone            = string      # the one availability zone that everything stands in
+    instance_type   = string      # of the GPU nodes
+    node_count      = number      # how many GPU nodes
+    spot            = bool        # one-time spot instances: cheaper, and AWS may take them back with two minutes' notice
+    placement_group = bool        # nodes close together: faster among them, but AWS finds room less often
+    ssh_cidr        = string      # the one address that may log in, as <IPv4>/32
+    public_key      = string      # the public SSH key that opens the nodes, as one line
+    tags            = map(string) # of every resource: Project, Course, Module, Owner, Stack (the deployment), Expires (its end, UTC)
+    ttl_hours       = number      # a node ends itself at Expires; one that is made after that gets this long
+  })
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]+$", var.lab.region))
+    error_message = "region: a region is written like us-east-2."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z]{2}(-[a-z]+)+-[0-9]+[a-z]$", var.lab.zone))
+    error_message = "zone: a zone is written like us-east-2a."
+  }
+
+  validation {
+    condition     = can(regex("^(g4dn|g5|g6|g6e|gr6|p4d|p4de|p5)[.][a-z0-9]+$", var.lab.instance_type))
+    error_message = "instance_type: the nodes need an NVIDIA GPU: g4dn (T4), g5 (A10G), g6 (L4), g6e (L40S) or p5 (H100). AWS has retired p3 (V100)."
+  }
+
+  validation {
+    condition     = var.lab.node_count >= 1 && floor(var.lab.node_count) == var.lab.node_count
+    error_message = "node_count: a lab has 1 node or more."
+  }
+
+  validation {
+    condition     = can(regex("^[0-9.]+/32$", var.lab.ssh_cidr)) && can(cidrhost(var.lab.ssh_cidr, 0)) && !startswith(var.lab.ssh_cidr, "0.")
+    error_message = "ssh_cidr: SSH is open to one IPv4 address only, written as 203.0.113.7/32; 0.0.0.0/0 is refused."
+  }
+
+  validation {
+    condition     = can(regex("^(ssh-ed25519|ssh-rsa) [A-Za-z0-9+/]+={0,3}( [^\n]*)?\n?$", var.lab.public_key))
+    error_message = "public_key: the public key is one line such as ssh-ed25519 AAAA...; EC2 takes ed25519 and RSA keys."
+  }
+
+  validation {
+    condition     = lookup(var.lab.tags, "Project", "") == "gpucourse" && length(setsubtract(["Course", "Module", "Owner", "Stack", "Expires"], keys(var.lab.tags))) == 0
+    error_message = "tags: without Project = gpucourse, Course, Module, Owner, Stack and Expires nothing could be found and removed later."
+  }
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9][A-Za-z0-9._-]{3,63}$", lookup(var.lab.tags, "Stack", "none")))
+    error_message = "tags: Stack has 4 to 64 letters, digits, dots, dashes and underscores."
+  }
+
+  validation {
+    condition     = can(timeadd(lookup(var.lab.tags, "Expires", "-"), "0s")) && can(regex("(Z|[+]00:00)$", lookup(var.lab.tags, "Expires", "-")))
+    error_message = "tags: Expires is a time in UTC such as 2026-11-20T18:00:00Z."
+  }
+
+  validation {
+    condition     = var.lab.ttl_hours >= 0.25 && var.lab.ttl_hours <= 72
+    error_message = "ttl_hours: a lab lives a quarter of an hour to 72 hours; `extend` gives it more while it stands."
+  }
+}
+
+variable "max_nodes" {
+  description = "How many GPU nodes this kind of lab has at most."
+  type        = number
+}
+
+variable "shared_storage" {
+  description = "Whether all nodes mount one file system at /shared."
+  type        = bool
+  default     = false
+}
+
+variable "head" {
+  description = "A head without a GPU beside the GPU nodes: its instance type, and the size of its disk in GiB. Null for none: then the first GPU node is the head."
+  type        = object({ instance_type = string, root_gb = number })
+  default     = null
+}
+
+variable "inference" {
+  description = "Whether the set-up also brings what the inference exercises need: transformers and vLLM."
+  type        = bool
+  default     = false
+}
+
+variable "setup" {
+  description = "The stack's own part of the set-up: bash, run as root inside setup.sh on every node. Empty for none."
+  type        = string
+  default     = ""
+}

@@ -1,0 +1,38 @@
+# What this stack adds to ../../modules/lab, whose promises are tested beside it. The provider is mocked: nothing is asked of AWS.
+
+mock_provider "aws" {
+  mock_data "aws_ssm_parameters_by_path" {
+    defaults = {
+      names  = ["/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.12-ubuntu-24.04/latest/ami-id", "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"]
+      values = ["ami-00000000000000212", "ami-00000000000002404"]
+    }
+  }
+}
+
+variables {
+  lab = {
+    zone       = "us-east-2a"
+    ssh_cidr   = "203.0.113.7/32"
+    public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG9uZSBrZXkgZm9yIHRoZSB0ZXN0cyBvZiB0aGUgc3RhY2s= a comment\n"
+    tags = {
+      Project = "gpucourse"
+      Course  = "w1"
+      Module  = "3"
+      Owner   = "ada"
+      Stack   = "w1-0123456789ab"
+      Expires = "2026-11-20T18:00:00Z"
+    }
+  }
+}
+
+run "two_nodes_head_first" {
+  assert {
+    condition     = [for node in output.nodes : join(" ", [node.name, node.role, node.instance_type, node.gpus, node.python])] == ["node0 head g4dn.2xlarge 1 /opt/pytorch/bin/python", "node1 worker g4dn.2xlarge 1 /opt/pytorch/bin/python"]
+    error_message = "Two nodes, the first one is the head."
+  }
+
+  assert {
+    condition     = module.lab.shared_address != ""
+    error_message = "Nodes that train together share their checkpoints."
+  }
+}
