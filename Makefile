@@ -7,7 +7,7 @@ CODE   := install.py src tests benchmarks exercises terraform
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test thorough parts lint format bench schema clean
+.PHONY: demo test thorough parts lint format bench picture schema clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -36,6 +36,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# The README's picture: the captured screen of a real run of 3.2.
+picture: $(VENV)/.local
+	$(BIN)/python -m tests.readme_picture
 
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write

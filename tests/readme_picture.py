@@ -1,0 +1,104 @@
+"""The README's picture: the captured screen of a real run of 3.2 on two simulated nodes.
+
+`make picture` (`python -m tests.readme_picture`) takes it anew, in a workspace of its own that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "run.svg"
+EXERCISE, RUN = "3.2", ("run", "3.2", "--nodes", "2")
+SHOWN = "/home/learner/gpucourse"  # stands in the picture where the workspace is
+TEXT = "{http://www.w3.org/2000/svg}text"
+COLUMN = 12.2  # units of the picture from one character to the next
+
+
+def screen_of(workspace: Path) -> str:
+    """The screen of a run in this workspace, as SVG. Raises CalledProcessError where a command fails."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_")}
+
+    def types(*words: str) -> None:
+        command = [sys.executable, "-m", "gpucourse", *words]
+        subprocess.run(command, env={**kept, "GPUCOURSE_WORKSPACE": str(workspace)}, check=True)
+
+    try:
+        types("deploy", EXERCISE.partition(".")[0])
+        types(*RUN)
+    finally:
+        types("destroy", "--all", "--yes", "--discard")
+    (screen,) = workspace.glob(f"runs/{EXERCISE}/*/screen.svg")
+    return screen.read_text(encoding="utf-8").replace(str(workspace), SHOWN)
+
+
+def lines(svg: str) -> list[str]:
+    """The lines of a captured screen as text; the title of its window is the first."""
+    rows: defaultdict[float, list[tuple[int, str]]] = defaultdict(list)
+    title = ""
+    for text in ET.fromstring(svg).iter(TEXT):
+        content = (text.text or "").replace("\xa0", " ").rstrip("\n")
+        if "textLength" in text.keys():  # noqa: SIM118  (an Element is no mapping)
+            rows[float(text.attrib["y"])].append((round(float(text.attrib["x"]) / COLUMN), content))
+        else:
+            title = content
+    return [title, *(_joined(rows[y]) for y in sorted(rows))]
+
+
+def _joined(pieces: list[tuple[int, str]]) -> str:
+    line = ""
+    for column, text in sorted(pieces):
+        line = line.ljust(column) + text
+    return line.rstrip()
+
+
+def headings(svg: str) -> list[str]:
+    """What stands in bold in the result of the run, from its title on."""
+    bold = set(re.findall(r"\.(\S+) \{[^}]*font-weight: ?bold", svg))
+    texts = ET.fromstring(svg).iter(TEXT)
+    words = [(text.text or "").replace("\xa0", " ").strip() for text in texts if text.attrib["class"] in bold]
+    title = words[0].partition(" · ")[0]
+    return words[words.index(title) :]
+
+
+def checks(svg: str) -> list[str]:
+    """The names in the table of checks, each in one piece."""
+    screen = lines(svg)
+    begin = screen.index("Checks") + 1
+    name, observed = screen[begin].index("check"), screen[begin].index("observed")
+    names: list[str] = []
+    for line in screen[begin + 2 :]:  # below the rule
+        if not line:
+            break
+        if line[:name].strip():
+            names.append("")
+        names[-1:] = [f"{part} {line[name:observed]}".strip() for part in names[-1:]]
+    return [" ".join(words.split()) for words in names]
+
+
+def foreign_paths(svg: str) -> list[str]:
+    """The absolute paths on the screen that are not below SHOWN."""
+    found = re.findall(r"(?<![\w/.])/(?:[\w.@-]+/)+[\w.@-]*", "\n".join(lines(svg)))
+    return [path for path in found if not path.startswith(SHOWN)]
+
+
+def main() -> None:
+    """Write the picture, or end with a sentence where the screen shows paths of this machine."""
+    with tempfile.TemporaryDirectory(prefix="gpucourse-", dir="/tmp") as folder:  # as long as SHOWN: all columns stay in place
+        if len(folder) != len(SHOWN):
+            sys.exit(f"{folder} is not as long as {SHOWN}, so the columns of the picture would move")
+        svg = screen_of(Path(folder))
+    if paths := foreign_paths(svg):
+        sys.exit(f"the screen shows paths of this machine, so the picture stays as it was: {', '.join(paths)}")
+    PICTURE.write_text(svg, encoding="utf-8")
+    sys.stdout.write(f"{PICTURE}: {len(lines(svg))} lines, {len(checks(svg))} checks\n")
+
+
+if __name__ == "__main__":
+    main()
