@@ -16,13 +16,21 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import language_models
 import torch
 
+PAGE = 32  # tokens a page of the cache
+UNREACHED = (
+    "couldn't connect to",
+    "LocalEntryNotFoundError",
+    "OfflineModeIsEnabled",
+    "Max retries exceeded",
+    "name resolution",
+)
 READY_S = {"vllm": 900, "transformers": 180}  # vLLM's first start downloads weights and compiles
 
 
@@ -77,6 +85,26 @@ def vllm_words(*, eager: bool) -> list[str]:
     return ["--gpu-memory-utilization=0.85", *(["--dtype=half"] if half else []), *(["--enforce-eager"] if eager else [])]
 
 
+def batching(known: Collection[str], *, requests: int, longest: int) -> dict[str, object]:
+    """The settings of transformers' continuous batching for so many requests at a time, each of at most `longest` tokens.
+
+    `known` are the names that the installed transformers has for its settings: 5.17 says block_size where 5.18 and newer say
+    page_size, and only 5.19 and newer would change the attention kernel by themselves.
+    """
+    settings: dict[str, object] = {
+        "page_size" if "page_size" in known else "block_size": PAGE,
+        "num_blocks": requests * (longest // PAGE + 1),
+        "max_batch_tokens": max(256, requests),
+        "max_requests_per_batch": requests,
+        "allow_block_sharing": False,  # no prefix cache: an equal prompt is computed again
+        "use_cuda_graph": False,
+        "use_async_batching": False,
+        "per_request_processors": True,
+        "seed": 0,
+    }
+    return {**settings, "auto_switch_to_flash": False} if "auto_switch_to_flash" in known else settings
+
+
 @contextlib.contextmanager
 def running(
     kind: str, model: str, folder: Path, *, max_num_seqs: int, max_model_len: int, eager: bool = True
@@ -102,7 +130,7 @@ def running(
         process = subprocess.Popen(words, stdout=output, stderr=output, env={**os.environ, **quiet})
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_until_ready(process, url, begun + READY_S[kind], log)
+        _wait_until_ready(process, url, begun + READY_S[kind], log, model)
         yield Engine(kind, url, named, time.perf_counter() - begun, process)
     finally:
         process.terminate()
@@ -115,7 +143,18 @@ def running(
         signal.signal(signal.SIGTERM, before)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: float, log: Path) -> None:
+def offline(model: str, log: str) -> str:
+    """What to type where the engine's log says that the model could not be downloaded; empty for any other failure."""
+    hub = language_models.MODELS[model].hub
+    if not hub or not any(sign in log for sign in UNREACHED):
+        return ""
+    return (
+        f"\n{model} has to be downloaded ({hub}), and the hub could not be reached. The model tiny is made on the spot: "
+        "gpucourse run ... --set model=tiny, or --model=tiny by hand"
+    )
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: float, log: Path, model: str) -> None:
     while True:
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5):
@@ -124,5 +163,6 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str, deadline: floa
             time.sleep(0.05)
         if process.poll() is not None or time.perf_counter() > deadline:
             why = f"ended with code {process.poll()}" if process.poll() is not None else "did not answer in time"
-            last = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
-            sys.exit(f"the engine {why}; the end of its log, {log.name}:\n{last}")
+            text = log.read_text(encoding="utf-8", errors="replace")
+            last = "\n".join(text.splitlines()[-15:])
+            sys.exit(f"the engine {why}; the end of its log, {log.name}:\n{last}{offline(model, text)}")

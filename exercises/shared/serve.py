@@ -11,6 +11,7 @@ Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import os
@@ -22,12 +23,13 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import engines
 import language_models
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
-PAGE, GREEDY = 32, 1e-6  # tokens a page of the cache; a temperature at which only the likeliest token is left
+GREEDY = 1e-6  # a temperature at which only the likeliest token is left
 
 parser = argparse.ArgumentParser(description="serve a language model over the OpenAI-style completions API")
 parser.add_argument("--model", type=str, required=True, help="a folder, or a name on the hub")
@@ -47,16 +49,11 @@ model = AutoModelForCausalLM.from_pretrained(args.model, dtype=dtype, attn_imple
 manager = model.init_continuous_batching(
     generation_config=GenerationConfig(do_sample=True, temperature=0.5, top_k=0, eos_token_id=-1, pad_token_id=0),
     continuous_batching_config=ContinuousBatchingConfig(
-        page_size=PAGE,
-        num_blocks=args.max_num_seqs * (args.max_model_len // PAGE + 1),
-        max_batch_tokens=max(256, args.max_num_seqs),
-        max_requests_per_batch=args.max_num_seqs,
-        allow_block_sharing=False,  # no prefix cache: an equal prompt is computed again
-        use_cuda_graph=False,
-        use_async_batching=False,
-        auto_switch_to_flash=False,
-        per_request_processors=True,
-        seed=0,
+        **engines.batching(
+            {field.name for field in dataclasses.fields(ContinuousBatchingConfig)},
+            requests=args.max_num_seqs,
+            longest=args.max_model_len,
+        )
     ),
 )
 manager.start()

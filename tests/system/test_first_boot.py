@@ -202,13 +202,22 @@ def _shellcheck(paths: list[Path]) -> None:
     assert said.returncode == 0, said.stdout
 
 
-@pytest.mark.parametrize("absent", [(), ("vllm",)])
+def pinned(package: str) -> str:
+    """The line of constraints.txt for a package, such as transformers==5.23.0."""
+    lines = (TERRAFORM.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith(f"{package}=="))
+
+
+VLLM = "vllm==0.33.0"
+
+
+@pytest.mark.parametrize("absent", [(), (VLLM,)])
 def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[str, ...]) -> None:
     boot.package_index(*absent)
     assert boot.run(rendered["inference"]) == 0, boot.log()
     asked = [line for line in boot.done if line.startswith("pip ")]
-    assert "transformers>=5.17,<6" in asked[0]
-    assert asked[-1].endswith(" vllm")
+    assert pinned("transformers") in asked[0], "the version that was tried here"
+    assert asked[-1].endswith(f" {VLLM}"), "its options change between versions"
     assert len(asked) == (4 if absent else 2)  # it is tried three times
     assert (boot.root / "usr/local/bin/vllm").is_symlink() == (not absent)
     assert ("could not be installed" in boot.log()) == bool(absent)
@@ -216,6 +225,6 @@ def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[
 
 
 def test_inference_packages_that_are_not_to_be_had_fail_the_node(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.package_index("transformers>=5.17,<6")
+    boot.package_index(pinned("transformers"))
     assert boot.run(rendered["inference"]) == 1
     assert "inference packages" in (boot.state / "failed").read_text()

@@ -125,6 +125,22 @@ def test_the_engine_follows_the_hardware(shared: Any, monkeypatch: pytest.Monkey
         shared.engines.choose("vllm")
 
 
+SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_block_sharing", "use_cuda_graph",
+            "use_async_batching", "per_request_processors", "seed"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("version", "own"),
+    [("5.17", {"block_size"}), ("5.18", {"page_size"}), ("5.19 to 5.23", {"page_size", "auto_switch_to_flash"})],
+)
+def test_batching_uses_the_names_of_the_installed_version(shared: Any, version: str, own: set[str]) -> None:
+    """What stands beside the common names in ContinuousBatchingConfig of each version of transformers."""
+    known = SETTINGS | own | ({"block_size"} if version != "5.17" else set())  # newer ones still know the old name
+    settings = shared.engines.batching(known, requests=4, longest=100)
+    assert set(settings) == SETTINGS | own
+    assert settings["num_blocks"] == 4 * (100 // 32 + 1)
+
+
 # --- the client --------------------------------------------------------------------------------------------------------------
 
 
