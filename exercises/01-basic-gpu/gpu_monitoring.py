@@ -2,7 +2,7 @@
 
 You will learn    how a device is watched; what "utilisation" counts, and that it does not count what gets done
 You will produce  samples.csv and the curves of utilisation and memory; on a GPU nvidia-smi's own picture; metrics.json
-Run it            python gpu_monitoring.py
+Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
 Your part         mark in the plot where each load begins; find two loads that look alike and do different work
 Reading           modules/01-basic-gpu/lesson.md, "What the monitor shows"
@@ -27,16 +27,20 @@ import nvidia_smi
 import telemetry
 import torch
 from bench import say
+from language_models import MODELS
 
 SEED, MIB = 0, 1 << 20
 OTHERS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
-SMALL = {"1.1": ["--small=256", "--size=768", "--repeats=3"], "1.2": ["--model=tiny", "--max-tokens=100"]}  # without a GPU
+SMALL = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="record a device while loads of known kinds and another exercise run on it")
 parser.add_argument("--hz", type=float, default=5.0, help="samples a second; NVML itself looks about six times a second")
 parser.add_argument("--with", type=str, default="1.2", choices=list(OTHERS), help="the exercise to watch", dest="watched")
 parser.add_argument("--seconds", type=float, default=5.0, help="of each of the four loads")
+parser.add_argument("--engine", type=str, default="auto", choices=["auto", "vllm", "transformers"], help="of 1.2")
+parser.add_argument("--model", type=str, default="gpt2", choices=list(MODELS), help="of 1.2; tiny needs no download")
+parser.add_argument("--max-tokens", type=int, default=50, help="of 1.2: tokens of each answer")
 args = parser.parse_args()
 if not 0.2 <= args.hz <= 50 or not 0.2 <= args.seconds <= 600:
     parser.error("--hz from 0.2 to 50 and --seconds from 0.2 to 600 are needed")
@@ -54,11 +58,18 @@ gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" els
 limit_tflops = gpu.fp16 if gpu else gpus.cpu_limit_tflops(os.cpu_count() or 1) if device.type == "cpu" else None
 
 
+def settings_of_other() -> list[str]:
+    """The flags of the exercise that is watched."""
+    if args.watched == "1.2":
+        return [f"--engine={args.engine}", f"--model={args.model}", f"--max-tokens={args.max_tokens}"]
+    return SMALL if device.type == "cpu" else []
+
+
 def watch_other() -> int:
     """Run the other exercise as a process of its own, and give back its exit code. It ends with this one."""
     beside = Path(__file__).resolve().with_name(OTHERS[args.watched])
     folder = out / f"watched-{args.watched}"
-    words = [sys.executable, "-u", str(beside), *(SMALL[args.watched] if device.type == "cpu" else [])]
+    words = [sys.executable, "-u", str(beside), *settings_of_other()]
     child = subprocess.Popen(words, env={**os.environ, "GPUCOURSE_OUT": str(folder)})
     signal.signal(signal.SIGTERM, lambda number, _frame: (child.terminate(), sys.exit(128 + number)))
     try:
@@ -121,7 +132,8 @@ for row in phases:
     known = row["gflop_per_s"] is not None and best
     row["work_percent"] = 100 * row["gflop_per_s"] / best if known else None  # of the arithmetic that the device just did
 metrics = {
-    "hz": args.hz, "with": args.watched, "seconds": args.seconds, "source": first.source, "watched_device": first.device,
+    "hz": args.hz, "with": args.watched, "seconds": args.seconds, "model": args.model if args.watched == "1.2" else None,
+    "source": first.source, "watched_device": first.device,
     "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,
     "samples_due": due, "samples_taken_percent": 100 * len(samples) / max(1, due), "samples_late": recorder.missed,
     "watched": phases[-1], "watched_exit_code": exit_code, "refused": sum(row["refused"] for row in phases),

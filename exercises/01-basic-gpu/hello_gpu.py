@@ -37,6 +37,14 @@ args = parser.parse_args()
 if not 1 <= args.small < args.size or args.repeats < 1:
     parser.error("1 <= --small < --size and --repeats >= 1 are needed")
 
+
+def slow_here(dtype: torch.dtype) -> bool:
+    """Whether this processor takes over ten times as long for a product in `dtype` as in float32: it has no kernel for it."""
+    a = torch.ones(128, 128)
+    wide, narrow = (min(bench.measure(lambda m=m: m @ m, CPU, budget_s=0.02, threads=1)) for m in (a, a.to(dtype)))
+    return narrow > 10 * wide
+
+
 # --- is it there? ------------------------------------------------------------------------------------------------------
 device, dtype, cores = bench.here(), getattr(torch, args.dtype), torch.get_num_threads()
 torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32: 23 bits after the point, not 10
@@ -47,7 +55,16 @@ if on_gpu and args.dtype == "bfloat16" and not torch.cuda.is_bf16_supported(incl
 say(f"torch.cuda.is_available() says {torch.cuda.is_available()}; this script computes on {device}")
 if not on_gpu:
     say(f"No GPU here: {cores} threads of the processor play the fast device, one thread plays the slow one. (local mode)")
-reference, fast = (f"CPU, {cores} threads", "GPU") if on_gpu else ("CPU, 1 thread", f"CPU, {cores} threads")
+half = dtype in {torch.float16, torch.bfloat16}
+if half and not on_gpu and slow_here(dtype):
+    sys.exit(f"this processor has no fast kernel for {args.dtype}: {args.size} x {args.size} would take minutes. "
+             "Take float32 or float64 here, and 16 bits on a GPU")  # fmt: skip
+# Many processors multiply 16-bit numbers a hundred times more slowly than 32-bit ones: beside a GPU the CPU has float32.
+reference_dtype = torch.float32 if half and on_gpu else dtype
+kind = str(reference_dtype).removeprefix("torch.")
+fast = "GPU" if on_gpu else f"CPU, {cores} threads"
+reference = f"CPU, {cores} threads, {kind}" if on_gpu else f"CPU, 1 thread, {kind}"
+say(f"{fast} is compared with: {reference}")
 
 
 def error(product: torch.Tensor, a: torch.Tensor, b: torch.Tensor) -> float:
@@ -66,7 +83,8 @@ def record(n: int, who: str, what: str, seconds: list[float], wrong: float) -> f
     median = bench.percentile(seconds, 50)
     tflops = gpus.matmul_tflops(n, median)
     peak = gpu and who == "GPU" and gpu.peak_tflops(args.dtype)
-    limit = peak or (None if who == "GPU" or args.dtype != "float32" else gpus.cpu_limit_tflops(os.cpu_count() or 1))
+    single = reference_dtype == torch.float32  # then so is every product on the CPU
+    limit = peak or (gpus.cpu_limit_tflops(os.cpu_count() or 1) if who != "GPU" and single else None)
     refused = limit is not None and tflops > limit  # faster than the hardware can be: the measurement is wrong
     rows.append({
         "size": n, "device": who, "what": what, "name": f"{n}: {who}, {what}", **bench.spread_ms(seconds),
@@ -101,8 +119,9 @@ def experiment(n: int) -> dict:
     fast_s = record(n, fast, "warm", warm, error(product, a, b))
     with_copies = bench.measure(to_device_and_back, CPU, budget_s=0.2)
     copies_s = record(n, fast, WITH_COPIES, with_copies, error(to_device_and_back(), a, b))
-    slow = bench.measure(lambda: a @ b, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
-    slow_s = record(n, reference, "warm", slow, error(a @ b, a, b))
+    left, right = a.to(reference_dtype), b.to(reference_dtype)
+    slow = bench.measure(lambda: left @ right, CPU, budget_s=0.2, threads=cores if on_gpu else 1)
+    slow_s = record(n, reference, "warm", slow, error(left @ right, a, b))
     return {"size": n, "first_call_ms": 1e3 * cold[0], "warm_ms": 1e3 * fast_s, "with_copies_ms": 1e3 * copies_s,
             "reference_ms": 1e3 * slow_s, "speedup": slow_s / fast_s, "speedup_with_copies": slow_s / copies_s,
             "copies_ms": 1e3 * (copies_s - fast_s), "cold_over_warm": cold[0] / fast_s}  # fmt: skip
@@ -116,6 +135,7 @@ for worth in speedups:
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     **vars(args), "tf32_allowed": torch.backends.cuda.matmul.allow_tf32, "reference": reference, "fast": fast,
+    "reference_dtype": kind,
     "cpu_threads": cores, "rows": rows, "speedups": speedups, "allocations": allocations,
     "speedup_small": speedups[0]["speedup"], "speedup_large": speedups[1]["speedup"],
     "sizes_measured": len(speedups), "refused": sum(row["refused"] for row in rows),

@@ -29,6 +29,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)
 DEADLINE_S = 120
+FAKE_GPU = Path(__file__).parents[1] / "fake_gpu"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Finished:
 
     def check(self, name: str) -> CheckResult:
         return next(check for check in self.verdict().checks if check.id == name)
+
+
+def with_a_gpu(out: Path) -> dict[str, str]:
+    """The environment of a script on a machine with a GPU; its Python finds one that the processor plays."""
+    return environment(out) | {"GPUCOURSE_BACKEND": "nccl", "GPUCOURSE_MODE": "hosts", "PYTHONPATH": str(FAKE_GPU)}
 
 
 def environment(out: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ that is there for it.
 from __future__ import annotations
 
 import importlib.util
+import platform
 import re
 import signal
 import socket
@@ -26,6 +27,7 @@ from tests.system.exercising import (
     by_command_line,
     environment,
     failed,
+    finished,
     flags,
     laid_out,
     needs_torch,
@@ -34,6 +36,7 @@ from tests.system.exercising import (
     told,
     unanswered,
     wait,
+    with_a_gpu,
     with_faults,
     words,
 )
@@ -72,6 +75,33 @@ def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> Non
     assert (found["mode"], found["cuda"]) == ("local", None)
     assert "(local mode)" in hello.output
     told(hello, tmp_path)
+
+
+NO_KERNEL = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # a processor that multiplies 16-bit numbers one by one
+
+
+def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> None:
+    exercise, script = laid_out("1.1", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
+    process = start(words, script.parent, with_a_gpu(script.parent) | NO_KERNEL)
+    output = wait(process)
+    assert process.returncode == 0, output
+    assert re.search(r"GPU is compared with: CPU, \d+ threads?, float32\n", output)
+    found = finished(exercise, 0, output, script.parent, 1).metrics
+    rows = {row["device"]: row for row in found["rows"] if (row["size"], row["what"]) == (256, "warm")}
+    assert (found["dtype"], found["reference_dtype"]) == ("float16", "float32")
+    assert rows[found["reference"]]["error"] < 1e-5 < rows["GPU"]["error"], "each has the rounding of its own format"
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions that are taken away are those of x86")
+def test_16_bits_without_a_kernel_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    exercise, script = laid_out("1.1", tmp_path / "work")
+    words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
+    process = start(words, script.parent, environment(script.parent) | NO_KERNEL)
+    output = wait(process)
+    assert process.returncode == 1
+    assert "no fast kernel for float16: 256 x 256 would take minutes. Take float32" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.thorough
@@ -147,7 +177,18 @@ def test_an_engine_that_does_not_come_up_is_named_with_its_last_words(tmp_path: 
     assert run.code == 1
     assert "the engine ended with code 1" in run.output
     assert "no room for the cache" in run.output
+    assert "the hub" not in run.output, "the network is not to blame"
     assert "Traceback" not in run.output
+
+
+@needs_transformers
+def test_a_model_that_cannot_be_downloaded_says_what_to_type(tmp_path: Path) -> None:
+    said = "We couldn't connect to 'https://hub.invalid' to load the files, and couldn't find them in the cached files."
+    no_network = ("serve.py", "import language_models\n", f'raise OSError("{said}")\n')
+    run = with_faults("1.2", tmp_path / "work", no_network, model="gpt2")
+    assert run.code == 1
+    assert "gpt2 has to be downloaded (openai-community/gpt2), and the hub could not be reached" in run.output
+    assert "--set model=tiny" in run.output
 
 
 @needs_transformers
@@ -215,6 +256,18 @@ def test_loads_and_another_exercise_are_recorded(basic: Learner, tmp_path: Path)
     assert (folder / "watched-1.1" / "metrics.json").is_file(), "the watched exercise keeps its own record"
     assert len((folder / "samples.csv").read_text(encoding="utf-8").splitlines()) == len(found["samples"]) + 1
     told(run, tmp_path)
+
+
+@needs_psutil
+def test_the_watched_exercise_gets_its_settings(tmp_path: Path) -> None:
+    """It would else download gpt2 wherever there is a GPU."""
+    said = "sys.exit(print(args.engine, args.model, args.max_tokens))\n"
+    told = ("first_inference.py", "longest = MODELS[args.model].longest\n", said)
+    asked = {"engine": "transformers", "model": "opt-1.3b", "max_tokens": "7"}
+    run = with_faults("1.3", tmp_path / "work", told, **{**BRIEFLY, "with": "1.2"}, **asked)
+    assert run.code == 0, run.output
+    assert "transformers opt-1.3b 7" in run.output
+    assert run.metrics["model"] == "opt-1.3b"
 
 
 @pytest.mark.thorough

@@ -1,0 +1,101 @@
+"""A GPU for tests: torch says that there is an H100, and the processor computes what is put on it.
+
+Python imports this file at its start where this folder stands on PYTHONPATH. It shows which branch a script takes on a GPU;
+its speeds are a processor's, and its memory is the size that FAKE_GPU_BYTES says.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+NAME, CAPABILITY = "NVIDIA H100 80GB HBM3", (9, 0)
+TOTAL = int(os.environ.get("FAKE_GPU_BYTES", "0")) or 80 << 30
+CPU = torch.device("cpu")
+
+
+class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not look into torch
+    """Every call that names a GPU gets the processor instead."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.device:  # a script asks its device what it is
+            return func(*args, **(kwargs or {}))
+        return func(*tree_map(_moved, args), **tree_map(_moved, kwargs or {}))
+
+
+class Event:
+    """An event at the moment at which it is recorded: the processor has finished everything before it."""
+
+    def __init__(self, enable_timing: bool = False) -> None:
+        self.at = 0.0 if enable_timing else float("nan")
+
+    def record(self, *_: object) -> None:
+        self.at = time.perf_counter()
+
+    def elapsed_time(self, end: Event) -> float:
+        return 1e3 * (end.at - self.at)
+
+    def synchronize(self) -> None:
+        """Nothing is under way."""
+
+
+def _moved(value: object) -> object:
+    if isinstance(value, torch.device) and value.type == "cuda":
+        return CPU
+    return CPU if isinstance(value, str) and value.partition(":")[0] == "cuda" else value
+
+
+def _properties(_device: object = None) -> SimpleNamespace:
+    return SimpleNamespace(
+        name=NAME, total_memory=TOTAL, multi_processor_count=132, major=9, minor=0, clock_rate=1_980_000,
+        memory_clock_rate=2_619_000, memory_bus_width=5120, L2_cache_size=50 << 20, is_integrated=0,
+    )  # fmt: skip
+
+
+def _by_gloo(backend: str, *, device_id: object = None, **more: Any) -> None:
+    _init(backend.replace("nccl", "gloo"), **more)
+
+
+def _on_no_device(self: DistributedDataParallel, module: Any, device_ids: Any = None, **more: Any) -> None:
+    _ddp(self, module, **more)
+
+
+def _in_every_thread(self: threading.Thread) -> None:
+    with OnTheProcessor():
+        _run(self)
+
+
+_init, _ddp, _run = dist.init_process_group, DistributedDataParallel.__init__, threading.Thread.run
+for _name, _value in {
+    "is_available": lambda: True,
+    "device_count": lambda: 1,
+    "get_device_name": lambda _device=None: NAME,
+    "get_device_capability": lambda _device=None: CAPABILITY,
+    "get_device_properties": _properties,
+    "is_bf16_supported": lambda including_emulation=True: True,
+    "mem_get_info": lambda _device=None: (TOTAL // 2, TOTAL),
+    "memory_allocated": lambda _device=None: 0,
+    "max_memory_allocated": lambda _device=None: 1 << 20,
+    "memory_reserved": lambda _device=None: 0,
+    "_sleep": lambda cycles: time.sleep(cycles / 1.8e9),
+    "Event": Event,
+    **dict.fromkeys(
+        ("init", "set_device", "synchronize", "empty_cache", "reset_peak_memory_stats"), lambda *_, **__: None
+    ),
+}.items():  # fmt: skip
+    setattr(torch.cuda, _name, _value)
+torch.cuda.nccl.version = lambda: (2, 28, 9)
+torch.version.cuda = "13.0"
+dist.init_process_group = _by_gloo
+DistributedDataParallel.__init__ = _on_no_device
+threading.Thread.run = _in_every_thread  # type: ignore[method-assign]
+OnTheProcessor().__enter__()
