@@ -95,7 +95,7 @@ def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float]
     return each[len(each) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
 
 
-# --- the experiment: right first, then a burst at each size, then a while at the largest -----------------------------------
+# --- the experiment: right first, then a burst at each size and format, and last a while of each format at the largest ------
 rows: list[dict] = []
 sustained: list[dict] = []
 skipped: list[dict] = []
@@ -116,12 +116,14 @@ for dtype in dtypes:
         rows.append({"dtype": dtype, "size": n, "aligned": n in sizes, **found, "error_of_allowed": wrong, **now})
         say(f"{dtype:<14} {n:>6}² {found['median_ms']:>10.3f} ms  {found['tflops'] or float('nan'):>8.3f} TFLOP/s"
             + (f"  {found['percent_of_peak']:.0f}% of {found['peak_tflops']}" if found["percent_of_peak"] else ""))  # fmt: skip
-        if n == sizes[-1] and args.sustained_s:
-            times, samples = for_a_while(product.call, args.sustained_s)
-            sustained.append({"dtype": dtype, "size": n, **speed(dtype, n, times), **seen(samples)})
 
 if not rows:
     sys.exit(f"nothing was measured: {device} multiplies none of {args.dtypes}")
+# The long runs heat the device and bring it to its power limit, so they come after every burst.
+for dtype in dict.fromkeys(row["dtype"] for row in rows) if args.sustained_s else ():
+    say(f"{dtype:<14} {sizes[-1]:>6}² for {args.sustained_s:g} s ...")
+    times, samples = for_a_while(matmuls.prepare(dtype, sizes[-1], device, SEED).call, args.sustained_s)
+    sustained.append({"dtype": dtype, "size": sizes[-1], **speed(dtype, sizes[-1], times), **seen(samples)})
 
 # --- what it says --------------------------------------------------------------------------------------------------------
 summary = []

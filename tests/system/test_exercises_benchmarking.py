@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -88,6 +89,8 @@ def test_formats_and_sizes_in_a_burst_and_for_a_while(benchmark: Learner, tmp_pa
     assert found["skipped"] == [{"dtype": "float16", "reason": "float16 is for GPUs"}]
     assert all(row["peak_tflops"] is None and row["percent_of_peak"] is None for row in found["rows"])
     assert [row["dtype"] for row in found["sustained"]] == ["float32", "float64"]
+    kinds = ["long" if word == "for" else "burst" for word in re.findall(r"float\d\d +\d+² +(for|[\d.]+)", speeds.output)]
+    assert kinds == 6 * ["burst"] + 2 * ["long"], "a burst is not measured on a device that a long run has heated"
     assert found["best_float32_tflops"] == max(row["tflops"] for row in found["rows"][:2])
     told(speeds, tmp_path)
 
