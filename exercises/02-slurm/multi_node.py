@@ -44,6 +44,8 @@ say(f"SLURM_PROCID {slurm['PROCID']} of {slurm['NTASKS']} is on {host}, machine 
 began = time.perf_counter()
 world = ranks.join()
 say(f"rank {world.rank} of {world.size}: joined after {time.perf_counter() - began:.2f} s")
+if world.device.type == "cpu" and torch.cuda.is_available():
+    say(f"rank {world.rank} computes on processors, with gloo: NCCL wants a GPU for each process, and there are fewer")
 
 # --- the experiment: rank r brings r + 1 on every element, so the sum is 1 + 2 + ... + n = n(n+1)/2 -----------------------
 expected = world.size * (world.size + 1) / 2

@@ -143,7 +143,7 @@ def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: 
         gpus=place.gpus,
         array=_range(request, asked, count) if count else "",
         time_s=request.timeout_s,
-        environment=_environment(request, head.mode, place.gpus),
+        environment=_environment(request, head.mode, place.gpus, tasks),
         threads=place.threads,
         command=(place.python or head.python, "-u", request.script, *request.arguments),
     )
@@ -163,8 +163,12 @@ def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: 
     return tuple(files)
 
 
-def _environment(request: Request, mode: Mode, gpus: int) -> dict[str, str]:
-    kind = "nccl" if gpus and mode != "local" else "gloo"
+def _environment(request: Request, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
+    """What a process finds there. NCCL wants a GPU for each process of a machine; where the learner sets how many there are
+    and asks for more, all of them compute on processors, with gloo. More for another reason is a mistake, which the script
+    names."""
+    shared = request.exercise.launch.counted_by is not None and tasks > gpus
+    kind = "nccl" if gpus and mode != "local" and not shared else "gloo"
     common = environment.common(mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout)
     return {**common, **request.environment}
 

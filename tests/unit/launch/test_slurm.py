@@ -113,6 +113,14 @@ def test_a_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
     assert "export GPUCOURSE_BACKEND=nccl" in text
 
 
+@pytest.mark.parametrize(("procs", "backend"), [(1, "nccl"), (2, "gloo")])
+def test_more_processes_than_gpus_by_choice_compute_on_processors(procs: int, backend: str) -> None:
+    """NCCL refuses two ranks on one GPU."""
+    plan = planned(request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, procs=procs), nodes=2, mode="aws")
+    assert plan.batch is not None
+    assert f"export GPUCOURSE_BACKEND={backend}" in plan.batch.files[0].text
+
+
 def test_a_terminal_is_the_plain_command_and_its_name_goes_by_the_environment() -> None:
     plan = planned(request({"kind": "slurm-pty", "timeout": "1h"}))
     command = plan.commands[0]
