@@ -7,7 +7,6 @@ that is there for it.
 from __future__ import annotations
 
 import importlib.util
-import platform
 import re
 import signal
 import socket
@@ -27,7 +26,6 @@ from tests.system.exercising import (
     by_command_line,
     environment,
     failed,
-    finished,
     flags,
     laid_out,
     needs_torch,
@@ -36,7 +34,6 @@ from tests.system.exercising import (
     told,
     unanswered,
     wait,
-    with_a_gpu,
     with_faults,
     words,
 )
@@ -75,33 +72,6 @@ def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> Non
     assert (found["mode"], found["cuda"]) == ("local", None)
     assert "(local mode)" in hello.output
     told(hello, tmp_path)
-
-
-NO_KERNEL = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # a processor that multiplies 16-bit numbers one by one
-
-
-def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> None:
-    exercise, script = laid_out("1.1", tmp_path / "work")
-    words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
-    process = start(words, script.parent, with_a_gpu(script.parent) | NO_KERNEL)
-    output = wait(process)
-    assert process.returncode == 0, output
-    assert re.search(r"GPU is compared with: CPU, \d+ threads?, float32\n", output)
-    found = finished(exercise, 0, output, script.parent, 1).metrics
-    rows = {row["device"]: row for row in found["rows"] if (row["size"], row["what"]) == (256, "warm")}
-    assert (found["dtype"], found["reference_dtype"]) == ("float16", "float32")
-    assert rows[found["reference"]]["error"] < 1e-5 < rows["GPU"]["error"], "each has the rounding of its own format"
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions that are taken away are those of x86")
-def test_16_bits_without_a_kernel_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    exercise, script = laid_out("1.1", tmp_path / "work")
-    words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
-    process = start(words, script.parent, environment(script.parent) | NO_KERNEL)
-    output = wait(process)
-    assert process.returncode == 1
-    assert "no fast kernel for float16: 256 x 256 would take minutes. Take float32" in output
-    assert "Traceback" not in output
 
 
 @pytest.mark.thorough
