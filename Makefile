@@ -34,7 +34,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev parts
 	$(BIN)/python -m benchmarks
 
 # The README's picture: the captured screen of a real run of 3.2.

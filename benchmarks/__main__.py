@@ -5,27 +5,44 @@ from __future__ import annotations
 import importlib
 import platform
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
-from benchmarks.measure import Row, table
+from benchmarks.measure import Row, attempt, table
 
 NAMES = ("startup", "deploying", "running", "slurm", "cluster", "failing", "transfer", "fanout", "streaming", "cloud")
 
 
-def main(wanted: list[str]) -> int:
-    """Measure what was asked for, print the table, and answer 1 if a promise did not hold."""
-    unknown = [name for name in wanted if name not in NAMES]
+def main(wanted: list[str], known: Mapping[str, Callable[[], Iterable[Row]]]) -> int:
+    """Measure what was asked for, each row printed as soon as it is measured, and print the table of all of them.
+
+    Answers 0; 1 where a promise did not hold or a row could not be measured, 2 for an unknown name, 130 for Ctrl-C.
+    """
+    unknown = [name for name in wanted if name not in known]
     if unknown:
-        print(f"there is no benchmark {', '.join(unknown)}; known: {', '.join(NAMES)}", file=sys.stderr)
+        print(f"there is no benchmark {', '.join(unknown)}; known: {', '.join(known)}", file=sys.stderr)
         return 2
     rows: list[Row] = []
-    for name in wanted or NAMES:
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        rows += importlib.import_module(f"benchmarks.{name}").measure()
+    code = 0
+    try:
+        for name in wanted or known:
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
+            for row in attempt(name, known[name]):
+                print("  " + "  ".join(filter(None, row.cells)), file=sys.stderr, flush=True)
+                rows.append(row)
+    except KeyboardInterrupt:
+        print("interrupted; what was measured by then:", file=sys.stderr)
+        code = 130
     machine = f"{platform.platform()}, {platform.machine()}, Python {platform.python_version()}"
     print(f"{machine}; medians; simulated nodes, and a mock account for the cloud\n")
     print(table(rows))
-    return 0 if all(row.held for row in rows) else 1
+    return code or int(not all(row.held for row in rows))
+
+
+def measure(name: str) -> Iterator[Row]:
+    """The rows of one benchmark. It is imported only now: one that cannot be imported fails alone."""
+    yield from importlib.import_module(f"benchmarks.{name}").measure()
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], {name: partial(measure, name) for name in NAMES}))

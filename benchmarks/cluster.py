@@ -5,39 +5,41 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from benchmarks.lab import Lab, lab
-from benchmarks.measure import Row, seconds
+from benchmarks.measure import Row, attempt, seconds
 from gpucourse.local import processes
 
 NODES = "3,16,64"
 
 
-def measure() -> list[Row]:
+def measure() -> Iterator[Row]:
     """`deploy 2 --nodes N` from the command to the prompt, `destroy 2`, and what the cluster holds in memory between the two.
     Nothing is promised of a whole command; the rows are there to be read."""
-    rows: list[Row] = []
-    before: tuple[int, float] | None = None
+    smaller: list[tuple[int, float]] = []
     for nodes in map(int, os.environ.get("CLUSTER_NODES", NODES).split(",")):
-        with lab() as one:
-            up = seconds(partial(one.type, "deploy", "2", "--nodes", str(nodes)))
-            memory = _memory_mib(one)
-            down = seconds(partial(one.type, "destroy", "2", "--yes"))
-        more = f": {(memory - before[1]) / (nodes - before[0]):.1f} MiB a further node" if before else ""
-        rows.append(
-            Row(
-                what=f"Slurm, {nodes} nodes idle; {memory:.0f} MiB{more}",
-                ours_s=up,
-                theirs="its destroy",
-                theirs_s=down,
-                promise="none",
-                held=True,
-            )
-        )
-        before = nodes, memory
-    return rows
+        yield from attempt(f"Slurm, {nodes} nodes idle", partial(_rows, nodes, smaller))
+
+
+def _rows(nodes: int, smaller: list[tuple[int, float]]) -> Iterator[Row]:
+    """One cluster. `smaller`: the nodes and MiB of those before it, to which it adds its own."""
+    with lab() as one:
+        up = seconds(partial(one.type, "deploy", "2", "--nodes", str(nodes)))
+        memory = _memory_mib(one)
+        down = seconds(partial(one.type, "destroy", "2", "--yes"))
+    more = f": {(memory - smaller[-1][1]) / (nodes - smaller[-1][0]):.1f} MiB a further node" if smaller else ""
+    smaller.append((nodes, memory))
+    yield Row(
+        what=f"Slurm, {nodes} nodes idle; {memory:.0f} MiB{more}",
+        ours_s=up,
+        theirs="its destroy",
+        theirs_s=down,
+        promise="none",
+        held=True,
+    )
 
 
 def _memory_mib(one: Lab) -> float:

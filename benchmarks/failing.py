@@ -6,10 +6,12 @@ import re
 import statistics
 import subprocess
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks.lab import GPUCOURSE, Lab, lab
-from benchmarks.measure import Row
+from benchmarks.measure import Row, attempt
 
 ROUNDS = 5
 LIMIT_S = 3.0
@@ -45,22 +47,23 @@ for step in range(200):
 """
 
 
-def measure() -> list[Row]:
+def measure() -> Iterator[Row]:
     """Seconds from the moment on a node to the line on the screen; torchrun over two simulated nodes."""
     with lab() as one:
         one.type("deploy", "3")
-        failed = [_told(one, FAILING, r"rank 1 on node1 failed with exit code 3") for _ in range(ROUNDS)]
+        what = "a failing rank is named after its end"
+        failed = partial(_told, one, FAILING, r"rank 1 on node1 failed with exit code 3")
+        yield from attempt(what, partial(_rows, what, failed, LIMIT_S))
+        what = f"a rank silent beyond {SILENCE_S:g} s is named after its last word"
         pattern = r"rank 1 on node1 has said nothing for \d+ s; its process is stopped"
-        silent = [_told(one, SILENT, pattern, "--silence", f"{SILENCE_S:g}s", "--timeout", "8s") for _ in range(ROUNDS)]
-    return [
-        _row("a failing rank is named after its end", failed, LIMIT_S),
-        _row(f"a rank silent beyond {SILENCE_S:g} s is named after its last word", silent, SILENCE_S + LIMIT_S),
-    ]
+        silent = partial(_told, one, SILENT, pattern, "--silence", f"{SILENCE_S:g}s", "--timeout", "8s")
+        yield from attempt(what, partial(_rows, what, silent, SILENCE_S + LIMIT_S))
 
 
-def _row(what: str, seconds: list[float], limit_s: float) -> Row:
+def _rows(what: str, told: Callable[[], float], limit_s: float) -> Iterator[Row]:
     """The worst of all rounds has to hold, not the median."""
-    return Row(
+    seconds = [told() for _ in range(ROUNDS)]
+    yield Row(
         what=what,
         ours_s=statistics.median(seconds),
         theirs=f"worst of {len(seconds)}: {max(seconds):.2f} s",

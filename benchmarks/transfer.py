@@ -11,10 +11,11 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
-from benchmarks.measure import Row, seconds, table
+from benchmarks.measure import Row, attempt, seconds, table
 from gpucourse.model.node import Inventory
 from gpucourse.model.plan import Upload
 from gpucourse.remote.fleet import Fleet
@@ -27,18 +28,21 @@ CIPHER = "aes128-gcm@openssh.com"
 ROUNDS = 5
 
 
-def measure() -> list[Row]:
+def measure() -> Iterator[Row]:
     """Ours against each tool that is installed, for each kind of node that this machine can stand up."""
-    rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder:
         big, small = _sources(Path(folder))
         for kind in KINDS:
             if kind == "openssh" and shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/usr/bin") is None:
                 continue
-            with ssh_lab(kind, Path(folder) / kind, 1) as lab:
-                rows += _against("200 MB in one file", lab, big)
-                rows += _against("500 small files", lab, small)
-    return rows
+            sources = {"200 MB in one file": big, "500 small files": small}
+            yield from attempt(f"push, {kind} node", partial(_to, kind, Path(folder) / kind, sources))
+
+
+def _to(kind: str, folder: Path, sources: Mapping[str, Path]) -> Iterator[Row]:
+    with ssh_lab(kind, folder, 1) as lab:
+        for what, source in sources.items():
+            yield from attempt(f"push {what}, {kind} node", partial(_against, what, lab, source))
 
 
 def _sources(folder: Path) -> tuple[Path, Path]:
@@ -113,4 +117,4 @@ def _run(command: list[str]) -> Callable[[], object]:
 
 
 if __name__ == "__main__":
-    print(table(measure()))
+    print(table(list(measure())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import shutil
 import socket
 import subprocess
@@ -12,12 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-import pytest
+from typing import NoReturn
 
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
-from tests.parts import need
+from tests.parts import INSTALLED, lack, need
 
 _CONFIG = """\
 ListenAddress 127.0.0.1
@@ -48,7 +48,7 @@ class Server:
 @contextmanager
 def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> Iterator[list[Server]]:
     """`count` nodes that the private key opens. `shell` is a command line that gets what is to be run as $SSH_ORIGINAL_COMMAND,
-    in place of the user's own login shell. Skips where there is no OpenSSH server, or where it does not start."""
+    in place of the user's own login shell. Skips where there is no OpenSSH server, or not the folder that it needs."""
     sshd = shutil.which("sshd", path="/opt/homebrew/sbin") or need("sshd")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "authorized_keys").write_text(ensure_client_key(key) + "\n")
@@ -57,7 +57,7 @@ def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> It
         for index in range(count):
             servers.append(_start(sshd, folder, f"node{index}", shell))  # one that fails must not hide the others
         for server in servers:
-            _wait(server)
+            _wait(server, folder / server.node.name / "log")
         yield servers
     finally:
         for server in servers:
@@ -96,11 +96,18 @@ def _start(sshd: str, folder: Path, name: str, shell: str) -> Server:
     return Server(node, home, process)
 
 
-def _wait(server: Server) -> None:
+def explain(code: int, log: str, *, installed: Path = INSTALLED) -> NoReturn:
+    """End the test because sshd did not start: as a missing part where it names the folder that it needs, else as a failure."""
+    if missing := re.search(r"Missing privilege separation directory: (\S+)", log):
+        lack(missing[1], installed=installed)
+    raise AssertionError(f"sshd ended with code {code}: {log}")
+
+
+def _wait(server: Server, log: Path) -> None:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         if server.process.poll() is not None:
-            pytest.skip(f"sshd does not start here (code {server.process.returncode}); as root it needs the folder /run/sshd")
+            explain(server.process.returncode, log.read_text(errors="replace") if log.exists() else "no log")
         try:
             socket.create_connection(("127.0.0.1", server.node.port), 1).close()
         except OSError:

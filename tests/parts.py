@@ -6,17 +6,18 @@ import importlib
 import shutil
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 import pytest
 
-_INSTALLED = Path(__file__).parent / ".parts"
+INSTALLED = Path(__file__).parent / ".parts"
 
 
 def need(tool: str) -> str:
     """The path of a system tool. Skips the test where there is none; fails it where `make test` installed that tool itself."""
     path = shutil.which(tool) or shutil.which(tool, path="/usr/sbin:/sbin:/usr/local/sbin")
     if path is None:
-        _lacking(tool)
+        lack(tool)
     return str(path)
 
 
@@ -25,12 +26,13 @@ def need_module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:
-        _lacking(name)
+        lack(name)
         raise
 
 
-def _lacking(part: str) -> None:
-    reason = f"{part} is not installed on this machine"
-    if _INSTALLED.is_file() and part in _INSTALLED.read_text(encoding="utf-8").split():
-        pytest.fail(f"{reason}, though the set-up installed it")
-    pytest.skip(reason)
+def lack(part: str, *, installed: Path = INSTALLED) -> NoReturn:
+    """End the test because a part is missing: it skips, or fails where `installed` says that the set-up provided the part."""
+    reason = f"{part} is not there on this machine"
+    if installed.is_file() and part in installed.read_text(encoding="utf-8").split():
+        pytest.fail(f"{reason}, though the set-up provided it: sh tests/system-parts.sh")
+    pytest.skip(f"{reason}: sh tests/system-parts.sh provides it where it can")

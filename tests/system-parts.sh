@@ -13,29 +13,40 @@ for pair in sshd:openssh-server ssh:openssh-client rsync:rsync shellcheck:shellc
   tool=${pair%%:*}
   if ! command -v "$tool" >/dev/null 2>&1 && [ ! -x "/usr/sbin/$tool" ]; then missing="$missing $pair"; fi
 done
-[ -n "$missing" ] || exit 0
+install_missing() {
+  [ -n "$missing" ] || return 0
 
-if [ "$(id -u)" = 0 ]; then as_root=""; elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n"; else
-  echo "not installed (no root):$missing; the tests that need them will skip"
-  exit 0
-fi
-if ! command -v apt-get >/dev/null 2>&1; then
-  echo "not installed (no apt-get):$missing; the tests that need them will skip"
-  exit 0
-fi
-
-# The packages of Slurm would start its daemons. The tests start their own, and the system's stay as they are: for as long as this
-# installs, starting is refused, as the policy of the machine's owner would.
-policy=/usr/sbin/policy-rc.d
-if [ ! -e $policy ]; then
-  printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null && $as_root chmod 755 $policy
-  trap '$as_root rm -f $policy' EXIT
-fi
-$as_root apt-get update -qq >/dev/null 2>&1 || true
-for pair in $missing; do
-  if DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${pair#*:}" >/dev/null 2>&1; then
-    echo "${pair%%:*}" >>"$parts"
-  else
-    echo "could not install ${pair#*:}; the tests that need it will skip"
+  if [ "$(id -u)" = 0 ]; then as_root=""; elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null; then as_root="sudo -n"; else
+    echo "not installed (no root):$missing; the tests that need them will skip"
+    return 0
   fi
-done
+  if ! command -v apt-get >/dev/null 2>&1; then
+    echo "not installed (no apt-get):$missing; the tests that need them will skip"
+    return 0
+  fi
+
+  # The packages of Slurm would start its daemons. The tests start their own, and the system's stay as they are: for as long as this
+  # installs, starting is refused, as the policy of the machine's owner would.
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e $policy ]; then
+    printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null && $as_root chmod 755 $policy
+    trap '$as_root rm -f $policy' EXIT
+  fi
+  $as_root apt-get update -qq >/dev/null 2>&1 || true
+  for pair in $missing; do
+    if DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends "${pair#*:}" >/dev/null 2>&1; then
+      echo "${pair%%:*}" >>"$parts"
+    else
+      echo "could not install ${pair#*:}; the tests that need it will skip"
+    fi
+  done
+}
+
+# An sshd that root starts needs this folder. Its service makes it, and on a machine without a service manager nobody does.
+make_sshd_folder() {
+  if ! command -v sshd >/dev/null 2>&1 && [ ! -x /usr/sbin/sshd ]; then return 0; fi
+  if [ "$(id -u)" = 0 ] && [ -d /run ] && (umask 022 && mkdir -p /run/sshd); then echo /run/sshd >>"$parts"; fi
+}
+
+install_missing
+make_sshd_folder
