@@ -104,10 +104,14 @@ def test_metrics_that_are_no_json_are_said(lab: Learner, tmp_path: Path) -> None
 
 def test_a_check_that_fails_says_what_was_seen_and_where_to_look(lab: Learner, tmp_path: Path) -> None:
     wrong = {"ranks": [{"rank": 0, "sum": 4}, {"rank": 1, "sum": 3}], "hosts": 2, "wrong_elements": 5, "expected_sum": 3}
-    (tmp_path / "wrong.py").write_text(
+    lab.types("run", "3.1", "--dry-run")  # makes the learner's copy
+    (copy,) = (lab.workspace / "exercises").rglob("distributed_hello.py")
+    before = copy.read_text()
+    copy.write_text(
         f"import os, pathlib\npathlib.Path(os.environ['GPUCOURSE_OUT'], 'metrics.json').write_text('''{json.dumps(wrong)}''')\n"
     )
-    typed = lab.types("run", "3.1", "--script", str(tmp_path / "wrong.py"), "--launcher", "python", code=5)
+    typed = lab.types("run", "3.1", "--launcher", "python", code=5)
+    copy.write_text(before)
     assert "allreduce-exact" in typed.err
     assert "5 wrong elements" in typed.out
     assert lab.types("check", "3.1", code=5).err.startswith("1 of ")

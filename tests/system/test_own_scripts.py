@@ -86,6 +86,35 @@ def test_any_torchrun_script_as_it_is_on_two_nodes_with_two_processes_each(lab: 
     assert (lab.run_folder() / "outputs/node1/log-1.txt").read_text() == "3 of 4: a 'quoted' $word"
 
 
+FAKE = """\
+import json, os, pathlib
+out = pathlib.Path(os.environ["GPUCOURSE_OUT"])
+ranks = [{"rank": rank, "sum": 3, "host": f"node{rank}"} for rank in (0, 1)]
+numbers = {"schema": 1, "device": "a CPU", "ranks": ranks, "hosts": 2, "wrong_elements": 0, "expected_sum": 3}
+(out / "metrics.json").write_text(json.dumps(numbers))
+print("wrote the numbers")
+"""
+
+
+def test_a_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, tmp_path: Path) -> None:
+    (tmp_path / "fake.py").write_text(FAKE)
+    for words in (("run", "3.1"), ("run",)):
+        typed = lab.types(*words, "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "2")
+        assert "running fake.py on node0, node1" in typed.err
+        for absent in ("3.1", "Distributed hello", "question", "passed"):
+            assert absent not in typed.out.replace("runs/3.1/", ""), absent
+        screen = (lab.run_folder() / "screen.svg").read_text()
+        assert "fake.py" in screen
+        record = lab.newest_run()
+        assert (record["state"], record["verdict"]) == ("succeeded", None)
+    assert "fake.py" in lab.types("runs").out
+    assert not (lab.workspace / "deliverables").exists()
+    assert "no run of 3.1 has succeeded yet" in lab.types("check", "3.1", code=3).err
+    assert "Plan for fake.py" in lab.types("run", "--script", str(tmp_path / "fake.py"), "--dry-run").out
+    lab.types("run", "--script", str(tmp_path / "fake.py"), "--launcher", "python", "--nodes", "1", "--detach")
+    assert "for no exercise" in lab.types("logs", "-f").out
+
+
 def test_a_module_that_did_not_travel_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "hidden.py").write_text("import importlib\nimportlib.import_module('not_seen')\n")
     typed = lab.types("run", "--script", str(tmp_path / "hidden.py"), "--launcher", "python", "--nodes", "1", code=4)

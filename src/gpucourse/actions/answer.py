@@ -15,7 +15,6 @@ from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
-from gpucourse.workspace import runs
 from gpucourse.workspace.lock import locked
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     _, exercise = context.catalog.exercise(exercise_id)
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
-    good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
+    good = evidence.candidates(context, exercise)
     known = sheet.stored(context, exercise)
     if not good and any(question.reads for question in exercise.questions):
         raise MissingError(

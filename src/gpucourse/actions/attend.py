@@ -87,7 +87,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord) -> None:
 
     files = runs.files_of(context.paths, record)
     try:
-        with stage(context.watch, "run", f"running {record.exercise} on {', '.join(record.nodes)}", record.phases_s):
+        with stage(context.watch, "run", f"running {record.subject} on {', '.join(record.nodes)}", record.phases_s):
             result = follow(
                 fleet,
                 record.id,

@@ -42,6 +42,11 @@ def compare(context: Context, wanted: Sequence[str]) -> Compared:
     if len(records) < 2:
         hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
         raise UsageError("a comparison needs two different runs", hint=hint)
+    if own := [record for record in records if record.own_script]:
+        raise UsageError(
+            f"run {own[0].id} ran {own[0].subject}, a script of your own: it belongs to no exercise whose tables could show it",
+            hint="compare runs of one exercise: gpucourse runs lists them",
+        )
     numbers = dict.fromkeys(record.exercise for record in records)
     if len(numbers) > 1:
         raise UsageError(

@@ -22,7 +22,7 @@ def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
         taken: set[tuple[str, str]] = set()
         for record in reversed(runs.readable(paths, wanted)[0]):
             source = runs.files_of(paths, record).metrics
-            if record.state != "succeeded" or record.verdict in FAULTY or record.own_script or not source.is_file():
+            if not record.is_evidence or record.verdict in FAULTY or not source.is_file():
                 continue
             try:
                 metrics = read_json(source)

@@ -22,17 +22,35 @@ from gpucourse.workspace.files import read_json, read_record
 
 def counting(context: Context, exercise: Exercise) -> RunRecord | None:
     """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded
-    and was judged. A script of the learner's own that measured nothing is judged by nobody, and takes no other's place."""
-    good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
-    handed_in = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
-    marked = [record for record in good if handed_in is not None and record.id == handed_in.run]
+    and was judged. A script of the learner's own counts for no exercise."""
+    good = candidates(context, exercise)
+    verdict = handed_in(context, exercise.id)
+    marked = [record for record in good if verdict is not None and record.id == verdict.run]
     standing = marked or [record for record in good if record.verdict is not None] or good
     return standing[-1] if standing else None
 
 
+def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
+    """The runs that can show something for an exercise, oldest first. Raises MissingError, NewerFormat."""
+    return [record for record in runs.every(context.paths, exercise.id) if record.is_evidence]
+
+
+def handed_in(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+    """The verdict that is handed in for an exercise. One on a script of the learner's own, as earlier versions handed it in,
+    is none."""
+    verdict = read_record(context.paths.verdict(exercise_id), ExerciseVerdict)
+    if verdict is None:
+        return None
+    try:
+        record = read_record(context.paths.run(exercise_id, verdict.run).record, RunRecord)
+    except MissingError:  # damaged: whoever judges that run says so
+        return verdict
+    return None if record is not None and record.own_script else verdict
+
+
 def named(context: Context, exercise: Exercise, run: str) -> RunRecord:
     """The run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read, UsageError
-    for a run of another exercise and for one that did not succeed."""
+    for a run of another exercise, for one that did not succeed, and for a script of the learner's own."""
     record = runs.find(context.paths, run)
     if record.exercise != exercise.id:
         raise UsageError(
@@ -40,6 +58,11 @@ def named(context: Context, exercise: Exercise, run: str) -> RunRecord:
         )
     if record.state != "succeeded":
         raise UsageError(f"run {record.id} did not succeed: it is {record.state}", hint=f"gpucourse runs {exercise.id}")
+    if record.own_script:
+        raise UsageError(
+            f"run {record.id} ran {record.subject}, a script of your own, which counts for no exercise",
+            hint=f"gpucourse run {exercise.id}",
+        )
     return record
 
 
@@ -185,8 +208,7 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
 
 
 def _spoken_of(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:
-    good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
-    named = [record for record in good if record.id == run]
+    named = [record for record in candidates(context, exercise) if record.id == run]
     return named[-1] if named else counting(context, exercise)
 
 

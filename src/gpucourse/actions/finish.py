@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
-from gpucourse.actions.evidence import verdict_on
+from gpucourse.actions.evidence import handed_in, verdict_on
 from gpucourse.actions.timing import stage
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import copy_file, read_json, read_record, write_record
+from gpucourse.workspace.files import copy_file, read_json, write_record
 from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
@@ -33,7 +33,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
     record.state = "broken" if record.drill else end_state(record.node_exits)
     record.diagnoses = [] if record.drill else coaching.diagnose(context, record)  # a drill is the learner's to diagnose
     metrics = _metrics(context, record, files)
-    if metrics is not None and exercise.plots:
+    if metrics is not None and exercise.plots and not record.own_script:
         with stage(context.watch, "draw", "drawing", record.phases_s):
             _draw(context, exercise, metrics, record, files)
     verdict = judge(context, exercise, record)
@@ -45,15 +45,11 @@ def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict
 
 
 def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
-    """Evaluate the exercise's checks on what the run left at home, and store the verdict."""
-    files = runs.files_of(context.paths, record)
-    if record.state != "succeeded":
-        return None
-    if record.own_script and not files.metrics.is_file():
-        context.watch(Note(text="your script wrote no metrics.json into GPUCOURSE_OUT, so the exercise's checks do not apply"))
+    """Evaluate the exercise's checks on what the run left at home, and store the verdict; None where it is no evidence."""
+    if not record.is_evidence:
         return None
     verdict = verdict_on(context, exercise, record)
-    write_record(files.verdict, verdict)
+    write_record(runs.files_of(context.paths, record).verdict, verdict)
     return verdict
 
 
@@ -78,9 +74,9 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
     What an earlier run left there and this one has not goes away; what the learner put there stays.
     """
     files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
-    there = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
+    there = handed_in(context, exercise.id)
     newer = there is not None and there.run > record.id and context.paths.run(exercise.id, there.run).record.exists()
-    if record.state != "succeeded" or record.verdict in {None, "failed", "error"} or newer:
+    if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
     named = {source.relative_to(files.folder).as_posix(): source for source in sources if source.is_file()}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.evidence import gather
+from gpucourse.actions.evidence import gather, handed_in
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.workspace.files import read_record
 from gpucourse.workspace.mapping import changing
 
 SCREEN = "screen.svg"
@@ -16,7 +15,7 @@ SCREEN = "screen.svg"
 def progress(context: Context) -> dict[str, ExerciseVerdict]:
     """The newest verdict of every exercise that has one."""
     names = sorted(path.name for path in context.paths.handed_in.glob("*"))
-    found = {name: read_record(context.paths.verdict(name), ExerciseVerdict) for name in names}
+    found = {name: handed_in(context, name) for name in names}
     return {exercise: verdict for exercise, verdict in found.items() if verdict is not None}
 
 

@@ -33,16 +33,14 @@ class Rechecked:
 def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge a run of an exercise again: the one named, else the newest that succeeded.
 
-    Raises MissingError where there is none, or no evidence; UnknownName and UsageError for a name that fits no good run of it.
+    Raises MissingError where there is none; UnknownName and UsageError for a name that fits no good run of it.
     """
     _, exercise = context.catalog.exercise(exercise_id)
-    good = [record for record in runs.every(context.paths, exercise.id) if record.state == "succeeded"]
+    good = evidence.candidates(context, exercise)
     if run is None and not good:
         raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
     record = good[-1] if run is None else evidence.named(context, exercise, run)
     files = runs.files_of(context.paths, record)
-    if not files.metrics.is_file() and record.own_script:
-        raise MissingError(f"run {record.id} left no evidence to check", hint=f"gpucourse run {exercise.id}")
     verdict = _judged(context, exercise, record)
     untouched = not seals.changed(files, ("run.json",))
     record.verdict = verdict.verdict
@@ -60,14 +58,15 @@ def check_all(context: Context) -> list[Rechecked]:
     found: list[Rechecked] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            handed_in = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
+            there = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
             record = evidence.counting(context, exercise)
-            verdict = _judged(context, exercise, record) if record else _gone(handed_in)
+            own = there is not None and evidence.handed_in(context, exercise.id) is None
+            verdict = _judged(context, exercise, record) if record else _void(there, own=own)
             if verdict is not None:
                 _mark(context, exercise, verdict)
             shown = evidence.gather(context, exercise, thorough=False) if record else None
             missing = tuple(each for each in shown.wanted if each not in shown.handed_in) if shown else ()
-            before = handed_in.verdict if handed_in else None
+            before = there.verdict if there else None
             found.append(Rechecked(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing))
     return found
 
@@ -88,19 +87,22 @@ def _judged(context: Context, exercise: Exercise, record: RunRecord) -> Exercise
     return replace(verdict, verdict="failed", checks=(*verdict.checks, sealed))
 
 
-def _gone(handed_in: ExerciseVerdict | None) -> ExerciseVerdict | None:
-    """The verdict that stays where the run it speaks of is no longer there: it cannot be verified."""
-    if handed_in is None:
+def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:
+    """The verdict that stays where the run it speaks of is gone, or ran a script of the learner's `own`."""
+    if there is None:
         return None
-    hint = f"run it again: gpucourse run {handed_in.exercise}"
-    gone = _extra("run", "The run is there", "error", f"run {handed_in.run} is gone", "its folder under runs/", hint)
-    return replace(handed_in, verdict="error", checks=(gone,))
+    hint = f"run it again: gpucourse run {there.exercise}"
+    why = _extra("run", "The run is there", "error", f"run {there.run} is gone", "its folder under runs/", hint)
+    if own:
+        ran = f"run {there.run} ran a script of your own"
+        why = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
+    return replace(there, verdict="error", checks=(why,))
 
 
 def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
     """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is, or a run that is gone."""
     path = context.paths.verdict(exercise.id)
-    there = read_record(path, ExerciseVerdict)
+    there = evidence.handed_in(context, exercise.id)
     if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():
         write_record(path, verdict)
 

@@ -90,7 +90,7 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
     for error in errors.values():
         context.watch(Note(text=f"left out: {error.what}", level="warning"))
     for record in records:
-        if record.state != "succeeded" or record.drill or record.own_script or record.verdict not in GOOD:
+        if not record.is_evidence or record.drill or record.verdict not in GOOD:
             continue
         try:
             metrics = spoken(context, record)[0]["metrics"]

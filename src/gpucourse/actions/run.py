@@ -99,6 +99,8 @@ def run(
                 plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))
             else:
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
+        if order.script is not None:
+            plan = replace(plan, own_script=order.script.name)
         if (objection := object_to(plan)) is not None:
             raise objection
         if dry_run:

@@ -125,8 +125,8 @@ def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPat
         return _session(record.slurm, _written(folder / "inference.json"))
     jobs = [{**_written(folder / f"job-{row.job}.json"), **_shown(row)} for row in record.slurm.jobs]
     queue = _written(folder / "queue.json").get("queue") or []
-    if record.own_script and metrics is None and not list(folder.glob("job-*.json")):
-        return None  # a script that measures nothing is not judged
+    if record.own_script:
+        return metrics  # it is not judged, and has what it wrote itself
     waiting = [row for row in queue if row.get("state") == "PENDING"]
     several = len(record.slurm.jobs) > 1
     told = {

@@ -120,7 +120,7 @@ def sweep(
             ) from error
         raise
     record.state, record.ended = "done", now_utc()
-    return Swept(sweep=record, folder=folder, files=_finished(context, exercise, record, folder))
+    return Swept(sweep=record, folder=folder, files=_finished(context, exercise, record, folder, hand_in=order.script is None))
 
 
 def _point(
@@ -189,8 +189,8 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
     return None
 
 
-def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> tuple[Path, ...]:
-    """The plot, the table as text, the seal; and copies of them among what is handed in."""
+def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path, *, hand_in: bool) -> tuple[Path, ...]:
+    """The plot, the table as text, the seal; with `hand_in`, copies of them among what is handed in. The files to look at."""
     drawn = _draw(context, exercise, record, folder)
     record.pictures = [path.name for path in drawn]
     write_record(folder / "sweep.json", record)
@@ -204,8 +204,9 @@ def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path)
     where = f"{record.device} · mode: {record.mode} · sweep {record.id}"
     write_text(folder / "sweep.md", f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
     finish.seal(context.paths.run(exercise.id, record.id), str(record.mode))
-    files: list[Path] = []
-    for source in (folder / "sweep.json", folder / "sweep.md", *drawn):
+    made = (folder / "sweep.json", folder / "sweep.md", *drawn)
+    files: list[Path] = [] if hand_in else list(made)
+    for source in made if hand_in else ():
         target = context.paths.deliverables(exercise.id) / f"sweep-{record.parameter}{source.suffix}"
         copy_file(source, target)
         files.append(target)

@@ -24,7 +24,8 @@ def current(context: Context) -> Exercise:
     if not known:
         raise MissingError("this course has no exercises", hint="gpucourse list")
     return next(
-        (known[record.exercise] for record in reversed(records) if record.exercise in known), next(iter(known.values()))
+        (known[each.exercise] for each in reversed(records) if each.exercise in known and not each.own_script),
+        next(iter(known.values())),
     )
 
 

@@ -56,7 +56,8 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
         session.face.document({"run": record, "verdict": verdict, "folder": files.folder})
     session.face.show(view)
     nodes = record.slurm.nodes if record.slurm else len(record.nodes)
-    command = shlex.join(["gpucourse", "run", record.exercise, "--nodes", str(nodes)])
+    what = ["--script", record.subject] if record.own_script else [record.exercise]
+    command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
     # The screen is what the learner saw, so it is captured after everything was shown.
     capture(files.screen, command=command, live=live, view=view, mode=record.mode)
     seal_screen(files)
@@ -93,6 +94,6 @@ def _failed(record: RunRecord) -> GpucourseError:
         bad = (row for row in record.slurm.jobs if row.state != "COMPLETED" and not row.asked)
         ends = ", ".join(f"job {row.job} {row.state}" for row in bad)
     return ExerciseFailed(
-        f"run {record.id} of {record.exercise}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
+        f"run {record.id} of {record.subject}: {words.get(record.state, record.state)}" + (f" ({ends})" if ends else ""),
         hint=f"gpucourse logs {record.id}" + (f" --rank {record.culprit}" if record.culprit is not None else ""),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Literal
 
 from gpucourse.model.diagnosis import Diagnosis, Silence
@@ -63,7 +64,8 @@ class RunRecord:
 
     Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
     `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
-    node's clock was ahead of this computer's. `drill`: a fault was planted on purpose.
+    node's clock was ahead of this computer's. `drill`: a fault was planted on purpose. `own_script`: the learner's own script,
+    which ran in the exercise's place; what it did says nothing about the exercise.
     """
 
     version: int = 1
@@ -97,6 +99,16 @@ class RunRecord:
     phases_s: dict[str, float] = field(default_factory=dict)
     gpucourse: str = ""
     slurm: SlurmRun | None = None
+
+    @property
+    def subject(self) -> str:
+        """What ran, in a word: the exercise, or the name of a script of the learner's own."""
+        return PurePath(self.own_script).name if self.own_script else self.exercise
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether the run can show something for its exercise: the exercise's script ran, and succeeded."""
+        return self.state == "succeeded" and not self.own_script
 
     @property
     def culprit(self) -> int | None:

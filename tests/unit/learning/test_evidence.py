@@ -74,18 +74,6 @@ def test_a_damaged_file_of_a_run_takes_no_answer_along_that_does_not_speak_of_it
     assert f"{name} is damaged" in " ".join(learning.types("show", "1.1").out.split())
 
 
-def test_a_script_that_measured_nothing_takes_no_points_away(learning: Learning) -> None:
-    learning.record(metrics={**METRICS, "wet": False})
-    assert rows(learning)["completed"] == 2.5
-    own = learning.record(own_script="mine.py")
-    folder = learning.folder(own)
-    (folder / "metrics.json").unlink()
-    own.verdict = None
-    (folder / "run.json").write_text((folder / "run.json").read_text().replace('"verdict": "passed"', '"verdict": null'))
-    (learning.workspace / "deliverables/1.1/verdict.json").unlink()
-    assert rows(learning)["completed"] == 2.5
-
-
 def test_a_deliverable_of_several_files_is_there_when_all_of_them_are(learning: Learning) -> None:
     record = learning.record()
     folder = learning.folder(record)

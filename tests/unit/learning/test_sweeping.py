@@ -45,7 +45,8 @@ def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
         springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
         state = "failed" if depth == 13 else "succeeded"
         found = {**METRICS, "springs": springs, "wet": depth != 14}
-        record = learning.record(order.exercise, found, parameters={"depth": depth}, state=state)
+        own = str(order.script) if order.script else None
+        record = learning.record(order.exercise, found, parameters={"depth": depth}, state=state, own_script=own)
         return Ran(plan=None, record=record, attended=Attended(record=record, verdict=None))  # type: ignore[arg-type]
 
     manifest = learning.course / "modules/01-rivers/module.yaml"
@@ -55,6 +56,14 @@ def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
     monkeypatch.setattr(sweep, "run", run)
     monkeypatch.setattr(pipeline, "run", run)
     return learning
+
+
+def test_a_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
+    (running.root / "mine.py").write_text("print('mine')\n")
+    said = running.types("run", "1.1", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8")
+    assert "sweep.md" in said.out
+    assert [one["verdict"] for one in record_of(running)["points"]] == [None, None]
+    assert not (running.workspace / "deliverables").exists()
 
 
 def record_of(learning: Learning) -> Any:

@@ -17,7 +17,7 @@ from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 def test_the_list_of_runs() -> None:
     failed = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
     shown = text(run.runs([Listed(record=record(verdict="passed")), Listed(record=failed, detail="node1 does not answer")]))
-    assert re.search(r"20261121-101500-otter  3\.1       succeeded  ✓ passed      2  12\.3 s  \d+ s", shown)
+    assert re.search(r"20261121-101500-otter  3\.1  succeeded  ✓ passed      2  12\.3 s  \d+ s", shown)
     assert "timed out" in shown
     assert "node1 does not answer" in shown
     assert "no runs yet" in text(run.runs([]))
@@ -52,6 +52,16 @@ def test_a_run_with_everything() -> None:
     ):
         assert words in shown, words
     assert "What went wrong" not in shown
+
+
+def test_a_run_of_an_own_script_shows_nothing_of_the_exercise() -> None:
+    own = record(own_script="/home/me/mytrain.py", verdict="passed")
+    metrics = {"rows": [{"n": 1, "ms": 12.3}]}
+    shown = result(own, exercise=EXERCISE, metrics=metrics, verdict=VERDICT, deliverables=Path("/w/deliverables/3.1"))
+    assert shown.splitlines()[0].split() == ["mytrain.py"]
+    assert "counts" in shown
+    for words in ("3.1 ", "Hello", "Times", "Bandwidth", "question", "passed", "deliverables"):
+        assert words not in shown, words
 
 
 @pytest.mark.parametrize("metrics", [{}, {"rows": []}, {"rows": 5}, {"rows": {"n": 1}}])

@@ -37,7 +37,7 @@ def launch(plan: LaunchPlan) -> View:
     ]
     parts.extend(slurm.plan(plan) or (Code(command_line(each), title=_whose(each)) for each in plan.commands))
     footer = (f"Nothing was started. {BATCH_BY_HAND if plan.batch else BY_HAND}",)
-    return View(title=f"Plan for {plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
+    return View(title=f"Plan for {plan.own_script or plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
 
 
 def parameters(chosen: Mapping[str, object]) -> str:

@@ -44,7 +44,7 @@ def runs(listed: Sequence[Listed]) -> View:
         return View(parts=(Paragraph("There are no runs yet."),), footer=("Start one: gpucourse run 3.2",))
     columns: list[Column | str] = [
         "run",
-        "exercise",
+        "ran",
         "state",
         "checks",
         Column("ranks", align="right"),
@@ -69,8 +69,13 @@ def result(
     verdict: ExerciseVerdict | None = None,
     deliverables: Path | None = None,
 ) -> View:
-    """How a run went. `deliverables`: the folder that this run's results were copied to."""
-    title = f"{record.exercise}{f'  {exercise.title}' if exercise else ''}"
+    """How a run went. `deliverables`: the folder that this run's results were copied to.
+
+    Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
+    """
+    if record.own_script:
+        exercise = metrics = verdict = deliverables = None
+    title = f"{record.subject}{f'  {exercise.title}' if exercise else ''}"
     parts: list[Part] = [_summary(record)]
     if record.state != "succeeded":
         parts.extend(_failure(record))
@@ -92,9 +97,9 @@ def _listed(listed: Listed) -> tuple[Content, ...]:
     record = listed.record
     return (
         record.id,
-        record.exercise,
+        record.subject,
         Cell(_state(record), _STATES.get(record.state, "accent")),
-        _word(record.verdict),
+        _word(None if record.own_script else record.verdict),
         str(record.world_size),
         _took(record),
         age(seconds_since(record.created)),
@@ -113,6 +118,7 @@ def _summary(record: RunRecord) -> Facts:
             ("jobs", slurm.summary(record)),
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
+            ("counts", "for no exercise: a script of your own is judged by its exit code" if record.own_script else ""),
         ]
     )
 

@@ -1,0 +1,123 @@
+"""A script of the learner's own counts for no exercise, whatever numbers it writes, now or as an earlier version booked it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from gpucourse.actions import watch
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.workspace.files import write_record
+from tests.learning import METRICS, Learning
+
+OWN = "/home/me/thesis/my train.py"
+
+
+def earned(learning: Learning) -> dict[str, float]:
+    document = learning.types("grade", "--json", code=None).document
+    return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
+
+
+def booked_earlier(learning: Learning) -> RunRecord:
+    """A run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
+    record = learning.record(own_script="fake.py")
+    record.verdict = "passed"
+    write_record(learning.folder(record) / "run.json", record)
+    wet = CheckResult(id="wet", title="It is wet", verdict="passed", evidence="logic", observed="true", expected="true")
+    verdict = ExerciseVerdict(exercise="1.1", run=record.id, mode="local", verdict="passed", checks=(wet,))
+    handed_in = learning.workspace / "deliverables" / "1.1"
+    for folder in (learning.folder(record), handed_in):
+        write_record(folder / "verdict.json", verdict)
+    (handed_in / "metrics.json").write_text(json.dumps(METRICS))
+    return record
+
+
+def test_numbers_of_an_own_script_pass_nothing_and_hand_in_nothing(learning: Learning) -> None:
+    record = learning.record(own_script=OWN)
+    assert record.verdict is None
+    assert not (learning.folder(record) / "verdict.json").exists()
+    assert not (learning.workspace / "deliverables").exists()
+    assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
+    learning.types("check", "--all")
+    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert "none has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
+    assert set(earned(learning).values()) == {0}
+    assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
+
+
+def test_numbers_of_an_own_script_are_held_against_nobody(learning: Learning) -> None:
+    good = learning.record()
+    learning.types("answer", "1.1", "--set", "speedup=1.9")
+    before = earned(learning)
+    own = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
+    learning.types("check", "1.1")
+    learning.types("check", "--all")
+    assert earned(learning) == before
+    assert before["completed"] == 5
+    learning.types("answer", "1.1", "--set", "speedup=1.9")
+    assert earned(learning) == before
+    refused = learning.types("answer", "1.1", "--run", own.id, "--set", "speedup=77", code=2).err
+    assert "ran my train.py, a script of your own" in refused
+    assert "ran my train.py" in learning.types("check", "1.1", "--run", own.id, code=2).err
+    learning.types("grade", "--bundle", str(learning.root / "w.zip"))
+    with zipfile.ZipFile(learning.root / "w.zip") as bundle:
+        names = bundle.namelist()
+    assert any(good.id in name for name in names)
+    assert not any(own.id in name for name in names)
+
+
+def test_what_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
+    own = booked_earlier(learning)
+    assert "0 of 2 exercises passed" in learning.types("list").out
+    assert set(earned(learning).values()) == {0}
+    said = learning.types("check", "--all", code=5).out
+    assert "No longer passed: 1.1" in said
+    assert f"run {own.id} ran a script of your own" in " ".join(said.split())
+    assert "0 of 2 exercises passed" in learning.types("list").out
+
+
+def test_a_good_run_takes_the_place_of_what_an_earlier_version_booked(learning: Learning) -> None:
+    good = learning.record()
+    booked_earlier(learning)
+    learning.types("check", "--all")
+    handed_in = json.loads((learning.workspace / "deliverables/1.1/verdict.json").read_text())
+    assert handed_in["run"] == good.id
+    assert "1 of 2 exercises passed" in learning.types("list").out
+    booked_earlier(learning)
+    newer = learning.record()
+    handed_in = json.loads((learning.workspace / "deliverables/1.1/verdict.json").read_text())
+    assert handed_in["run"] == newer.id
+
+
+def test_a_handed_in_verdict_whose_run_cannot_be_read_is_still_shown(learning: Learning) -> None:
+    record = learning.record()
+    (learning.folder(record) / "run.json").write_text("{oops")
+    assert "1 of 2 exercises passed" in learning.types("list").out
+
+
+def test_the_list_of_runs_names_the_script_and_compare_refuses_it(learning: Learning) -> None:
+    good, own = learning.record(), booked_earlier(learning)
+    listed = learning.types("runs").out
+    assert "fake.py" in listed
+    assert "passed" not in next(line for line in listed.splitlines() if own.id in line)
+    refused = learning.types("compare", good.id, own.id, code=2).err
+    assert f"run {own.id} ran fake.py, a script of your own" in refused
+    assert not list((learning.workspace / "deliverables").glob("*/comparison*"))
+
+
+def test_an_own_script_is_not_what_the_learner_is_at(learning: Learning) -> None:
+    learning.record("1.1")
+    learning.record("1.2", own_script=OWN)
+    assert watch.current(learning.opened()).id == "1.1"
+
+
+@pytest.mark.parametrize(("own_script", "subject"), [(None, "1.1"), (OWN, "my train.py"), ("job.sbatch", "job.sbatch")])
+def test_a_run_is_called_what_ran(own_script: str | None, subject: str, learning: Learning) -> None:
+    record = learning.record(own_script=own_script)
+    assert record.subject == subject
+    assert record.is_evidence == (own_script is None)
+    assert Path(learning.folder(record)).is_dir()
