@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -211,16 +212,31 @@ def test_a_start_counts_too(account: Account) -> None:
     assert refused(ec2.start_instances, InstanceIds=[stopped]) == ("VcpuLimitExceeded", 400)
 
 
-def test_the_first_spot_launch_makes_the_role_if_it_may(account: Account, tmp_path: Path) -> None:
-    with mock_account(tmp_path / "another") as fresh:
-        fresh.deny("iam:CreateServiceLinkedRole")
-        run, role = fresh.client("ec2").run_instances, fresh.client("iam").get_role
-        error = ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", 403)
-        assert refused(run, **wish(fresh, InstanceMarketOptions=SPOT)) == error
-        assert refused(role, RoleName="AWSServiceRoleForEC2Spot")[0] == "NoSuchEntity"
-        fresh.calm()
-        launch(fresh, InstanceMarketOptions=SPOT)
-        assert role(RoleName="AWSServiceRoleForEC2Spot")["Role"]["Path"] == "/aws-service-role/spot.amazonaws.com/"
+def test_the_first_use_of_a_service_makes_its_role_if_it_may(tmp_path: Path) -> None:
+    with mock_account(tmp_path / "another", quotas={G: 4}) as fresh:
+        storage, quotas = fresh.client("efs"), fresh.client("service-quotas")
+        subnet = fresh.client("ec2").describe_subnets()["Subnets"][0]["SubnetId"]
+        system = storage.create_file_system(CreationToken="one")["FileSystemId"]
+        first_uses: dict[tuple[str, str, str, int], Callable[[], Any]] = {
+            ("spot", "EC2Spot", "AuthFailure.ServiceLinkedRoleCreationNotPermitted", 403): partial(
+                fresh.client("ec2").run_instances, **wish(fresh, InstanceMarketOptions=SPOT)
+            ),
+            ("elasticfilesystem", "AmazonElasticFileSystem", "AccessDeniedException", 403): partial(
+                storage.create_mount_target, FileSystemId=system, SubnetId=subnet
+            ),
+            ("servicequotas", "ServiceQuotas", "DependencyAccessDeniedException", 400): partial(
+                quotas.request_service_quota_increase, ServiceCode="ec2", QuotaCode=G, DesiredValue=16.0
+            ),
+        }
+        role = fresh.client("iam").get_role
+        for (service, name, code, status), use in first_uses.items():
+            fresh.deny("iam:CreateServiceLinkedRole")
+            assert refused(use) == (code, status)
+            assert refused(role, RoleName=f"AWSServiceRoleFor{name}")[0] == "NoSuchEntity"
+            fresh.calm()
+            use()
+            path = role(RoleName=f"AWSServiceRoleFor{name}")["Role"]["Path"]
+            assert path == f"/aws-service-role/{service}.amazonaws.com/"
 
 
 def test_a_trial_run_tells_of_permissions_only(account: Account) -> None:

@@ -60,6 +60,36 @@ def test_a_machine_that_powers_off_does_as_it_was_told_at_its_launch(
     assert len(account.resources("volume")) == volumes
 
 
+def test_what_powering_off_does_to_a_spot_instance_is_not_to_be_changed(account: Account) -> None:
+    ec2 = account.client("ec2")
+    on_spot, on_demand = launch(account, InstanceMarketOptions=SPOT), launch(account)
+    attribute = "instanceInitiatedShutdownBehavior"
+    found = [ec2.describe_instance_attribute(InstanceId=one, Attribute=attribute) for one in (on_spot, on_demand)]
+    assert [one["InstanceInitiatedShutdownBehavior"]["Value"] for one in found] == ["terminate", "stop"]
+    change = {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
+    assert refused(ec2.modify_instance_attribute, InstanceId=on_spot, **change) == ("UnsupportedOperation", 400)
+    ec2.modify_instance_attribute(InstanceId=on_demand, **change)
+    account.shut_down(on_spot)
+    assert described(account, on_spot)["State"]["Name"] == "terminated"
+
+
+def test_a_spot_request_is_cancelled_where_the_courses_policy_lets_one(account: Account) -> None:
+    ec2 = account.client("ec2")
+    instance = launch(account, InstanceMarketOptions=SPOT)
+    asked = {"SpotInstanceRequestIds": [described(account, instance)["SpotInstanceRequestId"]]}
+    assert ec2.describe_spot_instance_requests(**asked)["SpotInstanceRequests"][0]["Tags"] == []
+    ec2.cancel_spot_instance_requests(**asked)
+    assert described(account, instance)["State"]["Name"] == "running"
+
+
+def test_a_burstable_instance_has_the_credits_that_it_was_launched_with(account: Account) -> None:
+    ec2 = account.client("ec2")
+    usual = launch(account, "t3.medium")
+    told = launch(account, "t3.medium", CreditSpecification={"CpuCredits": "standard"})
+    found = ec2.describe_instance_credit_specifications(InstanceIds=[usual, told])["InstanceCreditSpecifications"]
+    assert {one["InstanceId"]: one["CpuCredits"] for one in found} == {usual: "unlimited", told: "standard"}
+
+
 def test_a_machine_of_the_spot_market_is_taken_back(account: Account) -> None:
     ec2 = account.client("ec2")
     instance = launch(account, InstanceMarketOptions=SPOT)

@@ -13,6 +13,7 @@ from tests.mock_aws.patches import (
     networks,
     parameters,
     placement,
+    service_roles,
     spot,
     termination,
 )
@@ -27,6 +28,7 @@ def install(state: State) -> None:
         placement,
         keys,
         drift,
+        service_roles,
         spot,
         networks,
         dependencies,

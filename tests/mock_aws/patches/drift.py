@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from moto.core.responses import ActionResult
 from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.responses.instances import InstanceResponse
 
+from tests.mock_aws.refused import Refused
 from tests.mock_aws.state import State
 
 
 def install(_state: State) -> None:
-    """See each function. The third, the placement group of an instance, is remembered in `launch`."""
+    """See each function. The placement group and the credits of an instance are remembered in `launch`."""
     keep_the_groups_of_an_instance()
     remember_what_a_rule_is_for()
+    remember_the_credits_of_an_instance()
 
 
 def keep_the_groups_of_an_instance() -> None:
-    """moto takes any change of an instance that it does not know for a change of its security groups, to none."""
+    """moto takes any change of an instance that it does not know for a change of its security groups, to none. What powering
+    off does cannot be changed for a spot instance."""
     usual = InstanceResponse._security_grp_instance_attribute_handler
 
     def handler(self: Any) -> bool:
@@ -26,6 +30,9 @@ def keep_the_groups_of_an_instance() -> None:
         if self._get_param("InstanceInitiatedShutdownBehavior.Value"):
             behaviour = self._get_param("InstanceInitiatedShutdownBehavior.Value")
             instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+            if instance.lifecycle == "spot":
+                text = "Modifying 'instanceInitiatedShutdownBehavior' is not supported for spot instances."
+                raise Refused("UnsupportedOperation", text)
             instance.instance_initiated_shutdown_behavior = behaviour
         return True
 
@@ -40,3 +47,14 @@ def remember_what_a_rule_is_for() -> None:
         return said
 
     SecurityGroupRule.description = property(description)  # type: ignore[assignment, method-assign]
+
+
+def remember_the_credits_of_an_instance() -> None:
+    """For moto every instance has standard credits. On AWS a T3 instance has unlimited ones unless told otherwise."""
+
+    def described(self: Any) -> ActionResult:
+        instances = self.ec2_backend.describe_instance_credit_specifications(self._get_param("InstanceIds", []))
+        told = [{"InstanceId": one.id, "CpuCredits": getattr(one, "cpu_credits", "standard")} for one in instances]
+        return ActionResult({"InstanceCreditSpecifications": told})
+
+    InstanceResponse.describe_instance_credit_specifications = described  # type: ignore[method-assign]

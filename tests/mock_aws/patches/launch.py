@@ -10,9 +10,8 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS, INSTANCE_TYP
 from moto.ec2.responses.instances import InstanceResponse
 
 from tests.mock_aws import errors
-from tests.mock_aws.call import Call
 from tests.mock_aws.limits import limit_of
-from tests.mock_aws.patches import spot
+from tests.mock_aws.patches import service_roles, spot
 from tests.mock_aws.patches.books import standing
 from tests.mock_aws.patches.images import root_gb
 from tests.mock_aws.patches.placement import groups_of
@@ -43,7 +42,7 @@ def check_and_complete_a_launch(state: State) -> None:
         _complete_disks(self)
         _check_limit(state, self, [kind] * int(self._get_param("MinCount", 1)), on_spot=on_spot)
         if on_spot:
-            spot.have_the_role(state, _call(self))
+            service_roles.have(state, service_roles.SPOT)
         result = usual(self)
         reservation: Any = result.result
         _remember(self, reservation.instances, on_spot=on_spot)
@@ -139,9 +138,9 @@ def _remember(self: Any, instances: Iterable[Any], *, on_spot: bool) -> None:
         instance.placement.group_name = self._get_param("Placement.GroupName", "")
         for nic in instance.nics.values():
             nic.delete_on_termination = True
+        if instance.instance_type.startswith("t3."):
+            instance.cpu_credits = self._get_param("CreditSpecification.CpuCredits") or "unlimited"
         if on_spot:
+            asked = self._get_param("InstanceInitiatedShutdownBehavior")
+            instance.instance_initiated_shutdown_behavior = asked or "terminate"  # moto's own default is that of on demand
             spot.stand_behind(instance, self._get_param("InstanceMarketOptions.SpotOptions", {}), tags)
-
-
-def _call(self: Any) -> Call:
-    return Call(service="ec2", action="RunInstances", region=self.region, key="", protocol="ec2", content_type="")

@@ -10,21 +10,19 @@ from moto.ec2.models.instance_types import INSTANCE_TYPE_OFFERINGS
 from moto.ec2.models.spot_requests import SpotInstanceRequest, SpotRequestBackend
 from moto.ec2.responses.spot_instances import SpotInstances
 from moto.ec2.utils import random_spot_request_id
-from moto.iam import models as iam
 
 from tests.mock_aws import prices
-from tests.mock_aws.call import Call
+from tests.mock_aws.permissions import allows, shipped
 from tests.mock_aws.refused import Refused
 from tests.mock_aws.state import ACCOUNT_ID, State
 
-ROLE = "AWSServiceRoleForEC2Spot"
+_CANCEL = "ec2:CancelSpotInstanceRequests"
 
 
 def install(_state: State) -> None:
     """See each function."""
     tell_prices_zone_by_zone()
     cancel_without_forgetting()
-    call_the_role_by_its_name()
 
 
 def tell_prices_zone_by_zone() -> None:
@@ -58,7 +56,7 @@ def tell_prices_zone_by_zone() -> None:
 
 
 def cancel_without_forgetting() -> None:
-    """A cancelled request can still be described; its instance runs on."""
+    """A cancelled request can still be described; its instance runs on. Refused where the course's policy refuses it."""
 
     def cancel(self: Any, request_ids: list[str]) -> list[SpotInstanceRequest]:
         for request_id in request_ids:
@@ -66,6 +64,8 @@ def cancel_without_forgetting() -> None:
                 raise Refused(
                     "InvalidSpotInstanceRequestID.NotFound", f"The spot instance request ID '{request_id}' does not exist"
                 )
+            if not _may_cancel(self, request_id):
+                raise Refused("UnauthorizedOperation", f"You are not authorized to perform this operation: {_CANCEL}.", 403)
         found = [self.spot_instance_requests[request_id] for request_id in request_ids]
         for request in found:
             request.state = "cancelled"
@@ -74,9 +74,10 @@ def cancel_without_forgetting() -> None:
     SpotRequestBackend.cancel_spot_instance_requests = cancel  # type: ignore[method-assign]
 
 
-def call_the_role_by_its_name() -> None:
-    """moto makes a role for `spot.amazonaws.com` under a name of its own."""
-    iam.SERVICE_NAME_CONVERSION["spot"] = "EC2Spot"
+def _may_cancel(backend: Any, request_id: str) -> bool:
+    arn = f"arn:aws:ec2:{backend.region_name}:{ACCOUNT_ID}:spot-instances-request/{request_id}"
+    tags = backend.spot_instance_requests[request_id].get_tags()
+    return allows(shipped(), _CANCEL, arn, {f"aws:ResourceTag/{tag['key']}": tag["value"] for tag in tags})
 
 
 def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -> None:
@@ -112,23 +113,6 @@ def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -
     )
     backend.spot_instance_requests[request.id] = request
     instance.spot_instance_request_id = request.id
-
-
-def have_the_role(state: State, call: Call) -> None:
-    """The first spot launch of an account makes EC2's own role, with the caller's permissions. Raises Refused."""
-    backend = iam.iam_backends[ACCOUNT_ID]["aws"]
-    if any(role.name == ROLE for role in backend.roles.values()):
-        return
-    asked = Call(
-        service="iam", action="CreateServiceLinkedRole", region=call.region, key=call.key, protocol="query", content_type=""
-    )
-    if state.faults.is_denied(asked):
-        raise Refused(
-            "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
-            "The provided credentials do not have permission to create the service-linked role for EC2 Spot Instances.",
-            403,
-        )
-    backend.create_service_linked_role("spot.amazonaws.com", "", "")
 
 
 class _LaunchedRequest(SpotInstanceRequest):

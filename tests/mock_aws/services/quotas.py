@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.mock_aws.call import Call
 from tests.mock_aws.limits import BY_CODE, OPEN
+from tests.mock_aws.patches import service_roles
 from tests.mock_aws.refused import Refused
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def _codes(call: Call) -> list[str]:
 
 def _request(state: State, call: Call) -> Mapping[str, Any]:
     code, wanted = _known(call), float(call.params["DesiredValue"])
+    service_roles.have(state, service_roles.QUOTAS)
     with state.quotas.lock:
         if wanted <= state.quotas.limit(call.region, code):
             raise Refused("IllegalArgumentException", "You must provide a quota value greater than the current quota value.")

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import gpucourse.aws
 from gpucourse.aws.policy import policy_size, policy_text
 from gpucourse.aws.session import IAM_NAMES
+from tests.mock_aws.permissions import actions, allows, shipped
 from tests.system.aws.policy import ADMINISTRATOR
 from tests.unit.aws.cloud import operation_model
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(gpucourse.aws.__file__).parent
-STATEMENTS: list[dict[str, Any]] = json.loads(policy_text())["Statement"]
-
-
-def actions(statement: dict[str, Any]) -> list[str]:
-    found = statement["Action"]
-    return [found] if isinstance(found, str) else found
+STATEMENTS = shipped()
+OURS = {"aws:ResourceTag/Project": "gpucourse"}
+INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"
 
 
 def calls() -> Iterator[tuple[str, str]]:
@@ -80,10 +76,9 @@ def test_nothing_is_changed_or_made_without_a_condition_or_a_narrow_resource() -
 
 
 def test_what_exists_is_changed_only_where_it_is_ours() -> None:
-    own = {"aws:ResourceTag/Project": "gpucourse"}
     for statement in STATEMENTS:
         if "ec2:TerminateInstances" in actions(statement):
-            assert statement["Condition"] == {"StringEquals": own}
+            assert statement["Condition"] == {"StringEquals": OURS}
             break
     else:
         pytest.fail("no statement allows to terminate")
@@ -106,3 +101,51 @@ def test_an_identity_with_it_cannot_raise_its_own_rights() -> None:
                 assert verb in {"PassRole", "CreateServiceLinkedRole"}
                 assert "Condition" in statement
                 assert statement["Resource"] != "*"
+
+
+@pytest.mark.parametrize(
+    ("service", "role"),
+    [
+        ("spot", "EC2Spot"),
+        ("elasticfilesystem", "AmazonElasticFileSystem"),
+        ("servicequotas", "ServiceQuotas"),
+    ],
+)
+def test_the_roles_that_aws_makes_at_the_first_use_may_be_made_and_no_other(service: str, role: str) -> None:
+    name = f"{service}.amazonaws.com"
+    arn = f"arn:aws:iam::123456789012:role/aws-service-role/{name}/AWSServiceRoleFor{role}"
+    action = "iam:CreateServiceLinkedRole"
+    assert allows(STATEMENTS, action, arn, {"iam:AWSServiceName": name})
+    assert not allows(STATEMENTS, action, arn, {"iam:AWSServiceName": "eks.amazonaws.com"})
+    assert not allows(STATEMENTS, action, arn.replace(service, "eks"), {"iam:AWSServiceName": name})
+    assert not allows(STATEMENTS, action, arn)
+
+
+def test_a_spot_request_may_be_cancelled_though_it_has_no_tags_and_an_instance_not_ended() -> None:
+    request = "arn:aws:ec2:us-east-2:123456789012:spot-instances-request/sir-0123"
+    assert allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", request)
+    assert not allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", INSTANCE)
+    assert not allows(STATEMENTS, "ec2:TerminateInstances", INSTANCE)
+    assert allows(STATEMENTS, "ec2:TerminateInstances", INSTANCE, OURS)
+
+
+@pytest.mark.parametrize("action", ["GetParameter", "GetParameters", "GetParametersByPath"])
+def test_only_the_public_parameters_may_be_read(action: str) -> None:
+    image = "parameter/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
+    assert allows(STATEMENTS, f"ssm:{action}", f"arn:aws:ssm:us-east-2::{image}")
+    assert not allows(STATEMENTS, f"ssm:{action}", "arn:aws:ssm:us-east-2:123456789012:parameter/database/password")
+
+
+def test_only_consoles_of_our_own_instances_may_be_read() -> None:
+    assert allows(STATEMENTS, "ec2:GetConsoleOutput", INSTANCE, OURS)
+    assert not allows(STATEMENTS, "ec2:GetConsoleOutput", INSTANCE, {"aws:ResourceTag/Project": "other"})
+    assert not allows(STATEMENTS, "ec2:GetConsoleOutput", INSTANCE)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"Effect": "Deny"}, {"NotAction": "ec2:*"}, {"Condition": {"StringLike": {"aws:ResourceTag/Project": "*"}}}]
+)
+def test_a_statement_that_is_not_understood_decides_nothing(changed: dict[str, object]) -> None:
+    statement = {"Effect": "Allow", "Action": "ec2:StopInstances", "Resource": "*", **changed}
+    with pytest.raises(ValueError, match="not understood here"):
+        allows([statement], "ec2:StopInstances", INSTANCE)

@@ -154,7 +154,7 @@ resource "aws_instance" "node" {
   vpc_security_group_ids               = [aws_security_group.this.id]
   key_name                             = aws_key_pair.this.key_name
   placement_group                      = aws_placement_group.this.name
-  instance_initiated_shutdown_behavior = "terminate"
+  instance_initiated_shutdown_behavior = var.spot ? null : "terminate"
   user_data                            = "#!/bin/sh\necho node${count.index}\n"
   tags                                 = { Name = "mock-aws-node${count.index}", Node = "node${count.index}" }
 

@@ -1,0 +1,58 @@
+"""What the course's policy allows a caller, as IAM decides it: by action, resource and condition.
+
+Only what that policy uses is known here: statements that allow, and conditions by StringEquals. Anything else is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from gpucourse.aws.policy import policy_text
+
+Statement = Mapping[str, Any]
+
+
+def shipped() -> list[Statement]:
+    """The statements of the policy that the course hands out."""
+    statements: list[Statement] = json.loads(policy_text())["Statement"]
+    return statements
+
+
+def actions(statement: Statement) -> list[str]:
+    """The patterns of the actions that a statement allows."""
+    return _listed(statement["Action"])
+
+
+def allows(statements: Sequence[Statement], action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
+    """Whether some statement allows this action on this resource (an ARN). `context` holds the values of condition keys."""
+    return any(
+        _matches(actions(statement), action)
+        and _matches(_listed(statement["Resource"]), resource)
+        and _holds(statement.get("Condition", {}), context or {})
+        for statement in statements
+        if _is_allow(statement)
+    )
+
+
+def _is_allow(statement: Statement) -> bool:
+    unknown = set(statement) - {"Sid", "Effect", "Action", "Resource", "Condition"}
+    if statement["Effect"] != "Allow" or unknown:
+        raise ValueError(f"not understood here: {statement}")
+    return True
+
+
+def _holds(condition: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
+    if set(condition) - {"StringEquals"}:
+        raise ValueError(f"not understood here: {condition}")
+    return all(context.get(key) in _listed(values) for key, values in condition.get("StringEquals", {}).items())
+
+
+def _matches(patterns: Sequence[str], value: str) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def _listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
