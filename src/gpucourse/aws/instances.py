@@ -65,6 +65,19 @@ def wait(
         sleep(POLL_S)
 
 
+def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
+    """Those of these instances that EC2 would keep, stopped, when they power themselves off. Raises what a call raises."""
+    attribute = "instanceInitiatedShutdownBehavior"
+    return [
+        instance
+        for instance in ids
+        if account.call("ec2", "describe_instance_attribute", InstanceId=instance, Attribute=attribute)[
+            "InstanceInitiatedShutdownBehavior"
+        ]["Value"]
+        != "terminate"
+    ]
+
+
 def retag_expires(account: Account, ids: Iterable[str], expires: datetime) -> None:
     """Write another end of life on these resources: the tag that `status`, the sweep and people read."""
     stamp = expires.astimezone(UTC).isoformat(timespec="seconds")

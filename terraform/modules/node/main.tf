@@ -44,8 +44,9 @@ resource "aws_instance" "node" {
   key_name               = var.key_name
   placement_group        = var.placement_group
 
-  # Powering off is how a node ends itself and its bill.
-  instance_initiated_shutdown_behavior = "terminate"
+  # Powering off is how a node ends itself and its bill. EC2 refuses to change this for a spot instance, after it has started; a
+  # one-time spot instance has it by itself, which `deploy` verifies.
+  instance_initiated_shutdown_behavior = var.spot ? null : "terminate"
 
   user_data_base64            = module.boot[each.key].compressed
   user_data_replace_on_change = true # its script runs once: a node with another script is another node

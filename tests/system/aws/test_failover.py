@@ -44,3 +44,19 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     learner.account.calm()
     learner.types("destroy", "--all", "--yes", timeout=400)
     assert learner.standing() == []
+
+
+@pytest.mark.thorough
+def test_spot_nodes_that_terraform_cannot_take_away_are_gone_before_the_next_try(learner: CloudLearner) -> None:
+    learner.account.deny("ec2:CancelSpotInstanceRequests")
+    learner.account.fail("RunInstances", "Unsupported", zone="us-east-2a", nth=3)  # a trial run, one node, and then the other
+    typed = learner.types("deploy", "3", "--spot", "--target", "aws", "--yes", timeout=500)
+    assert "Terraform could not" in typed.err
+    assert [call.code for call in learner.account.calls("CancelSpotInstanceRequests")] == ["UnauthorizedOperation"]
+    assert "Next: g4dn.2xlarge in us-east-2b" in typed.err
+    cloud = learner.deployment()["cloud"]
+    assert (cloud["zone"], cloud["market"]) == ("us-east-2b", "spot")
+    assert len(learner.standing("instance")) == 2
+    learner.account.calm()
+    learner.types("destroy", "--all", "--yes", timeout=400)
+    assert learner.standing() == []

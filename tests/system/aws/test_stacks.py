@@ -16,7 +16,7 @@ pytestmark = pytest.mark.system
 
 LABS = {  # four labs: with its own network each, and the account's, an AWS region is full
     "slurm-cluster": ("2",),
-    "tracing": ("B",),
+    "tracing": ("B", "--spot"),
     "benchmark": ("4", "--gpu", "t4,l4"),  # two stacks of the same kind, side by side
 }
 
@@ -34,7 +34,9 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CloudLearne
                 for name, words in LABS.items()
             }
         yield learner, {name: done.result().document for name, done in typed.items()}
-        learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
+        destroyed = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
+        assert "Terraform could not" not in destroyed.err
+        assert learner.account.calls("CancelSpotInstanceRequests")
         assert learner.standing() == []
         assert unforeseen(learner.account) == []
 
@@ -58,6 +60,21 @@ def test_several_gpus_stand_side_by_side(labs: tuple[CloudLearner, dict[str, Any
     }
     assert len({resource.tags["Stack"] for resource in learner.standing("vpc")}) == 4
     assert learner.account.calls("RunInstances")
+
+
+def test_spot_nodes_stand_as_asked_and_are_verified_to_end_when_they_power_off(
+    labs: tuple[CloudLearner, dict[str, Any]],
+) -> None:
+    learner, documents = labs
+    [lab] = documents["tracing"]["labs"]
+    assert lab["deployment"]["cloud"]["market"] == "spot"
+    [request] = learner.account.client("ec2").describe_spot_instance_requests()["SpotInstanceRequests"]
+    assert request["Tags"] == [], "the provider tags none, which the policy has to allow for"
+    told = {"InstanceId": request["InstanceId"], "Attribute": "instanceInitiatedShutdownBehavior"}
+    asked = [call.params for call in learner.account.calls("DescribeInstanceAttribute")]
+    assert any(told.items() <= params.items() for params in asked)
+    changes = (call.params for call in learner.account.calls("ModifyInstanceAttribute"))
+    assert request["InstanceId"] not in {one["InstanceId"] for one in changes}
 
 
 def test_the_cluster_has_a_head_without_a_gpu(labs: tuple[CloudLearner, dict[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gpucourse.actions.cloud import aftermath, bill, orphans
+from gpucourse.actions.cloud import aftermath, bill, orphans, teardown
 from gpucourse.actions.cloud.failover import Place, Route, judged
 from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed, tags
 from gpucourse.actions.cloud.offer import Offer, Proposal
@@ -20,8 +20,8 @@ from gpucourse.actions.timing import stage
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.pricing import estimate
-from gpucourse.errors import GpucourseError, Interrupted, TerraformFailed
-from gpucourse.model.cloud import Attempt, Failure
+from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
+from gpucourse.model.cloud import Attempt, CloudInstance, Failure
 from gpucourse.model.deployment import Deployment, Tried
 from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher
 from gpucourse.model.node import Inventory
@@ -152,11 +152,21 @@ def _note(context: Context, deployment: Deployment, here: Place, failure: Failur
 
 
 def _removed(context: Context, lab: CloudLab) -> None:
-    """Take away what the failed try left, also what Terraform does not know of."""
+    """Take away what the failed try left, also what Terraform does not know of or cannot remove.
+
+    Raises LeftoverError where something stays: a try elsewhere would then cost twice.
+    """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed try left"):
-        lab.down(context.watch)
-        orphans.clear(context, lab)
+        teardown.with_terraform(context, lab, lab.found())
+        _found, left = teardown.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
+    stays = [one for one in left if one.seen]
+    if stays:
+        names = ", ".join(f"{one.kind} {one.leftover.id}" for one in stays)
+        raise LeftoverError(
+            f"what the failed try of {stack} left could not be removed, so nothing is tried elsewhere: {names}",
+            hint="by hand:\n" + "\n".join(one.remove for one in stays),
+        )
 
 
 def _move(offer: Offer, there: Place) -> None:
@@ -178,13 +188,37 @@ def _guarded(context: Context, lab: CloudLab) -> None:
     """What costs is in the ledger, and a schedule outside the nodes ends them: before anything else can fail."""
     deployment, cloud = lab.deployment, lab.cloud
     bill.settle(context, lab.account, deployment.uid, expires=cloud.expires)
-    ids = [one.id for one in instances.find(lab.account, stack=deployment.uid) if one.alive]
+    alive = [one for one in instances.find(lab.account, stack=deployment.uid) if one.alive]
+    ids = [one.id for one in alive]
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
     cloud.backstop = "" if finding.state == "ok" else finding.detail
     if cloud.backstop:
         context.watch(Note(text=f"{finding.what}: {cloud.backstop}", level="warning"))
     deployments.save(context.paths, deployment)
+    _check_power_off(context, lab, alive)
+
+
+def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]) -> None:
+    """Deadline and idle watch power a node off. EC2 cannot be told to end a spot instance then, so it is asked whether it will.
+
+    Raises InfrastructureError where it will not and there is no backstop either: nothing would end such a node for good.
+    """
+    spot = [one.id for one in alive if one.market == "spot"]
+    try:
+        kept = instances.survive_power_off(lab.account, spot)
+        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off"
+    except GpucourseError as error:
+        kept, what = spot, f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
+    if not kept:
+        return
+    if lab.cloud.backstop:
+        mend = "; ".join(schedule.setup_commands())
+        raise InfrastructureError(
+            f"{what}; and there is no backstop: nothing would end a forgotten node for good, and its disk would go on costing",
+            hint=f"deploy without --spot; or have the backstop's role made, by someone with administrator's rights: {mend}",
+        )
+    context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
 
 
 def _healed(before: Inventory | None, offer: Offer) -> list[str]:

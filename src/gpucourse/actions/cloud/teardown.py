@@ -53,7 +53,7 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> Non
         deployments.save(context.paths, deployment, "destroying")
     try:
         if lab is not None:
-            _with_terraform(context, lab, before)
+            with_terraform(context, lab, before)
         found, left = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
@@ -151,7 +151,7 @@ def _at_rest(context: Context, deployment: Deployment) -> CloudLab | None:
     return lab
 
 
-def _with_terraform(context: Context, lab: CloudLab, before: list[Found]) -> None:
+def with_terraform(context: Context, lab: CloudLab, before: list[Found]) -> None:
     """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
     stack = lab.deployment.stack
     with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
