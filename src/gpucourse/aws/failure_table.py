@@ -1,6 +1,8 @@
 """What each error code of AWS means and what helps: the table. The first row that fits an error speaks for it.
 
-A code is a shell pattern (`InvalidAMIID.*`); `needle`, where there is one, is a word of the message in lower case.
+A code is a shell pattern (`InvalidAMIID.*`); `needle`, where there is one, is a word of the message in lower case; `call`,
+where there is one, is the call that failed, as a policy names it. `lacks` is the permission that is missing, where AWS's words
+do not name it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ SIGN_IN = f"sign in {_WAYS}"
 SIGN_IN_AGAIN = f"sign in again {_WAYS}"
 HAND_OVER = 'eval "$(aws configure export-credentials --format env)"'  # aws login, MFA: what only the aws program can use
 SUPPORT = "open a case with AWS Support: https://console.aws.amazon.com/support/home"
-SPOT_ROLE = "once, by someone who may: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
+_MAKE_ROLE = "aws iam create-service-linked-role --aws-service-name"
+SPOT_ROLE = f"once, by someone who may: {_MAKE_ROLE} spot.amazonaws.com"
+STORAGE_ROLE = f"once, by someone who may: {_MAKE_ROLE} elasticfilesystem.amazonaws.com"
+QUOTA_ROLE = f"once, by someone who may: {_MAKE_ROLE} servicequotas.amazonaws.com"
+_MAKES_ROLES = "iam:CreateServiceLinkedRole"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class Row:
     tell: str
     cure: str
     needle: str = ""
+    call: str = ""
+    lacks: str = ""
 
 
 ROWS: tuple[Row, ...] = (
@@ -77,6 +85,19 @@ ROWS: tuple[Row, ...] = (
         "another zone; where none offers it: another type (--gpu) or another --region",
     ),
     Row(
+        ("UnsupportedOperation",),
+        "parameter",
+        "EC2 does not do this with a spot instance",
+        "take the lab down (gpucourse destroy) and deploy it again, which copies the stack anew; or deploy it without --spot",
+        needle="spot",
+    ),
+    Row(
+        ("UnsupportedOperation",),
+        "parameter",
+        "EC2 does not do this with what it was asked for",
+        "read its own words above; where the value is not yours, it is a fault of gpucourse",
+    ),
+    Row(
         ("InsufficientFreeAddressesInSubnet",),
         "zone",
         "the subnet in this zone has no free address left",
@@ -113,9 +134,26 @@ ROWS: tuple[Row, ...] = (
         "permission",
         "the account's first spot instance needs AWS's own role for spot, and this identity may not create it",
         SPOT_ROLE,
+        lacks=_MAKES_ROLES,
     ),
     Row(
-        ("UnauthorizedOperation", "AccessDenied*", "DependencyAccessDenied*", "AuthorizationError", "NotAuthorized"),
+        ("DependencyAccessDenied*",),
+        "permission",
+        "the account's first request for a quota needs AWS's own role for Service Quotas, and this identity may not create it",
+        QUOTA_ROLE,
+        lacks=_MAKES_ROLES,
+    ),
+    Row(
+        ("AccessDenied*",),
+        "permission",
+        "the account's first mount target needs AWS's own role for EFS, and this identity may not create it",
+        f"{STORAGE_ROLE}; where that role exists already, {POLICY}",
+        needle="that action on the specified resource",  # EFS does not say which action
+        call="elasticfilesystem:CreateMountTarget",
+        lacks=_MAKES_ROLES,
+    ),
+    Row(
+        ("UnauthorizedOperation", "AccessDenied*", "AuthorizationError", "NotAuthorized"),
         "permission",
         "this identity is not allowed to do that",
         POLICY,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from gpucourse.aws.failure_table import ROWS, UNKNOWN, Row
@@ -22,13 +23,18 @@ _NO_CREDENTIALS = ("No valid credential sources found", "no EC2 IMDS role found"
 _ZONE = re.compile(r"\b[a-z]{2}(?:-[a-z]+)+-\d[a-z]\b")
 _SUGGESTION = re.compile(r"You can currently get .{0,80}?capacity by .*", re.DOTALL)
 _ACTION = re.compile(r"(?:not authorized to perform|not authorized to call|permission to perform):? '?([a-z0-9-]+:[A-Za-z*]+)")
+_CALL = re.compile(r"operation error (?P<service>[\w ]+): (?P<operation>\w+)")
+_POLICY_NAMES = {"efs": "elasticfilesystem"}  # as Terraform's provider and as a policy call a service
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
-def classify(code: str, message: str = "") -> Failure:
-    """What an error code of AWS means. A code that no row knows is `unknown`, which stops everything, with AWS's words."""
+def classify(code: str, message: str = "", call: str = "") -> Failure:
+    """What an error code of AWS means. A code that no row knows is `unknown`, which stops everything, with AWS's words.
+
+    `call` is the call that failed, as a policy names it (`ec2:RunInstances`), where that is known.
+    """
     bare = re.sub(r"^(Server|Client)\.", "", code)
-    row = next((row for row in ROWS if _fits(row, bare, message)), UNKNOWN)
+    row = next((row for row in ROWS if _fits(row, bare, message, call)), UNKNOWN)
     cure = row.cure
     if row.kind == "parameter" and (size := re.search(r"expect size ?>= ?(\d+) ?GB", message)):
         cure = f"{row.cure}: {size.group(1)} GiB at least"
@@ -41,7 +47,7 @@ def classify(code: str, message: str = "") -> Failure:
         tell=row.tell,
         cure=cure,
         suggested=tuple(dict.fromkeys(_ZONE.findall(asked.group()))) if asked else (),
-        action=action.group(1) if action else "",
+        action=row.lacks or (action.group(1) if action else ""),
     )
 
 
@@ -50,7 +56,9 @@ def from_text(text: str) -> Failure | None:
     flat = _BOX.sub(" ", text).strip()
     for form in _FORMS:
         if match := form.search(flat):
-            return classify(match["code"], match["message"])
+            call = _call_in(flat[: match.start()])
+            failure = classify(match["code"], match["message"], call)
+            return replace(failure, action=call) if failure.kind == "permission" and not failure.action else failure
     if any(words in flat for words in _NO_CREDENTIALS):
         return classify("NoCredentials", flat)
     return None
@@ -69,5 +77,16 @@ def sentence(failure: Failure) -> str:
     return f"{failure.tell}{action} [{failure.code}{said}]"
 
 
-def _fits(row: Row, code: str, message: str) -> bool:
-    return any(fnmatchcase(code, pattern) for pattern in row.codes) and row.needle in message.lower()
+def _call_in(text: str) -> str:
+    """The call that Terraform's provider says it made last, as a policy names it; empty where it says none."""
+    calls = _CALL.findall(text)
+    if not calls:
+        return ""
+    service, operation = calls[-1]
+    name = service.lower().replace(" ", "")
+    return f"{_POLICY_NAMES.get(name, name)}:{operation}"
+
+
+def _fits(row: Row, code: str, message: str, call: str) -> bool:
+    known = any(fnmatchcase(code, pattern) for pattern in row.codes)
+    return known and row.needle in message.lower() and row.call in {"", call}

@@ -1,8 +1,8 @@
-"""Looks at the account as such: who asks, which plan it is on, whether the region is open, whether spot is set up."""
+"""Looks at the account as such: who asks, which plan it is on, whether the region is open, which of AWS's own roles it has."""
 
 from __future__ import annotations
 
-from gpucourse.aws.failure_table import SPOT_ROLE
+from gpucourse.aws.failure_table import QUOTA_ROLE, SPOT_ROLE, STORAGE_ROLE
 from gpucourse.aws.offerings import DEFAULT_REGION, REGIONS
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError
@@ -10,7 +10,6 @@ from gpucourse.model.cloud import Finding
 
 _UPGRADE = "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account"
 IDENTITY = "credentials"
-_SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 
 
 def identity(account: Account) -> list[Finding]:
@@ -65,12 +64,25 @@ def region(account: Account) -> list[Finding]:
 
 def spot_role(account: Account) -> list[Finding]:
     """7: AWS's own role for spot instances exists, which the account's first spot instance needs."""
-    what = "spot role"
+    return [_service_role(account, "spot role", "AWSServiceRoleForEC2Spot", "spot instance", SPOT_ROLE)]
+
+
+def storage_role(account: Account) -> list[Finding]:
+    """7: AWS's own role for EFS exists, which the account's first mount target needs."""
+    return [_service_role(account, "storage role", "AWSServiceRoleForAmazonElasticFileSystem", "mount target", STORAGE_ROLE)]
+
+
+def quota_role(account: Account) -> list[Finding]:
+    """6: AWS's own role for Service Quotas exists, which the account's first request for a quota needs."""
+    return [_service_role(account, "quota role", "AWSServiceRoleForServiceQuotas", "request for a quota", QUOTA_ROLE)]
+
+
+def _service_role(account: Account, what: str, role: str, first: str, mend: str) -> Finding:
     try:
-        account.call("iam", "get_role", RoleName=_SPOT_ROLE)
+        account.call("iam", "get_role", RoleName=role)
     except CloudError as error:
         if error.kind != "gone":
             raise
-        detail = f"there is no {_SPOT_ROLE} yet; AWS makes it with the first spot instance, where this identity may"
-        return [Finding(what=what, state="warning", detail=detail, mend=SPOT_ROLE)]
-    return [Finding(what=what, state="ok", detail=_SPOT_ROLE)]
+        detail = f"there is no {role} yet; AWS makes it with the account's first {first}, where this identity may"
+        return Finding(what=what, state="warning", detail=detail, mend=mend)
+    return Finding(what=what, state="ok", detail=role)

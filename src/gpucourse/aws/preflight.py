@@ -69,9 +69,10 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         ("account plan", partial(look_account.plan, account)),
         ("region", partial(look_account.region, account)),
         ("zones", partial(look_lab.zones, account, labs)),
-        ("quota", partial(look_lab.quotas, account, labs, known.market, known.request)),
+        ("quota", partial(_quotas, account, labs, known)),
         ("quota of the other market", partial(look_lab.other_market, account, labs, known.market, known.request)),
         *([("spot role", partial(look_account.spot_role, account))] if known.market == "spot" else []),
+        *([("storage role", partial(look_account.storage_role, account))] if any(lab.storage_gib for lab in labs) else []),
         ("image", partial(look_lab.images, account, labs)),
         ("room for a network", partial(look_lab.networks, account)),
         ("leftovers", partial(look_lab.leftovers, account, known.standing, known.regions or REGIONS)),
@@ -86,6 +87,14 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
 def blocking(findings: Sequence[Finding]) -> list[Finding]:
     """What must be mended before a lab can be built."""
     return [finding for finding in findings if finding.state == "missing"]
+
+
+def _quotas(account: Account, labs: Sequence[LabNeed], known: Circumstances) -> list[Finding]:
+    """The quotas; where one is too small, also the role that a request for more needs."""
+    found = look_lab.quotas(account, labs, known.market, known.request)
+    if any(finding.state == "missing" for finding in found):
+        found += _guarded("quota role", partial(look_account.quota_role, account))
+    return found
 
 
 def _guarded(what: str, look: Callable[[], list[Finding]]) -> list[Finding]:

@@ -174,7 +174,8 @@ def _translated(error: BaseException, where: str, action: str) -> GpucourseError
 
     if isinstance(error, known.ClientError):
         said = error.response.get("Error", {})
-        return _answered(failures.classify(str(said.get("Code", "")), str(said.get("Message", ""))), where, action)
+        failure = failures.classify(str(said.get("Code", "")), str(said.get("Message", "")), action)
+        return _answered(failure, where, action)
     if isinstance(error, known.ParamValidationError):  # we asked wrongly: a fault of this program
         return None
     credentials = (

@@ -138,6 +138,20 @@ def test_a_quota_is_asked_for_once(learner: Learner, account: Account) -> None:
     assert document["quotas"][0]["open"]["wanted"] == 16
 
 
+def test_a_first_request_that_may_not_make_its_role_names_the_permission(learner: Learner, tmp_path: Path) -> None:
+    with mock_account(tmp_path / "fresh", quotas={G_ON_DEMAND: 4}) as fresh:
+        learner.environ.update(fresh.environment)
+        fresh.deny("iam:CreateServiceLinkedRole")
+        command = "aws iam create-service-linked-role --aws-service-name servicequotas.amazonaws.com"
+        role = found(learner.types("doctor", "--target", "aws", "--json", code=3).document)["quota role"]
+        assert (role["state"], command in role["mend"]) == ("warning", True)
+        refused = learner.types("doctor", "--request-quota", "--yes", code=3)
+        assert "(iam:CreateServiceLinkedRole)" in refused.err
+        assert command in refused.err
+        fresh.calm()
+        assert "ask for 16" in learner.types("doctor", "--request-quota", "--yes").out
+
+
 def test_spot_and_on_demand_have_quotas_of_their_own(learner: Learner, account: Account) -> None:
     account.quota(G_SPOT, 0)
     on_demand = found(learner.documents("doctor", "--target", "aws"))

@@ -4,6 +4,7 @@ import pytest
 
 from gpucourse.aws.failure_table import ROWS, Row
 from gpucourse.aws.failures import classify, deciding, from_text, sentence
+from gpucourse.model.cloud import Failure
 
 FREE = "The specified instance type is not eligible for Free Tier. For a list of Free Tier instance types, run ..."
 VCPU = (
@@ -25,6 +26,7 @@ NOT_ALLOWED = (
     "ec2:RunInstances on resource: arn:aws:ec2:us-east-2:123456789012:instance/* because no identity-based policy allows the "
     "ec2:RunInstances action. Encoded authorization failure message: c2VjcmV0IQ_-aGVsbG8"
 )
+STORAGE = "User is not authorized to perform that action on the specified resource"
 
 # The codes of the facts and their neighbours: code, message, kind, whether another zone or type may help.
 TABLE = [
@@ -41,6 +43,8 @@ TABLE = [
     ("InsufficientHostCapacity", "", "capacity", True),
     ("UnfulfillableCapacity", "", "capacity", True),
     ("Server.SpotInstanceTermination", "", "capacity", True),
+    ("UnsupportedOperation", "Modifying 'x' is not supported for spot instances.", "parameter", False),
+    ("UnsupportedOperation", "The operation is not supported.", "parameter", False),
     ("Unsupported", NOT_HERE, "zone", True),
     ("InsufficientFreeAddressesInSubnet", "", "zone", True),
     ("SpotMaxPriceTooLow", "", "price", False),
@@ -53,6 +57,7 @@ TABLE = [
     ("UnauthorizedOperation", NOT_ALLOWED, "permission", False),
     ("AccessDenied", "", "permission", False),
     ("AccessDeniedException", "", "permission", False),
+    ("AccessDeniedException", STORAGE, "permission", False),
     ("DependencyAccessDeniedException", "", "permission", False),
     ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", "permission", False),
     ("AuthFailure", "AWS was not able to validate the provided access credentials", "credentials", False),
@@ -109,7 +114,7 @@ def test_every_code_has_its_kind_and_only_capacity_and_zone_go_elsewhere(
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codes[0])
 def test_every_row_speaks_for_a_code_of_the_table(row: Row) -> None:
-    spoken = [classify(code, message) for code, message, _kind, _elsewhere in TABLE]
+    spoken = [classify(code, message, row.call) for code, message, _kind, _elsewhere in TABLE]
     assert any((found.kind, found.tell) == (row.kind, row.tell) for found in spoken)
 
 
@@ -133,6 +138,43 @@ def test_the_missing_permission_is_named_and_the_encoded_message_is_left_to_the_
     assert failure.action == "ec2:RunInstances"
     assert "c2VjcmV0IQ" not in sentence(failure)
     assert "ec2:RunInstances" in sentence(failure)
+
+
+def mount_target_refused() -> Failure:
+    """What Terraform says when an account's first mount target needs a role that the caller may not create."""
+    failure = from_text(
+        "╷\n│ Error: creating EFS Mount Target (fs-0123): operation error EFS: CreateMountTarget, https response error\n"
+        f"│ StatusCode: 403, RequestID: 937f7fea, api error AccessDeniedException: {STORAGE}\n│ \n╵"
+    )
+    assert failure is not None
+    return failure
+
+
+@pytest.mark.parametrize(
+    ("failure", "service"),
+    [
+        (classify("DependencyAccessDeniedException", "Service-linked role creation access denied"), "servicequotas"),
+        (mount_target_refused(), "elasticfilesystem"),
+        (classify("AuthFailure.ServiceLinkedRoleCreationNotPermitted"), "spot"),
+    ],
+    ids=["quota", "storage", "spot"],
+)
+def test_a_role_of_aws_that_cannot_be_made_is_told_with_the_permission_and_the_command(failure: Failure, service: str) -> None:
+    assert (failure.kind, failure.action) == ("permission", "iam:CreateServiceLinkedRole")
+    assert f"(iam:CreateServiceLinkedRole) [{failure.code}" in sentence(failure)
+    assert f"aws iam create-service-linked-role --aws-service-name {service}.amazonaws.com" in failure.cure
+
+
+def test_a_refusal_that_names_no_permission_is_told_with_the_call() -> None:
+    failure = from_text(
+        "operation error Service Quotas: ListServiceQuotas, x, api error AccessDeniedException: no. "
+        f"operation error EFS: CreateFileSystem, x, api error AccessDeniedException: {STORAGE}"
+    )
+    assert failure is not None
+    assert failure.action == "servicequotas:ListServiceQuotas"
+    other = from_text(f"operation error EFS: CreateFileSystem, x, api error AccessDeniedException: {STORAGE}")
+    assert other is not None
+    assert (other.action, "--policy" in other.cure) == ("elasticfilesystem:CreateFileSystem", True)
 
 
 def test_a_disk_too_small_says_how_large_it_must_be() -> None:

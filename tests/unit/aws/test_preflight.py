@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -99,7 +100,7 @@ def test_all_is_well_and_nothing_was_changed() -> None:
     assert set(found) >= {"region", "zones for module 1", "zones for module 2", "quota L-DB2E81BA (on-demand)"}
     assert set(found) >= {"image (pytorch)", "image (ubuntu)", "room for a network", "leftovers", "your address", "price"}
     assert set(found) >= {"permission to start g4dn.xlarge", "permission to start t3.medium", schedule.WHAT, "SSH key"}
-    assert "spot role" not in found
+    assert not {"spot role", "storage role", "quota role"} & set(found)
     for _service, operation, parameters in account.calls:
         assert operation.startswith(("describe_", "get_", "list_")) or parameters.get("DryRun") is True
 
@@ -112,6 +113,30 @@ def test_spot_asks_for_its_own_quota_and_role() -> None:
     assert found["spot role"].state == "ok"
     starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.named("run_instances")}
     assert starts == {"g4dn.xlarge": True, "t3.medium": False}
+
+
+def test_shared_storage_asks_for_its_own_role() -> None:
+    labs = [replace(LABS[0], storage_gib=5)]
+    account = a_good_account()
+    there = {finding.what: finding for finding in preflight(account, labs, circumstances())}
+    assert there["storage role"].state == "ok"
+    assert "storage role" not in looked(a_good_account())
+    fresh = a_good_account(get_role=error("NoSuchEntity"))
+    absent = {finding.what: finding for finding in preflight(fresh, labs, circumstances())}["storage role"]
+    assert absent.state == "warning"
+    assert "AWSServiceRoleForAmazonElasticFileSystem" in absent.detail
+    assert absent.mend.endswith("aws iam create-service-linked-role --aws-service-name elasticfilesystem.amazonaws.com")
+
+
+def test_where_a_quota_is_too_small_the_role_for_asking_is_looked_for() -> None:
+    small = {"get_service_quota": {"Quota": {"Value": 0.0}}}
+    assert looked(a_good_account(**small))["quota role"].state == "ok"
+    absent = looked(a_good_account(**small, get_role=error("NoSuchEntity")))["quota role"]
+    assert (absent.state, "AWSServiceRoleForServiceQuotas" in absent.detail) == ("warning", True)
+    assert absent.mend.endswith("aws iam create-service-linked-role --aws-service-name servicequotas.amazonaws.com")
+    unseen = looked(a_good_account(**small, get_role=refused("iam:GetRole")))
+    assert unseen["quota role"].state == "unknown"
+    assert unseen["quota L-DB2E81BA (on-demand)"].state == "missing"
 
 
 def test_the_quota_of_the_other_market_is_told_and_stops_nothing() -> None:
@@ -341,7 +366,7 @@ def test_the_address_is_asked_for_or_said() -> None:
 
 
 def test_the_price_of_the_labs_against_the_budget() -> None:
-    assert "about $4.98 for 2 labs" in looked(a_good_account())["price"].detail
+    assert "about $5.14 for 2 labs" in looked(a_good_account())["price"].detail
     assert looked(a_good_account(), budget=Decimal(20))["price"].state == "ok"
     over = looked(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
     assert (over.state, "$2.00 of the budget is left" in over.detail) == ("warning", True)
