@@ -53,6 +53,18 @@ class PriceBook:
         row = table("prices")["address"]
         return Rate(usd_per_hour=Decimal(row["usd_per_hour"]), source=row["source"], date=row["date"])
 
+    def burst(self, name: str) -> tuple[Decimal, Rate] | None:
+        """How many vCPUs of that type can be used above what its price covers, and the price of one for an hour; None where the
+        price covers all of them."""
+        row = table("prices")["burst"]
+        if name not in row["baseline"]:
+            return None
+        above = instance_type(name).vcpus * (1 - Decimal(row["baseline"][name]))
+        rate = Rate(
+            usd_per_hour=Decimal(row["usd_per_vcpu_hour"]), source=row["source"], date=row["date"], note=self._borrowed()
+        )
+        return above, rate
+
     def _monthly(self, name: str) -> Rate:
         row = table("prices")[name]
         hours = Decimal(table("prices")["hours_per_month"])
@@ -100,7 +112,7 @@ def refreshed(book: PriceBook, account: Account, types: Iterable[str], now: date
 
 
 def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> Estimate:
-    """What this lab costs an hour: instances, their root disks, their public addresses, shared storage."""
+    """What this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
     lines = [
         CostLine(
             what=f"{machines.count} x {machines.instance_type} ({machines.market(market)})",
@@ -109,6 +121,16 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
             rate=book.instance(machines.instance_type, machines.market(market), zone),
         )
         for machines in need.machines
+    ]
+    lines += [
+        CostLine(
+            what=f"CPU bursts of {machines.count} x {machines.instance_type}, at most",
+            kind="burst",
+            units=machines.count * above,
+            rate=rate,
+        )
+        for machines in need.machines
+        for above, rate in filter(None, [book.burst(machines.instance_type)])
     ]
     count = sum(machines.count for machines in need.machines)
     disks = sum(machines.count * machines.disk_gib for machines in need.machines)

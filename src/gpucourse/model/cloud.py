@@ -12,7 +12,7 @@ from gpucourse.model.deployment import Leftover
 Market = Literal["on-demand", "spot"]
 
 State = Literal["ok", "missing", "warning", "unknown"]
-Charged = Literal["instance", "disk", "address", "storage"]
+Charged = Literal["instance", "burst", "disk", "address", "storage"]
 FailureKind = Literal[
     "account",  # the account as such may not: its plan, its verification, a block
     "quota",  # a limit that AWS raises on request

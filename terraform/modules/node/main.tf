@@ -64,9 +64,10 @@ resource "aws_instance" "node" {
     delete_on_termination = true
   }
 
-  # T3 may use more processor than it is paid for, and is billed for it afterwards, unless told otherwise.
+  # T3 starts without credits: with `standard` the first boot would have a fifth of each processor while GPU nodes wait for it and
+  # cost. What is used above the baseline is billed, some cents an hour at most, which the quote says.
   dynamic "credit_specification" {
-    for_each = startswith(var.instance_type, "t3.") ? ["standard"] : []
+    for_each = startswith(var.instance_type, "t3.") ? ["unlimited"] : []
     content {
       cpu_credits = credit_specification.value
     }

@@ -34,8 +34,8 @@ def cents(need: LabNeed, market: Market = "on-demand", book: PriceBook = BOOK) -
     [
         (lab(gpu("g4dn.xlarge"), hours="3"), "1.63"),
         (lab(gpu("g6.xlarge"), hours="3"), "2.46"),
-        (lab(HEAD, gpu("g4dn.xlarge", 3)), "3.35"),
-        (lab(HEAD, gpu("g6.xlarge", 3)), "5.02"),
+        (lab(HEAD, gpu("g4dn.xlarge", 3)), "3.51"),
+        (lab(HEAD, gpu("g6.xlarge", 3)), "5.18"),
         (lab(gpu("g4dn.2xlarge", 2)), "3.07"),
         (lab(gpu("g6.2xlarge", 2)), "3.97"),
         (lab(gpu("g4dn.xlarge"), gpu("g6.xlarge"), gpu("g5.xlarge"), gpu("g6e.xlarge"), hours="0.5"), "2.13"),
@@ -44,7 +44,8 @@ def cents(need: LabNeed, market: Market = "on-demand", book: PriceBook = BOOK) -
     ids=["M1-T4", "M1-L4", "M2-T4", "M2-L4", "M3-T4", "M3-L4", "M4", "bonus"],
 )
 def test_the_course_costs_what_was_worked_out_by_hand(need: LabNeed, usd: str) -> None:
-    """100 GB of gp3 and one IPv4 a node (20 GB on a head): M1 is 3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63."""
+    """100 GB of gp3 and one IPv4 a node (20 GB on a head): M1 is 3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63.
+    A head may use 1.6 vCPUs above its baseline, at $0.05 an hour each."""
     assert cents(need) == usd
 
 
@@ -55,7 +56,7 @@ def spot_book(price: str) -> PriceBook:
 
 def test_spot_goes_for_the_nodes_and_not_for_the_head() -> None:
     assert cents(lab(gpu("g4dn.xlarge"), hours="3"), "spot", spot_book("0.2132")) == "0.69"
-    assert cents(lab(HEAD, gpu("g4dn.xlarge", 3)), "spot", spot_book("0.216")) == "1.49"
+    assert cents(lab(HEAD, gpu("g4dn.xlarge", 3)), "spot", spot_book("0.216")) == "1.65"
 
 
 def test_an_estimate_names_its_parts_and_they_add_up() -> None:
@@ -63,11 +64,12 @@ def test_an_estimate_names_its_parts_and_they_add_up() -> None:
     assert [(line.kind, int(line.units)) for line in found.lines] == [
         ("instance", 1),
         ("instance", 3),
+        ("burst", 1),
         ("disk", 320),
         ("address", 4),
         ("storage", 10),
     ]
-    parts = Decimal("0.0416") + 3 * Decimal("0.526") + 4 * Decimal("0.005")
+    parts = Decimal("0.0416") + 3 * Decimal("0.526") + 4 * Decimal("0.005") + Decimal("0.08")
     monthly = 320 * Decimal("0.08") / 730 + 10 * Decimal("0.30") / 730
     assert abs(found.per_hour - parts - monthly) < Decimal("1e-20")
     assert found.over(4) == found.per_hour * 4

@@ -24,9 +24,10 @@ def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str =
 
 def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
     found = quote(tmp_path)
-    assert [line.kind for line in found.lines] == ["instance", "instance", "disk", "address", "storage"]
-    head, workers, disk, address, _storage = found.lines
+    assert [line.kind for line in found.lines] == ["instance", "instance", "burst", "disk", "address", "storage"]
+    head, workers, burst, disk, address, _storage = found.lines
     assert [str(head.units), str(workers.units)] == ["1", "3"]
+    assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
     assert all(line.rate.source and line.rate.date for line in found.lines)
     assert found.per_hour == sum(line.per_hour for line in found.lines)
