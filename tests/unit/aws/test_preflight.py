@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -113,30 +112,6 @@ def test_spot_asks_for_its_own_quota_and_role() -> None:
     assert found["spot role"].state == "ok"
     starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.named("run_instances")}
     assert starts == {"g4dn.xlarge": True, "t3.medium": False}
-
-
-def test_shared_storage_asks_for_its_own_role() -> None:
-    labs = [replace(LABS[0], storage_gib=5)]
-    account = a_good_account()
-    there = {finding.what: finding for finding in preflight(account, labs, circumstances())}
-    assert there["storage role"].state == "ok"
-    assert "storage role" not in looked(a_good_account())
-    fresh = a_good_account(get_role=error("NoSuchEntity"))
-    absent = {finding.what: finding for finding in preflight(fresh, labs, circumstances())}["storage role"]
-    assert absent.state == "warning"
-    assert "AWSServiceRoleForAmazonElasticFileSystem" in absent.detail
-    assert absent.mend.endswith("aws iam create-service-linked-role --aws-service-name elasticfilesystem.amazonaws.com")
-
-
-def test_where_a_quota_is_too_small_the_role_for_asking_is_looked_for() -> None:
-    small = {"get_service_quota": {"Quota": {"Value": 0.0}}}
-    assert looked(a_good_account(**small))["quota role"].state == "ok"
-    absent = looked(a_good_account(**small, get_role=error("NoSuchEntity")))["quota role"]
-    assert (absent.state, "AWSServiceRoleForServiceQuotas" in absent.detail) == ("warning", True)
-    assert absent.mend.endswith("aws iam create-service-linked-role --aws-service-name servicequotas.amazonaws.com")
-    unseen = looked(a_good_account(**small, get_role=refused("iam:GetRole")))
-    assert unseen["quota role"].state == "unknown"
-    assert unseen["quota L-DB2E81BA (on-demand)"].state == "missing"
 
 
 def test_the_quota_of_the_other_market_is_told_and_stops_nothing() -> None:
