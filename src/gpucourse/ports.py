@@ -40,7 +40,8 @@ class Link(Protocol):
     def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
-        `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code.
+        `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted where the
+        answer has more bytes than any honest one, UnreachableError where it takes twice as long.
         """
         ...
 

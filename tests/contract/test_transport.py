@@ -89,7 +89,7 @@ def test_outputs_are_apart_and_exact_to_the_byte(link: SshLink) -> None:
 
 
 def test_input_in_pieces_while_output_flows(link: SshLink) -> None:
-    pieces = [bytes([number % 251]) * 70_001 for number in range(200)]
+    pieces = [bytes([number % 251]) * 20_001 for number in range(200)]
     done = link.run("cat", stdin=iter(pieces))
     assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(b"".join(pieces)).digest()
 
@@ -137,7 +137,8 @@ def test_an_error_of_the_inputs_source_is_raised(link: SshLink) -> None:
 def test_eight_megabytes_of_errors_do_not_block_the_output(link: SshLink) -> None:
     done = link.run("head -c 8000000 /dev/zero >&2; echo done; head -c 8000000 /dev/zero >&2", timeout_s=20)
     assert done.stdout == b"done\n"
-    assert len(done.stderr) == 16_000_000
+    assert 0 < len(done.stderr) <= 1 << 20  # its end
+    assert set(done.stderr) == {0}
 
 
 def test_silence_ends(link: SshLink) -> None:
@@ -232,10 +233,23 @@ def test_a_stream_of_a_failed_command_is_an_error(link: SshLink) -> None:
 def test_sixty_four_megabytes_each_way(link: SshLink) -> None:
     block = hashlib.sha256(b"seed").digest() * 2048
     count = (64 << 20) // len(block)
-    done = link.run("cat > big; md5sum < big; cat big; rm big", stdin=(block for _ in range(count)))
+    done = link.run("cat > big; md5sum < big", stdin=(block for _ in range(count)))
     digest = hashlib.md5(block * count, usedforsecurity=False).hexdigest().encode()
     assert done.stdout[:32] == digest
-    assert hashlib.md5(done.stdout[36:], usedforsecurity=False).hexdigest().encode() == digest
+    with link.stream("cat big; rm big") as pieces:
+        assert hashlib.md5(b"".join(pieces), usedforsecurity=False).hexdigest().encode() == digest
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "command", ["yes", "yes >&2", "while sleep 0.2; do echo x; done", "while sleep 0.2; do echo x >&2; done"]
+)
+def test_an_answer_without_end_is_given_up(link: SshLink, command: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(UnreachableError):
+        link.run(command, timeout_s=1.0)
+    assert time.monotonic() - began < 10
+    assert link.run("echo the channel is free again").ok
 
 
 def test_a_hundred_and_twenty_channels_one_after_the_other(link: SshLink) -> None:

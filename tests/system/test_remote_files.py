@@ -12,6 +12,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.plan import Upload
+from gpucourse.remote import answers
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
@@ -227,7 +228,7 @@ def test_the_agent_says_what_it_does_not_know(lab: SshLab, fleet: Fleet) -> None
     from gpucourse.remote import jobs
 
     with pytest.raises(GpucourseError, match="no such verb: dance"):
-        jobs.call(fleet.link(lab.nodes[0]), "dance")
+        jobs.call(fleet.link(lab.nodes[0]), "dance", answers.Started)
 
 
 def _digest(path: Path) -> str:

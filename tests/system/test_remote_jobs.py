@@ -222,9 +222,9 @@ def test_a_start_that_is_asked_for_again_runs_once(make: Make, lab: SshLab) -> N
     run = make(script, nodes=lab.nodes[:1]).launch()
     link = run.fleet.link(lab.nodes[0])
     spec = _spec(run.plan, run.plan.commands[0], parcels(run.plan.uploads))
-    assert [jobs.start(link, spec).get("again") for _ in range(3)] == [True] * 3
+    assert [jobs.start(link, spec).again for _ in range(3)] == [True] * 3
     run.follow()
-    assert jobs.start(link, spec)["state"] == "ended"
+    assert jobs.start(link, spec).state == "ended"
     assert (run.folder() / "outputs" / "starts").read_text() == "x"
 
 

@@ -67,9 +67,12 @@ def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | Non
     return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
 
 
-def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
-    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on."""
-    _follow(context, fleet, record)
+def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> Attended:
+    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on.
+
+    It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
+    """
+    _follow(context, fleet, record, limit_s)
     record.state = "collecting"
     runs.save(context.paths, record)
     try:
@@ -81,11 +84,14 @@ def through(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
     return Attended(record=record, verdict=verdict)
 
 
-def _follow(context: Context, fleet: Fleet, record: RunRecord) -> None:
+def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
     """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then goes on."""
     from gpucourse.remote.follow import FollowBroken, follow
+    from gpucourse.remote.patience import AFTER_LIMIT_S
 
     files = runs.files_of(context.paths, record)
+    if limit_s is None and (own_limit := coaching.time_limit(record, files)) is not None:
+        limit_s = own_limit + AFTER_LIMIT_S
     try:
         with stage(context.watch, "run", f"running {record.subject} on {', '.join(record.nodes)}", record.phases_s):
             result = follow(
@@ -99,6 +105,8 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord) -> None:
                 ears=coaching.ears(context, record),
                 skew_s=record.clock_skew_s,
                 scheduled=record.slurm is not None,
+                limit_s=limit_s,
+                log_limit=context.settings.log_limit,
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error
@@ -123,6 +131,7 @@ def note_exits(record: RunRecord, result: FollowResult) -> None:
     ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
     record.first_failure = None if ended_by_us else result.first_failure
     record.silences = list(result.silences)
+    record.full_logs = list(result.full_logs)
     record.ended = now_utc()
     if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
         # The run ended when its last node did, however much later somebody looked.

@@ -35,6 +35,14 @@ def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
     return {each["node"]["name"]: tuple(each["ranks"]) for each in commands or ()}
 
 
+def time_limit(record: RunRecord, files: RunPaths) -> float | None:
+    """The seconds after which the run's nodes end it; None under Slurm, where a job may wait in the queue for days, and where
+    the plan is gone."""
+    found = read_json(files.plan) if record.slurm is None else None
+    limit = found.get("timeout_s") if isinstance(found, dict) else None
+    return float(limit) if isinstance(limit, (int, float)) else None
+
+
 def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
     """The symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, where they are."""
     from gpucourse.coach import jobs

@@ -24,12 +24,15 @@ if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 
-def finish(context: Context, fleet: Fleet, record: RunRecord) -> ExerciseVerdict | None:
-    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed."""
+def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
+    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
+
+    `until`: the time (by the monotonic clock) at which bringing home ends in any case.
+    """
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
-        _collect(context, fleet, record, exercise, files)
+        _collect(context, fleet, record, exercise, files, until)
     record.state = "broken" if record.drill else end_state(record.node_exits)
     record.diagnoses = [] if record.drill else coaching.diagnose(context, record)  # a drill is the learner's to diagnose
     metrics = _metrics(context, record, files)
@@ -89,12 +92,14 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
         delivered[exercise.id] = sorted(named)
 
 
-def _collect(context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths) -> None:
+def _collect(
+    context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths, until: float | None
+) -> None:
     from gpucourse.remote.execute import collect
 
     # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
     wanted = (*exercise.outputs, "**") if record.own_script else exercise.outputs
-    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch)
+    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, until=until)
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
         record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))

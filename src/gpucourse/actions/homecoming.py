@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -36,7 +37,9 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
     where outputs that nobody was told about cannot be fetched, MissingError for the record of a run that cannot be read and
     whose outputs may not be home.
     """
-    home = Home()
+    from gpucourse.remote.patience import DESTROY_S
+
+    home, until = Home(), time.monotonic() + DESTROY_S
     records, errors = runs.readable(context.paths)
     if not discard:
         _whole(deployment, errors)
@@ -47,7 +50,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
             if discard:
                 _give_up(context, record, home, "discarded with --discard")
             else:
-                _fetch(context, deployment, record, home, gone)
+                _fetch(context, deployment, record, home, gone, until)
     return home
 
 
@@ -70,9 +73,12 @@ def _gone(context: Context, deployment: Deployment) -> dict[str, str]:
     return gone(context, deployment)
 
 
-def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Home, gone: Mapping[str, str]) -> None:
+def _fetch(
+    context: Context, deployment: Deployment, record: RunRecord, home: Home, gone: Mapping[str, str], until: float
+) -> None:
     from gpucourse.remote.execute import cancel
     from gpucourse.remote.follow import follow
+    from gpucourse.remote.patience import AFTER_CANCEL_S
 
     nodes = attend.nodes_of(deployment, record)
     if not nodes or record.state == "planned":
@@ -90,9 +96,21 @@ def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Ho
                 context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
             cancel(fleet, record.id)
             files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
-            result = follow(fleet, record.id, nodes, files, context.watch, context.stop, scheduled=scheduled)
+            result = follow(
+                fleet,
+                record.id,
+                nodes,
+                files,
+                context.watch,
+                context.stop,
+                scheduled=scheduled,
+                limit_s=AFTER_CANCEL_S,
+                until=until,
+                log_limit=context.settings.log_limit,
+            )
             attend.note_exits(record, result)
-            finish(context, fleet, record)
+            finish(context, fleet, record, until=until)
+            _prove_collected(record, until)
         home.fetched.append(record.id)
         home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
     except StorageError as error:
@@ -105,6 +123,13 @@ def _fetch(context: Context, deployment: Deployment, record: RunRecord, home: Ho
             _give_up(context, record, home, error.what)
             return
         raise _not_home(context, deployment, record, error) from error
+
+
+def _prove_collected(record: RunRecord, until: float) -> None:
+    """Outputs for which there was no time are not home: they are not destroyed without a word."""
+    if time.monotonic() >= until:
+        record.collected = False
+        raise UnreachableError(f"the time in which `destroy` brings outputs home is over; {record.refused[-1].reason}")
 
 
 def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:

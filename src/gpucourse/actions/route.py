@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import MissingError
 from gpucourse.model.node import Node
+from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,9 +42,14 @@ def way(link: Link, peer: Node) -> str:
     done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
     found = _DEVICE.search(done.stdout)
     if not done.ok or found is None:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip()[-200:]
+        said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
         raise MissingError(
             f"{link.node.name} knows no way to {peer.name} at {peer.private_address}: {said or 'ip route says nothing'}",
             hint="the nodes must share a network, and have the program `ip` (iproute2)",
         )
-    return found[1].decode(errors="replace")
+    from gpucourse.remote import answers
+
+    try:
+        return answers.interface(found[1].decode(errors="replace"))
+    except ValueError as error:
+        raise answers.untrusted(link.node.name, "the way that it names", error) from error

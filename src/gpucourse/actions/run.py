@@ -111,7 +111,7 @@ def run(
         run_id = runs.new_run(context.paths, exercise.id)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
         with locked(attend.lock_of(context, run_id), f"run {exercise.id}"):
-            plan = replace(plan, run_id=run_id)
+            plan = replace(plan, run_id=run_id, log_limit=context.settings.log_limit)
             record = new_record(context, lab, deployment, plan, order)
             record.phases_s, record.clock_skew_s = phases, skew_s
             record.drill = spoil is not None

@@ -43,15 +43,15 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
         return record if record.collected else _take_up(context, record)
 
 
-def follow_on(context: Context, record: RunRecord) -> attend.Attended:
-    """Follow a run to its end, whoever attends it."""
+def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = None) -> attend.Attended:
+    """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
     while True:
         with try_locked(attend.lock_of(context, record.id), f"logs {record.id}") as mine:
             record = runs.reread(context.paths, record)
             if record.collected:
                 return attend.Attended(record=record, verdict=attend.stored_verdict(context, record))
             if mine:
-                return _attend(context, record)
+                return _attend(context, record, limit_s)
         time.sleep(0.1)
 
 
@@ -60,6 +60,7 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
     cancel that reached no node, or that Slurm did not take."""
     from gpucourse.remote.execute import cancel as cancel_on
     from gpucourse.remote.fleet import combined
+    from gpucourse.remote.patience import AFTER_CANCEL_S
 
     record = settle(context, record)
     if record.ended_state:
@@ -71,7 +72,7 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
     if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
         raise combined(failed, of=len(outcomes))
     # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
-    return follow_on(context, record).record
+    return follow_on(context, record, limit_s=AFTER_CANCEL_S).record
 
 
 def _look(context: Context, record: RunRecord) -> Listed:
@@ -106,10 +107,10 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
     return record
 
 
-def _attend(context: Context, record: RunRecord) -> attend.Attended:
+def _attend(context: Context, record: RunRecord, limit_s: float | None) -> attend.Attended:
     with attend.fleet_of(context, record) as fleet:
         reach(context, fleet)
-        return attend.through(context, fleet, record)
+        return attend.through(context, fleet, record, limit_s=limit_s)
 
 
 def _lost(context: Context, record: RunRecord, why: str) -> RunRecord:

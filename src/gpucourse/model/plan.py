@@ -35,9 +35,9 @@ class LaunchPlan:
     """One run, complete: the same plan always does the same thing.
 
     `timeout_s` is the deadline that each node keeps by itself, client or not. `outputs` are glob patterns in the work
-    folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file. `batch` is what goes
-    to Slurm: the one command then only submits it. `own_script` is the name of a script of the learner's own that runs in the
-    exercise's place.
+    folder that come home besides everything in `outputs/`. `max_output_bytes` is the limit for one file, `log_limit` that for
+    one log, in bytes. `batch` is what goes to Slurm: the one command then only submits it. `own_script` is the name of a
+    script of the learner's own that runs in the exercise's place.
     """
 
     run_id: str
@@ -54,6 +54,7 @@ class LaunchPlan:
     collective_timeout_s: float
     outputs: tuple[str, ...] = field(default_factory=tuple)
     max_output_bytes: int = 1 << 30
+    log_limit: int = 1 << 30
     batch: Batch | None = None
     own_script: str = ""
 

@@ -93,6 +93,7 @@ class RunRecord:
     drill: bool = False
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    full_logs: list[str] = field(default_factory=list)
     collected: bool = False
     verdict: str | None = None
     error: str | None = None

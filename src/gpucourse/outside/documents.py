@@ -58,7 +58,7 @@ def parse_typed(
 def convert(value: object, kind: type[T]) -> T:
     """Plain data that `parse_json` gave, as `kind`. Raises OutsideError where a member is missing or of another type."""
     try:
-        return msgspec.convert(value, kind, strict=True)
+        return msgspec.convert(value, kind, strict=True, str_keys=True)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise OutsideError(f"the JSON document does not hold what it must: {error}") from None
 

@@ -1,34 +1,76 @@
-"""Bringing outputs home. What a node sends is taken as a stranger's parcel: only plain files, only inside the run's folder."""
+"""Bringing outputs home. Nothing that a node sends is believed: only plain files are taken, only into the run's folder."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import tarfile
+import stat
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
-from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import OutputFile, Refused
-from gpucourse.remote import jobs
-from gpucourse.remote.agent.pack import CLOSING, LISTING
+from gpucourse.outside import OutsideError
+from gpucourse.outside.archives import TarMember, TarReader
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.files import file_inside
+from gpucourse.outside.names import known_name, printable, relative_name
+from gpucourse.remote import answers, jobs
+from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_FILES
+from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, combined
+from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import writing
 from gpucourse.workspace.paths import RunPaths
 
+T = TypeVar("T")
+
 _TRIES = 3
-_NOTE_LIMIT = 64 << 20
+_NOTE_BYTES, _NOTE_ITEMS = 8 << 20, 100_000
+"""The longest listing: names of MOST_FILES files, and of as many that are not sent."""
+_MOST_LEFT = 2 * MOST_FILES
+_MOST_BYTES = 1 << 38
+"""256 GiB: so much of one node's outputs is taken in all."""
+_AFTER_THE_END = 1 << 20
 _PIECE = 1 << 20
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
+_LATEST_NS = 1 << 62
+
+
+@dataclass(kw_only=True)
+class _Left:
+    name: str
+    reason: str
+
+
+@dataclass(kw_only=True)
+class _Listing:
+    """What comes first: what is not sent and why, what is here already, the node's description of itself."""
+
+    left: list[_Left]
+    same: list[str]
+    env: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        answers.within(len(self.left), 0, _MOST_LEFT, "the number of files that are not sent")
+        answers.within(len(self.same), 0, MOST_FILES, "the number of files that are here already")
+        self.env = answers.environment(self.env)
+
+
+@dataclass(kw_only=True)
+class _Closing:
+    """What comes last: the files that changed while they were read."""
+
+    changed: list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +91,27 @@ class Home:
     unreachable: list[Missed] = field(default_factory=list)
 
 
-def collect(fleet: Fleet, run_id: str, globs: Sequence[str], paths: RunPaths, max_bytes: int, watcher: Watcher) -> Home:
+def collect(
+    fleet: Fleet,
+    run_id: str,
+    globs: Sequence[str],
+    paths: RunPaths,
+    max_bytes: int,
+    watcher: Watcher,
+    *,
+    until: float | None = None,
+) -> Home:
     """Bring home everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
     What is home already and unchanged does not travel again. A file has its name here only when it is complete. Raises
-    StorageError where the disk here is full; a node that cannot be reached is told in the result.
+    StorageError where the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
+    sends what cannot be true is told in the result. `until`: the time (by the monotonic clock) at which this ends in any case.
     """
     lock = threading.Lock()
 
     def fetch(node: Node) -> Home:
         began = time.monotonic()
-        home = _persistently(fleet, node, run_id, globs, paths, max_bytes)
+        home = _persistently(fleet, node, run_id, globs, paths, max_bytes, until)
         size = format_bytes(sum(output.bytes for output in home.outputs))
         with lock:
             detail = f"{len(home.outputs)} files, {size}"
@@ -82,19 +134,33 @@ def collect(fleet: Fleet, run_id: str, globs: Sequence[str], paths: RunPaths, ma
     return whole
 
 
-def unpack(node: str, stream: IO[bytes], paths: RunPaths, max_bytes: int) -> Home:
-    """Take one node's tar. Raises UnreachableError where it ends early, StorageError where the disk is full."""
-    return _Unpacking(node, paths, max_bytes).take(stream)
+def unpack(node: str, stream: IO[bytes], paths: RunPaths, max_bytes: int, *, have: Mapping[str, Sequence[int]] = {}) -> Home:
+    """Take one node's tar. `have`: size and time of change of the files that were offered as here already.
+
+    Raises NodeUntrusted where it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
+    StorageError where the disk is full.
+    """
+    unpacking = _Unpacking(node, paths, max_bytes, have)
+    try:
+        return unpacking.take(stream)
+    except OutsideError as error:
+        raise answers.untrusted(node, "what it sent of its outputs", error) from error
 
 
-def _persistently(fleet: Fleet, node: Node, run_id: str, globs: Sequence[str], paths: RunPaths, max_bytes: int) -> Home:
+def _persistently(
+    fleet: Fleet, node: Node, run_id: str, globs: Sequence[str], paths: RunPaths, max_bytes: int, until: float | None
+) -> Home:
     for left in reversed(range(_TRIES)):
         try:
-            wanted = {"globs": list(globs), "max_bytes": max_bytes, "have": _have(paths.node_outputs(node.name))}
-            with jobs.streamed(fleet.link(node), "pack", run_id, stdin=json.dumps(wanted).encode()) as pieces:
-                return unpack(node.name, cast("IO[bytes]", _Reader(pieces)), paths, max_bytes)
+            have = _have(paths.node_outputs(node.name))
+            wanted = json.dumps({"globs": list(globs), "max_bytes": max_bytes, "have": have}).encode()
+            patience = Patience(f"{node.name}: bringing its outputs home", COLLECT_S, until=until)
+            with jobs.streamed(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
+                return unpack(node.name, cast("IO[bytes]", _Reader(patience.watch(pieces))), paths, max_bytes, have=have)
+        except (NodeUntrusted, Silent):
+            raise
         except UnreachableError:
-            if not left:
+            if not left or (until is not None and time.monotonic() >= until):
                 raise
     raise AssertionError
 
@@ -102,62 +168,64 @@ def _persistently(fleet: Fleet, node: Node, run_id: str, globs: Sequence[str], p
 class _Unpacking:
     """One node's tar on its way into the run's folder."""
 
-    def __init__(self, node: str, paths: RunPaths, max_bytes: int) -> None:
+    def __init__(self, node: str, paths: RunPaths, max_bytes: int, have: Mapping[str, Sequence[int]]) -> None:
         self._node, self._run, self._root, self._max_bytes = node, paths.folder, paths.node_outputs(node), max_bytes
+        self._have = have
         self._home = Home()
         self._taken: dict[str, OutputFile] = {}
+        self._sent: set[str] = set()
 
     def take(self, stream: IO[bytes]) -> Home:
-        closed = False
-        try:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
-                for member in tar:
-                    if member.name == LISTING:
-                        self._listing(_note(tar, member))
-                    elif member.name == CLOSING:
-                        self._closing(_note(tar, member))
-                        closed = True
-                    else:
-                        self._file(tar, member)
-        except (tarfile.TarError, EOFError, ValueError, KeyError) as error:
-            raise UnreachableError(
-                f"{self._node}: its outputs arrived damaged ({error}); what was complete before is kept",
-                hint="type the command again: only what is missing travels",
-            ) from error
-        while stream.read(_PIECE):  # to the end, where the exit code is told
-            continue
-        if not closed:
-            raise UnreachableError(f"{self._node}: its outputs ended early; what was complete is kept")
+        tar = TarReader(stream.read, max_members=MOST_FILES + 2, max_total=min(MOST_FILES * self._max_bytes, _MOST_BYTES))
+        members = iter(tar)
+        first = next(members, None)
+        if first is None or first.name != LISTING:
+            raise OutsideError("the tar does not begin with its listing")
+        self._listing(_note(tar, first, _Listing))
+        for member in members:
+            if member.name == CLOSING:
+                self._closing(_note(tar, member, _Closing))
+                break
+            self._file(tar, member)
+        else:
+            raise OutsideError("the tar has no end of its own")
+        if next(members, None) is not None:
+            raise OutsideError("the tar goes on after its end")
+        _read_to_the_end(stream)  # there the exit code is told
         self._home.outputs = list(self._taken.values())
         return self._home
 
-    def _listing(self, listing: dict[str, Any]) -> None:
-        for left in listing["left"]:
-            self._refuse(_shown(str(left["name"])), str(left["reason"]))
-        for name in listing["same"]:
-            self._taken[name] = self._output(self._root / name)
-        if isinstance(listing["env"], dict):
-            self._home.environments[self._node] = listing["env"]
+    def _listing(self, listing: _Listing) -> None:
+        for left in listing.left:
+            self._refuse(left.name, left.reason)
+        for name in listing.same:
+            path = file_inside(self._root, known_name(name, self._have, "file that was offered as here already:"))
+            info = path.stat()
+            if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
+                raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
+            self._taken[name] = self._output(path)
+        if listing.env is not None:
+            self._home.environments[self._node] = listing.env
 
-    def _closing(self, closing: dict[str, Any]) -> None:
-        for name in (_shown(str(name)) for name in closing["changed"]):
-            if name in self._taken:
+    def _closing(self, closing: _Closing) -> None:
+        for name in closing.changed:
+            if name in self._sent:
+                self._sent.remove(name)
                 del self._taken[name]
-                (self._root / name).unlink(missing_ok=True)
+                file_inside(self._root, name).unlink()
+            elif name in self._taken:
+                raise OutsideError(f"{printable(name, 80)} is told to be as it was and to have changed")
             self._refuse(name, "it changed while it was being read")
 
-    def _file(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        name = _shown(member.name.removeprefix("files/"))
+    def _file(self, tar: TarReader, member: TarMember) -> None:
+        name = member.name.removeprefix("files/")
         if (reason := self._objection(member, name)) is not None:
             self._refuse(name, reason)
             return
         target = self._root / name
-        source = tar.extractfile(member)
-        if source is None:
-            raise tarfile.ReadError(f"{name} has no content")
         try:
             with writing(target, mode=0o755 if member.mode & 0o100 else 0o644) as file:
-                while data := source.read(_PIECE):
+                for data in tar.pieces():
                     file.write(data)
         except StorageError as error:
             cause = error.__cause__
@@ -165,20 +233,23 @@ class _Unpacking:
                 raise
             self._refuse(name, f"this computer cannot store a file of that name: {cause.strerror}")
             return
-        if (changed := str(member.pax_headers.get("GPUCOURSE.mtime_ns", ""))).isdigit():
+        changed = member.headers.get("GPUCOURSE.mtime_ns", "")
+        if len(changed) < 20 and changed.isascii() and changed.isdigit() and int(changed) < _LATEST_NS:
             os.utime(target, ns=(int(changed), int(changed)))
         self._taken[name] = self._output(target)
+        self._sent.add(name)
 
-    def _objection(self, member: tarfile.TarInfo, name: str) -> str | None:
+    def _objection(self, member: TarMember, name: str) -> str | None:
         """Why this member is not taken; None where it may be. Makes the folders on its way."""
-        parts = name.split("/")
-        if not member.name.startswith("files/") or ".." in parts:
+        if not member.name.startswith("files/"):
             return "its name leads out of the run's folder"
-        if any(part in ("", ".") or "\0" in part for part in parts):
-            return "its name is not one of a file"
-        if member.issym() or member.islnk():
-            return f"it is a link (to {_shown(member.linkname)}), and links are not taken"
-        if not member.isreg() or member.issparse():
+        try:
+            parts = relative_name(name, max_length=1000, max_parts=100).split("/")
+        except OutsideError as error:
+            return str(error)
+        if member.kind == "link":
+            return f"it is a link (to {printable(member.link, 80)}), and links are not taken"
+        if member.kind != "file":
             return "it is not a plain file"
         if member.size > self._max_bytes:
             return f"too large: {format_bytes(member.size)}, the limit for one file is {format_bytes(self._max_bytes)}"
@@ -192,16 +263,15 @@ class _Unpacking:
         return "a folder has that name here" if (self._root / name).is_dir() else None
 
     def _output(self, path: Path) -> OutputFile:
-        digest = sha256()
+        digest, size = sha256(), 0
         with path.open("rb") as file:
             while data := file.read(_PIECE):
                 digest.update(data)
-        return OutputFile(
-            node=self._node, path=path.relative_to(self._run).as_posix(), bytes=path.stat().st_size, sha256=digest.hexdigest()
-        )
+                size += len(data)
+        return OutputFile(node=self._node, path=path.relative_to(self._run).as_posix(), bytes=size, sha256=digest.hexdigest())
 
     def _refuse(self, name: str, reason: str) -> None:
-        self._home.refused.append(Refused(node=self._node, name=name, reason=reason))
+        self._home.refused.append(Refused(node=self._node, name=printable(name), reason=printable(reason)))
 
 
 class _Reader:
@@ -218,26 +288,25 @@ class _Reader:
         return data
 
 
-def _note(tar: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any]:
-    source = tar.extractfile(member) if member.isreg() and member.size <= _NOTE_LIMIT else None
-    if source is None:
-        raise ValueError(f"{member.name} is not a listing")
-    found = json.loads(source.read())
-    if not isinstance(found, dict):
-        raise ValueError(f"{member.name} is not a listing")  # noqa: TRY004  # the content is wrong, not a type of ours
-    return found
+def _note(tar: TarReader, member: TarMember, kind: type[T]) -> T:
+    if member.kind != "file":
+        raise OutsideError(f"{member.name} is not a plain file")
+    return parse_typed(tar.content(_NOTE_BYTES), kind, max_bytes=_NOTE_BYTES, max_items=_NOTE_ITEMS)
+
+
+def _read_to_the_end(stream: IO[bytes]) -> None:
+    left = _AFTER_THE_END
+    while data := stream.read(_PIECE):
+        left -= len(data)
+        if left < 0:
+            raise OutsideError("the tar is followed by more than it announced")
 
 
 def _have(root: Path) -> dict[str, list[int]]:
     """Size and time of change of every file that is home already."""
     found: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
-        if path.is_file() and not path.is_symlink():
-            info = path.stat()
+        info = path.lstat()
+        if stat.S_ISREG(info.st_mode):
             found[path.relative_to(root).as_posix()] = [info.st_size, info.st_mtime_ns]
     return found
-
-
-def _shown(name: str) -> str:
-    """A name that is not valid UTF-8 comes home with its odd bytes spelled out."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

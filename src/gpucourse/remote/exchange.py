@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Protocol
 
-from gpucourse.errors import UnreachableError
+from gpucourse.errors import NodeUntrusted, UnreachableError
+from gpucourse.outside.names import printable
 from gpucourse.remote.login_shell import MOST_NOISE, Marks, OwnOutput
+from gpucourse.remote.patience import PACE
 from gpucourse.units import format_bytes
 
 CHANNELS = 8
@@ -20,7 +22,10 @@ Stdin = bytes | Iterable[bytes]
 
 _PIECE = 1 << 18
 _PACKET = (1 << 15) - 64  # the most that paramiko sends in one packet; a rest of 64 bytes would go as a packet of its own
-_STDERR_KEPT = 64 << 20
+_STDERR_KEPT = 256 << 10
+
+MAX_ANSWER = 4 << 20
+"""The longest answer of a command that is taken whole, in bytes of standard output."""
 
 
 class Channel(Protocol):
@@ -58,9 +63,13 @@ class EndedEarly(UnreachableError):
     """The command that streamed ended with a code other than 0. `stderr` is what it said about that."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
-        said = stderr[-2000:].decode("utf-8", "replace").strip()
+        said = printable(stderr[-2000:].decode("utf-8", "replace").strip())
         super().__init__(f"{name}: the command on the node ended with code {code}: {said or 'it said nothing'}")
         self.stderr = stderr
+
+
+class Silent(UnreachableError):
+    """The connection stands and the command says nothing for too long: to ask again would only wait again."""
 
 
 class Exchange:
@@ -82,6 +91,8 @@ class Exchange:
         self._name, self._channel, self._silence_s, self._lost = name, channel, silence_s, lost
         self._moved = self._started = time.monotonic()
         self._own_stdout, self._own_stderr = OwnOutput(marks.stdout, marks.end), OwnOutput(marks.stderr, marks.end)
+        self._input_ended: float | None = None
+        self._sent, self._whole = 0, False
         self._feed_error: Exception | None = None
         self._stderr: list[bytes] = []
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
@@ -118,6 +129,21 @@ class Exchange:
             raise self._not_begun(f"ended with code {self._exit_code()}")
         if held := own.rest():
             yield held
+
+    def answer(self) -> bytes:
+        """The whole of standard output. Raises NodeUntrusted where it is longer than MAX_ANSWER, UnreachableError where it is
+        not complete within twice the silence that is allowed: counted from the end of the input, or of what was taken of it."""
+        data = bytearray()
+        self._whole = True
+        for piece in self.stdout():
+            data += piece
+            if len(data) > MAX_ANSWER:
+                raise NodeUntrusted(
+                    f"{self._name}: the answer of a command has more than {MAX_ANSWER >> 20} MiB",
+                    hint="nothing of it was used. Somebody or something else may answer there: gpucourse status",
+                )
+            self._check_whole()
+        return bytes(data)
 
     def stdout_then_code(self) -> Iterator[bytes]:
         """Standard output in pieces; raises UnreachableError at the end where the exit code is not 0."""
@@ -166,6 +192,7 @@ class Exchange:
         self._end_input()
 
     def _end_input(self) -> None:
+        self._input_ended = time.monotonic()
         with suppress(*self._lost):  # whoever waits for the output meets it too
             self._channel.shutdown_write()
 
@@ -184,10 +211,12 @@ class Exchange:
             if sent == 0:
                 return False
             done += sent
+            self._sent += sent
             self._moved = time.monotonic()
         return True
 
     def _drain_stderr(self) -> None:
+        """Keep the end of standard error. It is no sign of life: a command that only complains may do so for ever."""
         kept, own = 0, self._own_stderr
         while not own.ended:
             try:
@@ -197,8 +226,6 @@ class Exchange:
             except self._lost:
                 return
             piece = own.take(data) if data else own.rest()
-            if own.begun:
-                self._moved = time.monotonic()
             kept += len(piece)
             self._stderr.append(piece)
             if not data:
@@ -212,10 +239,19 @@ class Exchange:
         if not self._own_stdout.begun:
             self._check_beginning()
         if time.monotonic() - self._moved >= self._silence_s:
-            raise UnreachableError(
-                f"{self._name}: nothing was heard from the command for {self._silence_s:g} s",
-                hint="the node may be overloaded or frozen: gpucourse status",
-            )
+            raise self._too_late(f"nothing was heard from the command for {self._silence_s:g} s")
+        self._check_whole()
+
+    def _check_whole(self) -> None:
+        """The input may take its time at PACE, and the whole answer twice the silence after it."""
+        now, ended = time.monotonic(), self._input_ended
+        if ended is None and now - self._started >= self._silence_s + self._sent / PACE:
+            raise self._too_late(f"it took only {self._sent} bytes of its input in {now - self._started:.0f} s")
+        if self._whole and ended is not None and now - ended >= 2 * self._silence_s:
+            raise self._too_late(f"the command's answer is not complete after {2 * self._silence_s:g} s")
+
+    def _too_late(self, why: str) -> Silent:
+        return Silent(f"{self._name}: {why}", hint="the node may be overloaded or frozen: gpucourse status")
 
     def _check_beginning(self) -> None:
         """A login shell may print something and take a while; it may not print, or take, without end."""

@@ -7,13 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.errors import GpucourseError, NodeUntrusted, UnreachableError
 from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
 from gpucourse.remote import jobs, slurm
 from gpucourse.remote.collect import Home, collect
+from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combined, values
 from gpucourse.remote.follow import FollowBroken, FollowResult, follow
 from gpucourse.remote.push import Parcel, parcels, push
@@ -68,14 +69,14 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
         found = jobs.probe(link, modules, ports)
         answered = time.time()
         return NodeFindings(
-            python_version=found["python"],
-            missing=tuple(name for name, module in found["modules"].items() if not module["found"]),
-            cores=found["cores"],
-            disk_free_bytes=found["disk_free_bytes"],
-            free_ports=tuple(found["ports"]),
-            hostname=found["hostname"],
-            interfaces=found["interfaces"],
-            clock_skew_s=_skew(asked, float(found["clock"]), answered),
+            python_version=found.python,
+            missing=tuple(name for name, module in found.modules.items() if not module.found),
+            cores=found.cores,
+            disk_free_bytes=found.disk_free_bytes,
+            free_ports=tuple(found.ports),
+            hostname=found.hostname,
+            interfaces=found.interfaces,
+            clock_skew_s=_skew(asked, found.clock, answered),
             seconds=time.monotonic() - began,
         )
 
@@ -85,7 +86,11 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
 
 
 def launch(
-    fleet: Fleet, plan: LaunchPlan, watcher: Watcher, *, sabotage: Mapping[str, Mapping[str, object]] | None = None
+    fleet: Fleet,
+    plan: LaunchPlan,
+    watcher: Watcher,
+    *,
+    sabotage: Mapping[str, Mapping[str, object]] | None = None,
 ) -> None:
     """Push the plan's files and start its command on every node at once. `sabotage`: what a drill breaks, by node.
 
@@ -157,6 +162,8 @@ def _launch_on(
 def _start(fleet: Fleet, link: Link, spec: dict[str, object]) -> None:
     try:
         jobs.start(link, spec)
+    except (NodeUntrusted, Silent):
+        raise
     except UnreachableError:
         # The answer was lost, perhaps the start was not; asking again does no harm.
         jobs.start(fleet.link(link.node), spec)
@@ -172,6 +179,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "python": command.node.python,
         "timeout_s": plan.timeout_s,
         "grace_s": CANCEL_GRACE_S,
+        "log_limit": plan.log_limit,
         "files": [parcel.entry() for parcel in wrapped],
         **slurm.spec(plan),
     }

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpucourse.errors import GpucourseError, UnreachableError
+from gpucourse.errors import GpucourseError, NodeUntrusted, UnreachableError
 from gpucourse.model.diagnosis import Silence
 from gpucourse.model.event import LogBytes, Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.model.slurm import JobRow
-from gpucourse.remote import jobs, slurm
+from gpucourse.remote import answers, jobs, slurm
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combined
+from gpucourse.remote.logfile import LogFile
+from gpucourse.remote.patience import extra_s
 from gpucourse.remote.silence import Ears, look, sentences
-from gpucourse.workspace.files import storing
 from gpucourse.workspace.paths import RunPaths
 
 SILENCE_S = 15.0
@@ -28,6 +27,8 @@ SILENCE_S = 15.0
 
 _SETTLED_S = 0.3
 """One rank's end brings the others down within milliseconds, and news of it may arrive in any order."""
+
+_MOST_LOGS, _MOST_RANK_EXITS = 1024, 8192
 
 _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was mostly asked to, by the time limit or a person: its node says so soon after."""
@@ -43,6 +44,7 @@ class FollowResult:
     silences: list[Silence] = field(default_factory=list)
     skew_s: dict[str, float] = field(default_factory=dict)
     jobs: list[JobRow] = field(default_factory=list)
+    full_logs: list[str] = field(default_factory=list)
     detached: bool = False
 
     @property
@@ -74,21 +76,28 @@ def follow(
     ears: Ears | None = None,
     skew_s: Mapping[str, float] | None = None,
     scheduled: bool = False,
+    limit_s: float | None = None,
+    until: float | None = None,
+    log_limit: int | None = None,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
+
+    `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
+    the monotonic clock). FollowBroken afterwards.
+    `log_limit`: so many bytes of each log are kept; the run goes on and the watcher is told.
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
     the disk here is full. The run itself goes on in both cases. The first rank that fails is named at once, and so is who
     says nothing for longer than `ears` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
     """
-    view = _View(paths, watcher, stop, ears or Ears({}, None))
+    view = _View(paths, watcher, stop, ears or Ears({}, None), log_limit)
     view.result.skew_s = dict(skew_s or {})
     readers = [_Reader(fleet, run_id, node, view, give_up_s, scheduled=scheduled) for node in nodes]
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None)
+        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None, _Limit(limit_s, until))
     finally:
         view.leaving.set()
         for reader in readers:
@@ -97,6 +106,7 @@ def follow(
     view.result.node_exits.sort(key=lambda ended: order[ended.node])
     view.result.rank_exits.sort(key=lambda ended: ended.rank)
     view.result.silences = view.ears.remembered()
+    view.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
     if view.faults:
         raise view.faults[0]
     if view.broken:
@@ -108,14 +118,16 @@ def follow(
 class _View:
     """What all readers share."""
 
-    def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event, ears: Ears) -> None:
-        self.paths, self.watcher, self.stop, self.ears = paths, watcher, stop, ears
+    def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event, ears: Ears, log_limit: int | None) -> None:
+        self.paths, self.watcher, self.stop, self.ears, self.log_limit = paths, watcher, stop, ears, log_limit
+        self.received = 0
         self.result = FollowResult()
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
         self.changed = threading.Condition()
         self.leaving = threading.Event()
         self._telling = threading.Lock()
+        self._known_exits: set[tuple[str, int, float]] = set()
         self._failed: float | None = None
 
     def tell(self, event: LogBytes | Note) -> None:
@@ -130,7 +142,10 @@ class _View:
         with self.changed:
             if isinstance(ended, NodeExit):
                 self.result.node_exits.append(ended)
-            elif not any((e.node, e.rank, e.at) == (ended.node, ended.rank, ended.at) for e in self.result.rank_exits):
+            elif (ended.node, ended.rank, ended.at) not in self._known_exits:
+                if len(self._known_exits) >= _MOST_RANK_EXITS:
+                    raise answers.untrusted(ended.node, "what it says of its ranks", "more ranks end than any run has")
+                self._known_exits.add((ended.node, ended.rank, ended.at))
                 self.result.rank_exits.append(ended)
             self.changed.notify_all()
 
@@ -156,7 +171,7 @@ class _Reader(threading.Thread):
         super().__init__(name=f"follow-{node.name}", daemon=True)
         self._fleet, self._run_id, self._node, self._view, self._give_up_s = fleet, run_id, node, view, give_up_s
         self._scheduled = scheduled
-        self._logs: dict[tuple[str, int | None], int] = {}
+        self.logs: dict[tuple[str, int | None], LogFile] = {}
         self._named: dict[int, tuple[str, int | None]] = {}
         self._heard = time.monotonic()
 
@@ -168,8 +183,6 @@ class _Reader(threading.Thread):
         except BaseException as fault:  # noqa: BLE001  # raised again where follow was called
             self._view.faults.append(fault)
         finally:
-            for handle in self._logs.values():
-                os.close(handle)
             with self._view.changed:
                 self._view.changed.notify_all()
 
@@ -181,6 +194,8 @@ class _Reader(threading.Thread):
                 if self._follow_once():
                     return
                 wait = 0.05
+            except NodeUntrusted:
+                raise  # it would say the same again
             except UnreachableError as error:
                 if self._view.leave():
                     return
@@ -198,33 +213,50 @@ class _Reader(threading.Thread):
 
     def _follow_once(self) -> bool:
         """Read one connection's worth; True when the run has ended here."""
-        offsets = [f"{self._called(whose)}={os.fstat(handle).st_size}" for whose, handle in self._known_logs().items()]
+        self._take_up_logs()
+        offsets = [f"{self._called(whose)}={log.size}" for whose, log in self.logs.items()]
         link = self._fleet.link(self._node)
         with jobs.streamed(link, "follow", self._run_id, *offsets, silence_s=SILENCE_S) as pieces:
-            for kind, stream, offset, payload in _frames(pieces):
+            for kind, stream, offset, payload in answers.read_frames(self._node.name, pieces):
                 self._heard = time.monotonic()
-                if kind == frames.LOG:
-                    self._append(self._whose(stream), offset, payload)
-                elif kind == frames.NAMED:
-                    node, rank = slurm.named(json.loads(payload))
-                    self._named[stream] = (node or self._node.name, rank)
-                elif kind == frames.RANK:
-                    how = json.loads(payload)
-                    self._view.seen(jobs.rank_exit(how.get("node") or self._node.name, stream - 1, how))
-                elif kind == frames.END:
-                    how = json.loads(payload)
-                    self._view.result.jobs = slurm.rows(how)
-                    self._view.seen(jobs.node_exit(self._node.name, how))
-                    return True
-                if self._view.leave():
+                self._view.received += len(payload)
+                if self._take(kind, stream, offset, payload) or self._view.leave():
                     return True
         return False
 
+    def _take(self, kind: bytes, stream: int, offset: int, payload: bytes) -> bool:
+        """Do what one frame says; True where it is the end of the run."""
+        name = self._node.name
+        if kind == frames.LOG:
+            self._append(self._whose(stream), offset, payload)
+        elif kind == frames.NAMED:
+            self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.Named))
+        elif kind == frames.RANK:
+            how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
+            if not 0 < stream <= answers.MOST_RANKS:
+                raise answers.untrusted(name, "how a rank ended", f"there is no rank {stream - 1}")
+            self._view.seen(jobs.rank_exit(how.node or name, stream - 1, how))
+        elif kind == frames.END:
+            end = answers.parse(name, "how the run ended", payload, answers.NodeEnd)
+            self._view.result.jobs = slurm.rows(end)
+            self._view.seen(jobs.node_exit(name, end))
+            return True
+        elif kind != frames.BEAT:
+            raise answers.untrusted(name, "what it says of the run", f"there is no kind of message {kind!r}")
+        return False
+
+    def _keep_name(self, stream: int, named: answers.Named) -> None:
+        if not self._scheduled or stream >= _MOST_LOGS:
+            raise answers.untrusted(self._node.name, "the name of a log", "no such log was asked for")
+        self._named[stream] = (named.node or self._node.name, named.rank)
+
     def _whose(self, stream: int) -> tuple[str, int | None]:
         """Of which node and rank (None: the launcher) a stream is."""
-        if self._scheduled:
+        if not self._scheduled and stream <= answers.MOST_RANKS:
+            return self._node.name, None if stream == frames.LAUNCHER else stream - 1
+        if self._scheduled and stream in self._named:
             return self._named[stream]
-        return self._node.name, None if stream == frames.LAUNCHER else stream - 1
+        raise answers.untrusted(self._node.name, "a piece of a log", f"there is no log {stream}")
 
     def _called(self, whose: tuple[str, int | None]) -> str:
         """What the node's agent calls that log."""
@@ -233,41 +265,57 @@ class _Reader(threading.Thread):
             return f"{'' if node == self._node.name else node}/{'-' if rank is None else rank}"
         return str(frames.LAUNCHER if rank is None else rank + 1)
 
-    def _known_logs(self) -> dict[tuple[str, int | None], int]:
+    def _take_up_logs(self) -> None:
+        """The logs that are here already."""
         here = {(self._node.name, rank): path for rank, path in self._view.paths.node_logs(self._node.name).items()}
-        for whose, path in (self._view.paths.all_logs() if self._scheduled else here).items():
-            self._open(whose, str(path))
-        return self._logs
+        for whose in self._view.paths.all_logs() if self._scheduled else here:
+            self._log(whose)
 
     def _append(self, whose: tuple[str, int | None], offset: int, data: bytes) -> None:
         node, rank = whose
-        path = self._view.paths.rank_log(node, rank)
-        with storing(path):
-            if whose not in self._logs:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._open(whose, str(path))
-            handle = self._logs[whose]
-            if os.fstat(handle).st_size != offset:
-                raise UnreachableError(f"{node}: {path.name} is not where the node thinks it is")
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
-            if data:
-                with self._view.paths.rank_times(node, rank).open("a") as times:
-                    times.write(f"{offset + len(data)} {time.time():.3f}\n")
-        if data:
-            if rank is not None:
-                self._view.ears.heard(node, rank, data)
-            self._view.tell(LogBytes(node=node, rank=rank, data=data))
+        log = self._log(whose)
+        was_full = log.full
+        kept = log.append(offset, data)
+        if data and rank is not None:
+            self._view.ears.heard(node, rank, data)
+        if kept:
+            self._view.tell(LogBytes(node=node, rank=rank, data=kept))
+        if log.full and not was_full:
+            self._view.tell(Note(text=f"{log.full}; the run goes on (log_limit in gpucourse.yaml)", level="warning"))
 
-    def _open(self, whose: tuple[str, int | None], path: str) -> None:
-        if whose not in self._logs:
-            self._logs[whose] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    def _log(self, whose: tuple[str, int | None]) -> LogFile:
+        if whose not in self.logs:
+            if len(self.logs) >= _MOST_LOGS:
+                raise answers.untrusted(self._node.name, "a piece of a log", f"more than {_MOST_LOGS} logs are not taken")
+            paths = self._view.paths
+            self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)
+        return self.logs[whose]
 
 
-def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None) -> None:
+class _Limit:
+    """How long a run is followed."""
+
+    def __init__(self, seconds: float | None, until: float | None) -> None:
+        self._seconds, self._until, self._began = seconds, until, time.monotonic()
+
+    def is_over(self, received: int) -> bool:
+        now = time.monotonic()
+        if self._until is not None and now >= self._until:
+            return True
+        return self._seconds is not None and now - self._began >= self._seconds + extra_s(received)
+
+    def errors(self, nodes: Sequence[Node]) -> Iterator[Outcome[None]]:
+        for node in nodes:
+            error = UnreachableError(
+                f"{node.name}: the run has not ended there after {time.monotonic() - self._began:.0f} s",
+                hint="its log so far is kept: gpucourse status, then gpucourse cancel",
+            )
+            yield Outcome(node=node, error=error)
+
+
+def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: _Limit) -> None:
     """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
-    within the grace."""
+    within the grace. The nodes that have not told the end within the limit are given up."""
     patience: float | None = None
     named = False
     while True:
@@ -285,6 +333,9 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
             if not due:
                 view.changed.wait(0.1)
             ended = {exit_.node for exit_ in view.result.node_exits}
+            if limit.is_over(view.received):
+                view.broken += limit.errors([node for node in nodes if node.name not in ended])
+                return
         if not named and (first := view.settled_failure()) is not None:
             named = True
             view.tell(Note(text=f"rank {first.rank} on {first.node} failed with exit code {first.code}", level="warning"))
@@ -292,19 +343,3 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
             view.ears.remember(look(fleet, run_id, view.ears.quiet(grace_s or 0.0)))
             patience, grace_s = None, None
             fleet.each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])
-
-
-def _frames(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
-    """The frames in a stream of bytes; a frame that was cut is not given."""
-    held = bytearray()
-    for piece in pieces:
-        held += piece
-        at = 0
-        while len(held) - at >= frames.HEADER.size:
-            kind, stream, offset, length = frames.HEADER.unpack_from(held, at)
-            start = at + frames.HEADER.size
-            if len(held) - start < length:
-                break
-            yield kind, stream, offset, bytes(held[start : start + length])
-            at = start + length
-        del held[:at]

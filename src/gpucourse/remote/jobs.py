@@ -5,23 +5,29 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TypeVar
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
-from gpucourse.ports import Link
-from gpucourse.remote import slurm_says
+from gpucourse.outside import OutsideError
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.names import printable
+from gpucourse.ports import Completed, Link
+from gpucourse.remote import answers, slurm_says
+from gpucourse.remote.answers import State
 from gpucourse.remote.exchange import EndedEarly
+from gpucourse.remote.patience import ANSWER_S
 
-State = Literal["absent", "preparing", "running", "ended", "lost"]
+T = TypeVar("T")
 
 _NO_AGENT = 97
+_COMPLAINT_BYTES, _COMPLAINT_LINES = 64 << 10, 20
 _INSTALL = """
 import json, os, shutil, sys
 folder, files = sys.argv[1], json.loads(sys.stdin.buffer.read().decode())
@@ -65,71 +71,74 @@ class Cancelled:
     killed: int
 
 
-def call(link: Link, verb: str, *args: str, stdin: bytes = b"", timeout_s: float = 60.0) -> dict[str, Any]:
-    """Ask the agent on the node, pushing the agent first where it is not there yet. Raises the error that the answer tells."""
+def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", timeout_s: float = ANSWER_S) -> T:
+    """Ask the agent on the node, pushing the agent first where it is not there yet; its answer, typed.
+
+    Raises the error that the answer tells, NodeUntrusted where the answer cannot be used.
+    """
     done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
     if done.code == _NO_AGENT:
         install(link)
         done = link.run(command(link.node, verb, *args), stdin=stdin, timeout_s=timeout_s)
-    return answer(link.node, verb, done.code, done.stdout, done.stderr)
+    return answer(link.node, verb, kind, done)
 
 
-def answer(node: Node, verb: str, code: int, stdout: bytes, stderr: bytes) -> dict[str, Any]:
+def answer(node: Node, verb: str, kind: type[T], done: Completed) -> T:
     """The agent's answer, or the error in it."""
-    try:
-        found = json.loads(stdout)
-    except ValueError:
-        found = None
-    if code == 0 and isinstance(found, dict):
-        return found
-    if isinstance(found, dict) and "error" in found:
-        raise _told(node, str(found["error"]), str(found.get("kind")))
-    if code in (126, 127):
+    if done.code == 0:
+        return answers.parse(node.name, f"its answer to {verb}", done.stdout, kind)
+    if done.code in (126, 127):
         raise _no_python(node)
-    raise failure(node, verb, code, stderr)
+    if (complaint := _complaint(done.stdout)) is not None:
+        raise _told(node, complaint)
+    raise failure(node, verb, done.code, done.stderr)
 
 
 def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
     """The error for a command that failed on the node without an answer of its own."""
-    said = stderr[-800:].decode("utf-8", "replace").strip() or "nothing"
+    said = printable(stderr[-800:].decode("utf-8", "replace").strip()) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
             f"{node.name}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"
         )
-    return GpucourseError(f"{node.name}: {what} ended with code {code}; it said: {said}")
+    return UnreachableError(
+        f"{node.name}: {what} ended there with code {code}; it said: {said}",
+        hint="gpucourse ssh looks at the node; gpucourse deploy heals it",
+    )
 
 
-def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = 60.0) -> dict[str, Any]:
+def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> answers.Started:
     """Start a run. It is safe to ask again when an answer was lost: it never starts twice."""
-    return call(link, "start", stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
+    return call(link, "start", answers.Started, stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
 def state(link: Link, run_id: str) -> JobState:
     """How the run stands on this node. A run whose supervisor vanished is ended for good and told as lost."""
-    found = call(link, "state", run_id)
+    found = call(link, "state", answers.StateOf, run_id)
     name = link.node.name
     return JobState(
-        state=found["state"],
-        exit=node_exit(name, found["exit"]) if found["exit"] else None,
-        ranks=tuple(
-            rank_exit(name, int(rank), how) for rank, how in sorted(found["ranks"].items(), key=lambda item: int(item[0]))
-        ),
+        state=found.state,
+        exit=node_exit(name, found.exit) if found.exit else None,
+        ranks=tuple(rank_exit(name, rank, how) for rank, how in sorted(found.ranks.items())),
     )
 
 
 def cancel(link: Link, run_id: str, grace_s: float) -> Cancelled:
     """End every process of the run on this node: TERM, after `grace_s` KILL. Safe to ask again."""
-    found = call(link, "cancel", run_id, f"{grace_s:g}", timeout_s=60 + grace_s)
-    return Cancelled(state=found["state"], killed=int(found["killed"]))
+    found = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
+    return Cancelled(state=found.state, killed=found.killed)
 
 
 def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
     """What each rank of a run does on this node right now: stopped, computing or waiting. Empty where that cannot be seen."""
-    return {int(rank): str(word) for rank, word in call(link, "look", run_id, timeout_s=timeout_s)["ranks"].items()}
+    return {**call(link, "look", answers.Doing, run_id, timeout_s=timeout_s).ranks}
 
 
-def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, versions: bool = False) -> dict[str, Any]:
-    """What the node has: Python, modules (their `versions` take longer), free ports, disk, cores, interfaces."""
+def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, versions: bool = False) -> answers.Probe:
+    """What the node has: Python, modules (their `versions` take longer), free ports, disk, cores, interfaces.
+
+    Raises NodeUntrusted where it tells of another module or port than it was asked for.
+    """
     wanted = {
         "python": link.node.python,
         "modules": list(modules),
@@ -137,7 +146,10 @@ def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, version
         "first_port": ports[0],
         "last_port": ports[1],
     }
-    return call(link, "probe", stdin=json.dumps(wanted).encode())
+    found = call(link, "probe", answers.Probe, stdin=json.dumps(wanted).encode())
+    if set(found.modules) != set(modules) or not all(ports[0] <= port <= ports[1] for port in found.ports):
+        raise answers.untrusted(link.node.name, "its answer to probe", "it tells of other modules or ports than were asked for")
+    return found
 
 
 @contextmanager
@@ -149,20 +161,16 @@ def streamed(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: f
         with link.stream(command(link.node, verb, *args), stdin=stdin, silence_s=silence_s) as pieces:
             yield pieces
     except EndedEarly as error:
-        if (told := _complaint(error.stderr)) is None:
+        if (complaint := _complaint(error.stderr)) is None:
             raise  # killed with its connection, or by whoever cleans up there: worth another try
-        raise _told(link.node, *told) from error
+        raise _told(link.node, complaint) from error
 
 
-def _complaint(stderr: bytes) -> tuple[str, str] | None:
+def _complaint(said: bytes) -> answers.Complaint | None:
     """What the agent said was wrong, and of which kind; None where it said nothing of its own."""
-    for line in reversed(stderr.splitlines()):
-        try:
-            found = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(found, dict) and "error" in found:
-            return str(found["error"]), str(found.get("kind"))
+    for line in reversed(said[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
+        with suppress(OutsideError):
+            return parse_typed(line, answers.Complaint)
     return None
 
 
@@ -183,17 +191,18 @@ def command(node: Node, verb: str, *args: str) -> str:
     return f'{_present()} || exit {_NO_AGENT}; {mark}exec {shlex.quote(node.python)} -I -S "$HOME"/{_folder()} {line}'
 
 
-def node_exit(node: str, how: Mapping[str, Any]) -> NodeExit:
+def node_exit(node: str, how: answers.NodeEnd) -> NodeExit:
     """What the agent says of a run's end on one node."""
-    return NodeExit(node=node, code=how["code"], reason=how["reason"], seconds=how["seconds"], killed=how["killed"])
+    return NodeExit(node=node, code=how.code, reason=how.reason, seconds=how.seconds, killed=how.killed)
 
 
-def rank_exit(node: str, rank: int, how: Mapping[str, Any]) -> RankExit:
+def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
     """What the agent says of a rank's end."""
-    return RankExit(node=node, rank=rank, code=how["code"], at=how["at"])
+    return RankExit(node=node, rank=rank, code=how.code, at=how.at)
 
 
-def _told(node: Node, what: str, kind: str) -> GpucourseError:
+def _told(node: Node, complaint: answers.Complaint) -> GpucourseError:
+    what, kind = printable(complaint.error), complaint.kind
     said = f"{node.name}: {what}"
     if kind == "storage":
         return StorageError(said, hint=f"make room on {node.name}: gpucourse ssh, then df -h")
@@ -203,7 +212,9 @@ def _told(node: Node, what: str, kind: str) -> GpucourseError:
         return MissingError(said, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):
         return UnreachableError(said, hint="type the command again: only what is missing travels")
-    return UsageError(said)
+    if kind in {"refused", "absent"}:
+        return UsageError(said)
+    return UnreachableError(said, hint="gpucourse ssh looks at the node")
 
 
 def _no_python(node: Node) -> MissingError:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 from gpucourse.errors import MissingError
-from gpucourse.ports import Link
+from gpucourse.outside.names import printable
+from gpucourse.ports import Completed, Link
+from gpucourse.remote import answers
 from gpucourse.remote.jobs import failure
+from gpucourse.remote.patience import ANSWER_S
 
 PYTHONS = (
     "python3",
@@ -24,6 +28,8 @@ PYTHONS = (
     "~/venv/bin/python",
     "~/.venv/bin/python",
 )
+_PROGRAM = re.compile(r"/[^\x00-\x1f\x7f'\"$`;&|<>()*?\\!#~]{1,1000}")
+_VERSION = re.compile(r"\d{1,3}\.\d{1,3}\.\d{1,3}")
 _LOOK = """
 import importlib.util, json, os, socket, subprocess, sys, time
 def said(*words):
@@ -128,25 +134,83 @@ class Belongings:
     others: int
 
 
+@dataclass(kw_only=True)
+class _Seen:
+    """What a machine says of itself."""
+
+    python: str
+    version: str
+    torch: bool
+    gpus: list[str]
+    hostname: str
+    boot: str
+    home: str
+    inode: int
+    device: int
+    disk_free_bytes: int
+    addresses: dict[str, str]
+    clock: float
+
+    def __post_init__(self) -> None:
+        if not _PROGRAM.fullmatch(self.python):
+            raise ValueError("the path of its Python is none")
+        if not _VERSION.fullmatch(self.version):
+            raise ValueError("the version of its Python is none")
+        answers.within(len(self.gpus), 0, 64, "the number of GPUs")
+        answers.within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
+        answers.within(self.clock, 0, 1e11, "the clock")
+        answers.folder(self.home)
+        self.gpus = [printable(gpu, 80) for gpu in self.gpus]
+        self.hostname, self.boot = printable(self.hostname, 253), printable(self.boot, 80)
+        self.addresses = answers.addresses(self.addresses)
+
+
+@dataclass(kw_only=True)
+class _Belonging:
+    """A process, a folder or the mark of a lab."""
+
+    kind: Literal["process", "folder", "mark"]
+    id: str
+
+    def of_these(self, uid: str, runs: Sequence[str]) -> bool:
+        """Whether it is of the lab or the runs that were asked about. Its words become a part of a command to type."""
+        if self.kind == "process":
+            return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
+        ends = [f"/labs/{uid}"] if self.kind == "mark" else [f"/jobs/{run}" for run in runs]
+        return answers.is_folder(self.id) and any(self.id.endswith(f"/.gpucourse{end}") for end in ends)
+
+
+@dataclass(kw_only=True)
+class _Told:
+    """What of ours is there, and how many other labs are."""
+
+    found: list[_Belonging]
+    others: int
+
+    def __post_init__(self) -> None:
+        answers.within(len(self.found), 0, 10_000, "the number of our files")
+        answers.within(self.others, 0, 10_000, "the number of labs")
+
+
 def look(link: Link, pythons: Sequence[str] = PYTHONS) -> Premises:
     """What the machine has. The first of `pythons` with torch is chosen, else the first that works.
 
     Changes nothing there. Raises MissingError where no Python 3.8 or newer is found.
     """
-    seen: list[dict[str, Any]] = []
+    seen: list[tuple[_Seen, float]] = []
     asked = time.time()
     for python in pythons:
         word = f'"$HOME"/{shlex.quote(python[2:])}' if python.startswith("~/") else shlex.quote(python)
-        done = link.run(f"{word} -c {shlex.quote(_LOOK)} 2>/dev/null", timeout_s=60.0)
+        done = link.run(f"{word} -c {shlex.quote(_LOOK)} 2>/dev/null", timeout_s=ANSWER_S)
         if not done.ok:
             continue
-        found = json.loads(done.stdout.splitlines()[-1])
-        found["skew"] = float(found["clock"]) - time.time()
-        if tuple(map(int, found["version"].split(".")))[:2] >= (3, 8):
-            seen.append(found)
-        if found["torch"]:
+        # What its Python prints when it starts stands before.
+        found = answers.parse(link.node.name, "what it says of itself", _last_line(done), _Seen)
+        if tuple(map(int, found.version.split(".")))[:2] >= (3, 8):
+            seen.append((found, found.clock - time.time()))
+        if found.torch:
             break
-    best = next((one for one in seen if one["torch"]), seen[0] if seen else None)
+    best, skew = next((one for one in seen if one[0].torch), seen[0] if seen else (None, 0.0))
     if best is None:
         raise MissingError(
             f"{link.node.name} ({link.node.address}) has no Python 3.8 or newer among {', '.join(pythons)}",
@@ -154,16 +218,16 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> Premises:
         )
     late = time.time() - asked
     return Premises(
-        hostname=best["hostname"],
-        python=best["python"],
-        version=best["version"],
-        torch=bool(best["torch"]),
-        gpus=tuple(best["gpus"]),
-        disk_free_bytes=int(best["disk_free_bytes"]),
-        addresses=dict(best["addresses"]),
-        clock_skew_s=0.0 if abs(best["skew"]) <= late else float(best["skew"]),
-        identity=(str(best["boot"]), f"{best['device']}:{best['inode']}"),
-        home=(str(best["home"]), str(best["inode"])),
+        hostname=best.hostname,
+        python=best.python,
+        version=best.version,
+        torch=best.torch,
+        gpus=tuple(best.gpus),
+        disk_free_bytes=best.disk_free_bytes,
+        addresses=best.addresses,
+        clock_skew_s=0.0 if abs(skew) <= late else skew,
+        identity=(best.boot, f"{best.device}:{best.inode}"),
+        home=(best.home, str(best.inode)),
     )
 
 
@@ -184,9 +248,18 @@ def clear(link: Link, uid: str, runs: Sequence[str]) -> Belongings:
 
 def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
     wanted = json.dumps({"verb": verb, "uid": uid, "runs": list(runs)}).encode()
-    done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=60.0)
+    done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=ANSWER_S)
     if not done.ok:
         raise failure(link.node, verb, done.code, done.stderr)
-    answer = json.loads(done.stdout)
-    found = tuple((str(one["kind"]), str(one["id"])) for one in answer["found"])
-    return Belongings(found=found, others=int(answer["others"]))
+    told = answers.parse(link.node.name, "what it says of our files there", done.stdout, _Told)
+    for one in told.found:
+        if not one.of_these(uid, runs):
+            raise answers.untrusted(
+                link.node.name, "what it says of our files there", f"{printable(one.id, 80)} is none of them"
+            )
+    return Belongings(found=tuple((one.kind, one.id) for one in told.found), others=told.others)
+
+
+def _last_line(done: Completed) -> bytes:
+    lines = done.stdout.splitlines()
+    return lines[-1] if lines else b""

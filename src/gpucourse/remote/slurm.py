@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.slurm import JobRow
 from gpucourse.ports import Link
+from gpucourse.remote import answers
 from gpucourse.remote.agent.slurm_words import usable
 
 if TYPE_CHECKING:
@@ -60,14 +61,14 @@ def cluster(link: Link) -> Cluster:
     where there is none."""
     from gpucourse.remote import jobs
 
-    found = jobs.call(link, "cluster", stdin=b"{}")
-    partitions: dict[str, list[dict[str, Any]]] = {}
-    for line in found["nodes"]:
-        partitions.setdefault(line["partition"], []).append(line)
+    found = jobs.call(link, "cluster", answers.ClusterOf, stdin=b"{}")
+    partitions: dict[str, list[answers.ClusterNode]] = {}
+    for line in found.nodes:
+        partitions.setdefault(line.partition, []).append(line)
     return Cluster(
-        version=found["version"],
-        user=found["user"],
-        home=found["home"],
+        version=found.version,
+        user=found.user,
+        home=found.home,
         partitions=tuple(_partition(name, lines) for name, lines in partitions.items()),
     )
 
@@ -87,9 +88,9 @@ def session(link: Link, run_id: str) -> Held:
     """Look at the job of a terminal."""
     from gpucourse.remote import jobs
 
-    found = jobs.call(link, "session", run_id)
-    row = _row(found["rows"][0]) if found["rows"] else None
-    return Held(row=row, gpus=int(found["held"]), work=str(found["work"]), outputs=str(found["outputs"]))
+    found = jobs.call(link, "session", answers.SessionOf, run_id)
+    row = _row(found.rows[0]) if found.rows else None
+    return Held(row=row, gpus=found.held, work=found.work, outputs=found.outputs)
 
 
 def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
@@ -141,26 +142,17 @@ def job_name(text: str) -> str:
     return next((line[len(marked) :] for line in text.splitlines() if line.startswith(marked)), "")
 
 
-def rows(how: Mapping[str, Any]) -> list[JobRow]:
+def rows(how: answers.NodeEnd) -> list[JobRow]:
     """The jobs in what the agent says of a run's end; none for a run without Slurm."""
-    return [_row(row) for row in how.get("jobs") or ()]
+    return [_row(row) for row in how.jobs]
 
 
-def named(payload: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Of which node and which rank a log is; the node is empty for the one that tells it."""
-    rank = payload["rank"]
-    return str(payload["node"]), None if rank is None else int(rank)
+def _row(row: answers.Job) -> JobRow:
+    return JobRow(**asdict(row))
 
 
-def _row(row: Mapping[str, Any]) -> JobRow:
-    known: Sequence[str] = JobRow.__dataclass_fields__.keys()  # type: ignore[assignment]
-    return JobRow(**{name: row[name] for name in known if name in row})
-
-
-def _partition(name: str, lines: Sequence[Mapping[str, Any]]) -> Partition:
+def _partition(name: str, lines: Sequence[answers.ClusterNode]) -> Partition:
     nodes = (
-        ComputeNode(name=line["node"], state=line["state"], gpus=line["gpus"], cores=line["cores"], reason=line["reason"])
-        for line in lines
+        ComputeNode(name=line.node, state=line.state, gpus=line.gpus, cores=line.cores, reason=line.reason) for line in lines
     )
-    first = lines[0]
-    return Partition(name=name, default=first["default"], open=first["open"], nodes=tuple(nodes))
+    return Partition(name=name, default=lines[0].default, open=lines[0].open, nodes=tuple(nodes))

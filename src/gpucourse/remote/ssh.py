@@ -103,11 +103,12 @@ class SshLink:
     def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = 60.0) -> Completed:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
-        `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code.
+        `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code. The whole
+        answer, of at most `exchange.MAX_ANSWER` bytes, may take twice as long, counted from the end of the input.
         Raises UnreachableError when the connection is lost or the silence is too long; then nothing is known of the command.
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
-            stdout = b"".join(exchange.stdout())
+            stdout = exchange.answer()
             return Completed(code=exchange.code(), stdout=stdout, stderr=exchange.stderr())
 
     @contextmanager

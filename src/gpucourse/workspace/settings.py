@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gpucourse.errors import ManifestError
-from gpucourse.model.fields import Seconds
+from gpucourse.model.fields import Bytes, Seconds
 from gpucourse.model.labs import GPU
 
 Target = Literal["local", "aws", "hosts"]
@@ -40,6 +40,7 @@ class Settings(BaseModel):
     shared_folder: str = Field(
         default="", description="on a cluster that exists already: a folder that all its machines share, where homes are not"
     )
+    log_limit: Bytes = Field(default=1 << 30, ge=1 << 10, description="how much of each rank's log is kept: 1 GiB")
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
 
     @field_validator("rendezvous_ports")

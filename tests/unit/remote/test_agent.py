@@ -13,7 +13,7 @@ import pytest
 from gpucourse.remote import jobs
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.rank import expand
-from gpucourse.remote.follow import _frames
+from gpucourse.remote.answers import read_frames
 
 AGENT = sorted(Path(jobs.__file__).parent.glob("agent/*.py"))
 
@@ -48,5 +48,5 @@ def test_frames_survive_any_cutting_of_the_stream(size: int) -> None:
     sent = [(frames.LOG, 3, 1 << 40, bytes(range(256))), (frames.BEAT, 0, 0, b""), (frames.END, 0, 0, b"{}")]
     stream = b"".join(frames.frame(*one) for one in sent)
     cut = iter([stream[at : at + size] for at in range(0, len(stream), size)])
-    assert list(_frames(cut)) == sent
-    assert list(_frames(iter([stream[:-1]]))) == sent[:-1]
+    assert list(read_frames("node0", cut)) == sent
+    assert list(read_frames("node0", iter([stream[:-1]]))) == sent[:-1]

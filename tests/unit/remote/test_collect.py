@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
+from gpucourse.remote.agent.pack import MOST_FILES
 from gpucourse.remote.collect import unpack
 from gpucourse.workspace.paths import RunPaths
 
@@ -69,15 +70,15 @@ def test_plain_files_come_home_with_their_hash(paths: RunPaths) -> None:
         ("files/../../x", {}, "leads out"),
         ("../../x", {}, "leads out"),
         ("/etc/x", {}, "leads out"),
-        ("files//etc/x", {}, "not one of a file"),
+        ("files//etc/x", {}, "leads out"),
         ("files/a/../../../x", {}, "leads out"),
-        ("files/", {}, "not one of a file"),
-        ("files/./x", {}, "not one of a file"),
+        ("files/", {}, "empty"),
+        ("files/./x", {}, "not that of a file"),
         ("files/link", {"type": tarfile.SYMTYPE, "linkname": "../../../x", "size": 0}, "it is a link (to ../../../x)"),
         ("files/hard", {"type": tarfile.LNKTYPE, "linkname": "/etc/passwd", "size": 0}, "it is a link (to /etc/passwd)"),
         ("files/pipe", {"type": tarfile.FIFOTYPE, "size": 0}, "not a plain file"),
         ("files/device", {"type": tarfile.CHRTYPE, "size": 0}, "not a plain file"),
-        ("files/folder", {"type": tarfile.DIRTYPE, "size": 0}, "not a plain file"),
+        ("files/folder", {"type": tarfile.DIRTYPE, "size": 0}, "not that of a file"),
         ("files/odd", {"type": b"Z", "size": 1}, None),
     ],
 )
@@ -121,20 +122,19 @@ def test_names_that_no_one_can_type(paths: RunPaths) -> None:
     names = [
         "files/with space",
         "files/-dash",
-        "files/new\nline",
         'files/"quoted"',
         "files/ünïcødé",
-        "files/\x1b[31m",
         "files/" + "n" * 255,
     ]
     parcel = Parcel()
-    for name in (*names, "files/bad\udcff"):
+    for name in (*names, "files/bad\udcff", "files/new\nline", "files/\x1b[31m", "files/\u202egnp.exe"):
         parcel.add(name, b"1")
     home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
     here = {path.name for path in paths.node_outputs("node0").iterdir()}
     assert here == {name.removeprefix("files/") for name in names[:-1]} | {"bad\\xff"}
-    assert [r.name for r in home.refused] == ["n" * 255]
+    assert [r.name for r in home.refused] == ["n" * 255, "new\\nline", "\\x1b[31m", "\\u202egnp.exe"]
     assert "cannot store a file of that name" in home.refused[0].reason
+    assert all("control characters" in refused.reason for refused in home.refused[1:])
 
 
 def test_what_changed_while_it_was_read_is_not_kept(paths: RunPaths) -> None:
@@ -148,6 +148,117 @@ def test_what_the_node_did_not_send_is_told(paths: RunPaths) -> None:
     left = [{"name": "core", "reason": "it is a link, and links are not followed", "bytes": 0}]
     home = unpack("node0", io.BytesIO(Parcel(left=left).sent()), paths, LIMIT)
     assert [(r.name, r.reason) for r in home.refused] == [("core", "it is a link, and links are not followed")]
+
+
+@pytest.fixture
+def here(paths: RunPaths, tmp_path: Path) -> Path:
+    """A file of the learner outside the run, links to it, and a file that is home already."""
+    outside = tmp_path / "learner_secret.txt"
+    outside.write_bytes(b"secret")
+    root = paths.node_outputs("node0")
+    (root / "folder").mkdir(parents=True)
+    (root / "old").write_bytes(b"old")
+    (root / "link").symlink_to(outside)
+    return outside
+
+
+WAY_OUT = "../../../learner_secret.txt"
+
+
+@pytest.mark.parametrize(
+    "name", [WAY_OUT, "/etc/passwd", "link", "folder", "gone", "/dev/zero", "../../../../../dev/zero", "ne\nw"]
+)
+@pytest.mark.timeout(20)
+def test_only_a_file_that_was_offered_is_taken_for_the_same(paths: RunPaths, here: Path, name: str) -> None:
+    have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
+    with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
+        unpack("node0", io.BytesIO(Parcel(same=[name]).sent(changed=(name,))), paths, LIMIT, have=have)
+    home = unpack("node0", io.BytesIO(Parcel(same=["old"]).sent()), paths, LIMIT, have=have)
+    assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/old", 3)]
+    assert here.read_bytes() == b"secret"
+
+
+@pytest.mark.parametrize("name", [WAY_OUT, "link", "old", "folder", "gone", "ne\nw"])
+def test_only_what_was_sent_just_now_is_removed_again(paths: RunPaths, here: Path, name: str) -> None:
+    unpack("node0", io.BytesIO(Parcel().add("files/a").sent(changed=(name, name))), paths, LIMIT)
+    assert here.read_bytes() == b"secret"
+    assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/old", "outputs/node0/link"}
+
+
+def test_a_file_is_not_the_same_and_changed(paths: RunPaths, here: Path) -> None:
+    have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
+    with pytest.raises(NodeUntrusted):
+        unpack("node0", io.BytesIO(Parcel(same=["old"]).sent(changed=("old",))), paths, LIMIT, have=have)
+    assert (paths.node_outputs("node0") / "old").read_bytes() == b"old"
+
+
+LISTINGS: list[dict[str, object]] = [
+    {"left": ["x"]},
+    {"left": [{"name": 1, "reason": "x"}]},
+    {"left": [{"name": "x"}]},
+    {"left": None},
+    {"left": [{"name": "x", "reason": "y"}] * 5000},
+    {"same": "old"},
+    {"same": [1]},
+    {"same": [["old"]]},
+    {"same": ["a"] * 3000},
+    {"env": []},
+    {"env": {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}}},
+    {"env": {str(number): 1 for number in range(2000)}},
+]
+
+
+@pytest.mark.parametrize("listing", LISTINGS, ids=range(len(LISTINGS)))
+def test_a_listing_of_another_form_is_refused(paths: RunPaths, listing: dict[str, object]) -> None:
+    with pytest.raises(NodeUntrusted):
+        unpack("node0", io.BytesIO(Parcel(**listing).sent()), paths, LIMIT)
+
+
+def test_what_a_node_says_of_itself_is_spelled_out(paths: RunPaths) -> None:
+    env = {"cpu\x1b[31m": "a\nb" + "x" * 1000, "gpus": [{"name": "\x1b]0;title\x07"}], "cores": 2}
+    home = unpack("node0", io.BytesIO(Parcel(env=env).sent()), paths, LIMIT)
+    found = home.environments["node0"]
+    assert set(found) == {"cpu\\x1b[31m", "gpus", "cores"}
+    assert found["gpus"] == [{"name": "\\x1b]0;title\\x07"}]
+    assert len(found["cpu\\x1b[31m"]) == 300
+
+
+def test_the_order_and_the_end_of_a_parcel(paths: RunPaths) -> None:
+    twice = Parcel()
+    twice.add("listing.json", b'{"left": [], "same": []}')
+    assert unpack("node0", io.BytesIO(twice.sent()), paths, LIMIT).refused[0].name == "listing.json"
+    after = Parcel()
+    after.add("closing.json", b'{"changed": []}').add("files/late")
+    with pytest.raises(NodeUntrusted, match="goes on after its end"):
+        unpack("node0", io.BytesIO(after.sent()), paths, LIMIT)
+    with pytest.raises(NodeUntrusted, match="more than it announced"):
+        unpack("node0", io.BytesIO(Parcel().sent() + bytes(2 << 20)), paths, LIMIT)
+    assert everything(paths.folder) == set()
+
+
+def test_no_more_files_than_the_limit(paths: RunPaths) -> None:
+    parcel = Parcel()
+    for number in range(MOST_FILES + 1):
+        parcel.add(f"files/{number}", b"")
+    with pytest.raises(NodeUntrusted, match="more files"):
+        unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    assert len(everything(paths.folder)) <= MOST_FILES + 1
+
+
+@pytest.mark.timeout(20)
+def test_a_size_beyond_every_limit_is_refused_before_it_is_skipped(paths: RunPaths) -> None:
+    member = tarfile.TarInfo("files/huge")
+    member.size = 1 << 60
+    head = Parcel().sent().rstrip(b"\0")
+    head = head[: head.index(b"closing.json")] + member.tobuf(tarfile.GNU_FORMAT)
+    with pytest.raises(NodeUntrusted, match="announces"):
+        unpack("node0", io.BytesIO(head), paths, LIMIT)
+
+
+@pytest.mark.parametrize("changed", ["9" * 400, "9223372036854775808", "-1", "x", "\u0661"])
+def test_a_time_that_is_none_is_not_set(paths: RunPaths, changed: str) -> None:
+    parcel = Parcel().add("files/a", b"1", pax_headers={"GPUCOURSE.mtime_ns": changed})
+    assert len(unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT).outputs) == 1
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.97])

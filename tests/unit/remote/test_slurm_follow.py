@@ -13,7 +13,7 @@ import pytest
 
 from gpucourse.remote.agent import frames, slurm, slurm_follow, slurm_submit
 from gpucourse.remote.agent.job import Job
-from gpucourse.remote.follow import _frames
+from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, ended, row, spec
 
 
@@ -28,7 +28,7 @@ def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
     out = tmp_path / "stream"
     with out.open("wb") as file:
         slurm_follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
-    found = list(_frames(iter([out.read_bytes()])))
+    found = list(read_frames("node0", iter([out.read_bytes()])))
     names = {stream: json.loads(payload) for kind, stream, _, payload in found if kind == frames.NAMED}
     assert list(names.values()) == [{"node": "node2", "rank": 0}, {"node": "", "rank": None}]
     of_rank = [(at, payload) for kind, stream, at, payload in found if kind == frames.LOG and names[stream]["rank"] == 0]
@@ -68,7 +68,9 @@ def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
     out = tmp_path / "stream"
     with out.open("wb") as file:
         slurm_follow.follow(Job("r1"), {}, file.fileno())
-    told = [json.loads(payload) for kind, _, _, payload in _frames(iter([out.read_bytes()])) if kind == frames.NAMED]
+    told = [
+        json.loads(payload) for kind, _, _, payload in read_frames("node0", iter([out.read_bytes()])) if kind == frames.NAMED
+    ]
     assert {(one["node"], one["rank"]) for one in told if one["node"]} == names
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from gpucourse.actions.context import Context
 from gpucourse.errors import InfrastructureError, Interrupted
 from gpucourse.model.event import NodeEvent, ResourceEvent
+from gpucourse.outside import OutsideError
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -32,11 +34,19 @@ fi
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """The GPUs and the driver that a node names once it is set up."""
+
+    gpus: list[str] = field(default_factory=list)
+    driver: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mark:
     """What a node says of itself once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
-    told: dict[str, Any]
+    told: Hardware
 
 
 def wait(context: Context, fleet: Fleet) -> dict[str, Mark]:
@@ -56,7 +66,7 @@ def _wait(context: Context, link: Link) -> Mark:
     while True:
         simulated, word, text = _asked(link)
         now = time.monotonic()
-        step = text.strip() if word == "step" else ""
+        step = printable(text.strip(), 80) if word == "step" else ""
         if step != at:
             if at:
                 _tell(context, link, at, "done", now - since)
@@ -97,21 +107,20 @@ def _asked(link: Link) -> tuple[bool, str, str]:
             f"{link.node.name} cannot be asked about its set-up: {done.stderr.decode(errors='replace').strip()[-300:]}",
             hint="type gpucourse deploy again",
         )
-    return simulated == "simulated", word, text
+    return simulated == "simulated", word, text[-_LONGEST:]
 
 
-def _document(text: str) -> dict[str, Any]:
+def _document(text: str) -> Hardware:
     try:
-        found = json.loads(text)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return parse_typed(text, Hardware, max_bytes=_LONGEST)
+    except OutsideError:
+        return Hardware()
 
 
 def _summary(mark: Mark) -> str:
-    gpus = mark.told.get("gpus") or []
-    parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {mark.told['driver']}" if mark.told.get("driver") else ""]
-    return ", ".join(filter(None, parts))
+    gpus, driver = mark.told.gpus, mark.told.driver
+    parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
+    return printable(", ".join(filter(None, parts)))
 
 
 def _tell(context: Context, link: Link, step: str, state: str, seconds: float) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import InfrastructureError
+from gpucourse.outside import OutsideError
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.names import printable
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -33,7 +35,7 @@ def write(link: Link, name: str, text: str) -> None:
     script = f"printf '%s\\n' {shlex.quote(text)} >{name}.new && mv {name}.new {name}"
     done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(script)), timeout_s=20.0)
     if not done.ok:
-        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        said = printable(done.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
         raise InfrastructureError(f"{link.node.name}: its {name} could not be written: {said}", hint="gpucourse status")
 
 
@@ -41,7 +43,7 @@ def remove(link: Link, name: str) -> None:
     """Remove one of the files, whether it is there or not. Raises as `write`."""
     done = link.run(_WRITE.format(folder=FOLDER, script=shlex.quote(f"rm -f {name}")), timeout_s=20.0)
     if not done.ok:
-        said = done.stderr.decode("utf-8", "replace").strip().split("\n")[-1]
+        said = printable(done.stderr.decode("utf-8", "replace").strip().split("\n")[-1])
         raise InfrastructureError(f"{link.node.name}: its {name} could not be removed: {said}", hint="gpucourse status")
 
 
@@ -49,13 +51,17 @@ def idle(link: Link) -> Idle | None:
     """What the idle agent saw last; None where it has not looked yet."""
     done = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
-        known = json.loads(done.stdout[:_LONGEST])
-        ends = known.get("ends_at")
-        return Idle(
-            node=link.node.name,
-            seen_at=float(known["now"]),
-            busy=tuple(str(reason) for reason in known.get("busy", ())),
-            ends_at=None if ends is None else float(ends),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError):
+        known = parse_typed(done.stdout, _Known, max_bytes=_LONGEST)
+    except OutsideError:
         return None
+    busy = tuple(printable(reason) for reason in known.busy)
+    return Idle(node=link.node.name, seen_at=known.now, busy=busy, ends_at=known.ends_at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """`idle.json`."""
+
+    now: float
+    busy: list[str] = field(default_factory=list)
+    ends_at: float | None = None

@@ -81,7 +81,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
 
     head, others = nodes[0], nodes[1:]
     first, last = context.settings.ports
-    free = [int(str(port)) for port in values(fleet.each(lambda link: jobs.probe(link, (), (first, last))["ports"], [head]))[0]]
+    free = values(fleet.each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
     if len(free) < 2:
         raise InfrastructureError(
             f"every port from {first} to {last} is taken on {head.name}",

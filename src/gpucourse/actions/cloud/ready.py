@@ -81,7 +81,7 @@ def _gpus(node: Node) -> int:
 
 def _as_it_is(node: Node, mark: first_boot.Mark) -> Node:
     """A computer that says that it is simulated has the GPUs that it counts, whatever the type of its instance."""
-    return replace(node, gpus=len(mark.told.get("gpus") or ())) if mark.simulated else node
+    return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 
 
 def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str, CloudInstance]:
@@ -226,14 +226,12 @@ def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
     def ask(link: Link) -> None:
         began = time.monotonic()
-        found = jobs.probe(link, ("torch",), (29500, 29500), versions=True)["modules"]["torch"]
-        detail = str(found["version"]) if found["found"] else "not installed"
+        found = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
+        detail = found.version if found.found else "not installed"
         context.watch(
-            NodeEvent(
-                node=link.node.name, step="torch", ok=bool(found["found"]), seconds=time.monotonic() - began, detail=detail
-            )
+            NodeEvent(node=link.node.name, step="torch", ok=found.found, seconds=time.monotonic() - began, detail=detail)
         )
-        if not found["found"]:
+        if not found.found:
             missing.append(f"{link.node.name} ({link.node.python})")
 
     _on(fleet, ask, nodes)

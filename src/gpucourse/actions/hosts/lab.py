@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,5 +131,5 @@ def _address(node: Node) -> str:
 
 def _remove(node: Node, kind: str, id_: str) -> str:
     port = f"-p {node.port} " if node.port != 22 else ""
-    command = f"kill -9 {id_}" if kind == "process" else f"rm -rf '{id_}'"
-    return f'ssh {port}{node.user}@{node.address} "{command}"'
+    command = f"kill -9 {id_}" if kind == "process" else f"rm -rf {shlex.quote(id_)}"
+    return f"ssh {port}{node.user}@{node.address} {shlex.quote(command)}"

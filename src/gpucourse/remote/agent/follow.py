@@ -15,12 +15,13 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
     logs: dict[int, _Log] = {}
     told: set[int] = set()
     line = Line(out)
+    limit = job.log_limit()
     while True:
         # The state is read before the logs: what was written before the end is seen before the end is told.
         supervise.settle(job)
         ended, ranks = job.state() in ("ended", "absent"), job.ranks()
         sent = False
-        for rank_log in _new_logs(job, logs, offsets):
+        for rank_log in _new_logs(job, logs, offsets, limit):
             line.send(frames.LOG, rank_log.stream, rank_log.offset)  # a rank that says nothing has a log, too
             sent = True
         for log in logs.values():
@@ -37,17 +38,18 @@ def follow(job: Job, offsets: dict[int, int], out: int) -> None:
 
 
 class _Log:
-    """One log file, open, and how much of it was sent."""
+    """One log file, open, and how much of it was sent; nothing beyond its limit is."""
 
-    def __init__(self, stream: int, path: str, offset: int) -> None:
-        self.stream, self.offset = stream, offset
+    def __init__(self, stream: int, path: str, offset: int, limit: int | None) -> None:
+        self.stream, self.offset, self.limit = stream, offset, limit
         self.handle = os.open(path, os.O_RDONLY)
 
     def piece(self) -> bytes:
-        return os.pread(self.handle, PIECE, self.offset)
+        left = PIECE if self.limit is None else min(PIECE, max(0, self.limit - self.offset))
+        return os.pread(self.handle, left, self.offset)
 
 
-def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> list[_Log]:
+def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int], limit: int | None) -> list[_Log]:
     """Open the logs that have appeared; those of ranks among them."""
     try:
         names = os.listdir(job.path("logs"))
@@ -63,7 +65,7 @@ def _new_logs(job: Job, logs: dict[int, _Log], offsets: dict[int, int]) -> list[
         else:
             continue
         if stream not in logs:
-            logs[stream] = _Log(stream, job.path("logs", name), offsets.get(stream, 0))
+            logs[stream] = _Log(stream, job.path("logs", name), offsets.get(stream, 0), limit)
     return [log for stream, log in logs.items() if stream not in known and stream != frames.LAUNCHER]
 
 

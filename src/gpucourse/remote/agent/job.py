@@ -120,6 +120,21 @@ class Job:
             return "running" if self.has("pid") else "preparing"
         return "ended" if self.has("done") else ("lost" if self.has("started") else "absent")
 
+    def log_limit(self) -> int | None:
+        """How many bytes of each log are kept; None where the run was asked for without a limit."""
+        limit = (self.read("job.json") or {}).get("log_limit")
+        return limit if isinstance(limit, int) else None
+
+    def trim_logs(self, limit: int | None) -> None:
+        """Cut every log to its limit. Who writes it appends, and goes on undisturbed: what comes is cut off the next time."""
+        for name in os.listdir(self.path("logs")) if limit is not None and self.has("logs") else ():
+            path = self.path("logs", name)
+            try:
+                if limit is not None and os.lstat(path).st_size > limit:
+                    os.truncate(path, limit)
+            except OSError:
+                continue  # it went away, or belongs to another: the next look tells
+
     def ranks(self) -> dict[int, dict[str, object]]:
         """How the ranks ended that have ended."""
         found = {}

@@ -43,11 +43,12 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
             sending.append((name, path))
     changed: list[str] = []
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 16) as tar:
-        listing = {"files": len(sending), "left": left, "same": same, "state": job.state(), "env": job.read("env.json")}
+        spelled = [dict(one, name=_spelled(str(one["name"]))) for one in left]
+        listing = {"files": len(sending), "left": spelled, "same": same, "state": job.state(), "env": job.read("env.json")}
         _add_json(tar, LISTING, listing)
         for name, path in sending:
             if not _add_file(tar, name, path):
-                changed.append(name)
+                changed.append(_spelled(name))
         _add_json(tar, CLOSING, {"changed": changed})
 
 
@@ -57,8 +58,12 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
     What was uploaded and is as it was, and what Python keeps of its modules, is no result.
     """
     brought = _brought(job)
-    offers = dict(_walk(job.path("outputs"), ""))
     left: list[dict[str, object]] = []
+    offers: dict[str, str] = {}
+    for name, path in _walk(job.path("outputs"), ""):
+        if len(offers) >= MOST_FILES:
+            return offers, [_too_many(name)]
+        offers[name] = path
     work = os.path.realpath(job.path("work"))
     for pattern in globs:
         if pattern.startswith("/") or ".." in pattern.split("/"):
@@ -70,14 +75,17 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
             for name, inner in _walk(path, place) if _is_folder(path) else [(place, path)]:
                 if name in offers or "__pycache__" in name.split("/") or _unchanged(inner, brought.get(name)):
                     continue
-                if len(offers) >= MOST_FILES:
-                    left.append({"name": name, "reason": f"more than {MOST_FILES} files: no more are taken", "bytes": 0})
-                    return offers, left
+                if max(len(offers), len(left)) >= MOST_FILES:
+                    return offers, [*left, _too_many(name)]
                 if os.path.join(os.path.realpath(os.path.dirname(inner)), "").startswith(os.path.join(work, "")):
                     offers.setdefault(name, inner)
                 else:
                     left.append({"name": name, "reason": "a link on the way leads out of the work folder", "bytes": 0})
     return offers, left
+
+
+def _too_many(name: str) -> dict[str, object]:
+    return {"name": name, "reason": f"more than {MOST_FILES} files: no more are taken", "bytes": 0}
 
 
 def _brought(job: Job) -> dict[str, float]:
@@ -107,6 +115,11 @@ def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
                 waiting.append((entry.path, name))
             else:
                 yield name, entry.path
+
+
+def _spelled(name: str) -> str:
+    """A name whose bytes are not UTF-8, with these spelled out: JSON cannot say them."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _is_folder(path: str) -> bool:

@@ -88,7 +88,7 @@ class _Logs:
     """The logs that have appeared, and how much of each was sent."""
 
     def __init__(self, job: Job, offsets: dict[str, int]) -> None:
-        self._job, self._offsets = job, offsets
+        self._job, self._offsets, self._limit = job, offsets, job.log_limit()
         self._streams: dict[str, tuple[int, int]] = {}
         self._sent: dict[str, int] = {}
         self._places = {str(row["job"]): int(str(row["row"])) for row in slurm.rows(job)}
@@ -100,12 +100,14 @@ class _Logs:
     def send(self, line: Line, *, whole: bool) -> bool:
         """Send what is new: one piece of each log, or with `whole` everything. Whether there was anything."""
         moved = False
+        self._job.trim_logs(self._limit)  # only while somebody follows: nothing of ours stays on this node
         for name in sorted(os.listdir(self._job.path("logs"))):
             if name not in self._streams and not self._open(name, line, whole=whole):
                 continue
             stream, handle = self._streams[name]
             while True:
-                data = os.pread(handle, PIECE, self._sent[name])
+                left = PIECE if self._limit is None else min(PIECE, max(0, self._limit - self._sent[name]))
+                data = os.pread(handle, left, self._sent[name])
                 if not data:
                     break
                 line.send(frames.LOG, stream, self._sent[name], data)

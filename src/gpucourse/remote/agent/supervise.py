@@ -16,6 +16,7 @@ from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
 
 _LEFT_GRACE_S = 2.0
+_TRIM_S = 0.5  # a loop that prints writes some hundred megabytes meanwhile
 _MACHINE_S = 8.0
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -66,6 +67,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
 
 def finish(job: Job, how: dict[str, object]) -> None:
     """Write down how the run ended; the done marker comes last."""
+    job.trim_logs(job.log_limit())
     job.write("exit.json", dict(how, at=time.time()), flush=True)
     job.write("done", {}, flush=True)
 
@@ -125,8 +127,10 @@ def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[b
 
 
 def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: int) -> str:
-    """`exited`, `timed_out` or `cancelled`: whichever comes first."""
+    """`exited`, `timed_out` or `cancelled`: whichever comes first. Meanwhile the logs are kept to their limit."""
+    limit = job.log_limit()
     while True:
+        job.trim_logs(limit)
         if launcher.poll() is not None:
             return "cancelled" if job.has("cancelled") else "exited"
         if job.has("cancelled"):
@@ -134,7 +138,7 @@ def _wait(job: Job, launcher: subprocess.Popen[bytes], deadline: float, wake: in
         left = deadline - time.monotonic()
         if left <= 0:
             return "timed_out"
-        if select.select([wake], [], [], min(left, 5.0))[0]:
+        if select.select([wake], [], [], min(left, _TRIM_S))[0]:
             os.read(wake, 4096)
 
 

@@ -119,8 +119,17 @@ def _summary(record: RunRecord) -> Facts:
             ("ranks", "" if record.slurm else ranks),
             ("parameters", parameters(record.parameters)),
             ("counts", "for no exercise: a script of your own is judged by its exit code" if record.own_script else ""),
+            ("logs", _full_logs(record)),
         ]
     )
+
+
+def _full_logs(record: RunRecord) -> Cell | None:
+    """That logs reached their limit; None where all are whole."""
+    if not record.full_logs:
+        return None
+    more = f" and {counted(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
+    return Cell(f"only the beginning of {record.full_logs[0]}{more} was kept (log_limit in gpucourse.yaml)", "warn")
 
 
 def _failure(record: RunRecord) -> list[Part]:

@@ -28,7 +28,7 @@ def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Pat
     context, events = context_in(tmp_path)
     script = iter(["\nstep\nkillers\n", "\nstep\ndriver\n", "\nstep\ndriver\n", f"\nready\n{READY}\n"])
     marks = first_boot.wait(context, fleet_of(lambda _node, _command: said(next(script)), node("node0")))
-    assert marks["node0"].told["gpus"] == ["Tesla T4"]
+    assert marks["node0"].told.gpus == ["Tesla T4"]
     assert not marks["node0"].simulated
     steps = [(event.address, event.state) for event in events if isinstance(event, ResourceEvent)]
     assert steps == [

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -31,7 +32,7 @@ def here(_node: Node, command: str) -> Completed:
 
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
-    monkeypatch.setattr(jobs, "probe", lambda _link, _modules, ports: {"ports": [ports[0] + 31, ports[0] + 32]})
+    monkeypatch.setattr(jobs, "probe", lambda _link, _modules, ports: SimpleNamespace(ports=[ports[0] + 31, ports[0] + 32]))
     monkeypatch.setattr(meeting, "PORT_S", 5)
     return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,8 +92,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(instances, "wait", lambda _account, ids, _state: [found for found in one.found if found.id in ids])
     monkeypatch.setattr(console, "host_key", lambda _account, which: one.keys[which])
     monkeypatch.setattr(meeting, "hold", lambda _context, _fleet, nodes, _simulated: one.met.extend(n.name for n in nodes))
-    torch = {"modules": {"torch": {"found": True, "version": "2"}}}
-    monkeypatch.setattr("gpucourse.remote.jobs.probe", lambda *_asked, versions: torch if versions else {})
+    torch = SimpleNamespace(modules={"torch": SimpleNamespace(found=True, version="2")})
+    monkeypatch.setattr("gpucourse.remote.jobs.probe", lambda *_asked, versions: torch if versions else None)
     monkeypatch.setattr(ready, "SSH_PAUSE_S", 0.0)
     monkeypatch.setattr(first_boot, "PAUSE_S", 0.0)
     return one

@@ -1,0 +1,348 @@
+"""What the agent on a node may answer, message by message. A value out of its range raises ValueError, which the gate turns
+into an OutsideError; text that will be shown or recorded is cut and spelled out."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+from gpucourse.errors import NodeUntrusted
+from gpucourse.outside import OutsideError
+from gpucourse.outside.documents import convert, parse_json
+from gpucourse.outside.names import is_shown, printable
+from gpucourse.remote.agent import frames
+
+T = TypeVar("T")
+
+State = Literal["absent", "preparing", "running", "ended", "lost"]
+
+MAX_BYTES = 1 << 20
+"""The longest answer to one question; listings of outputs have their own limit."""
+
+MAX_ITEMS = 60_000
+MAX_FRAME = 1 << 20
+"""The longest message of a run that is followed: an honest one has a piece of a log, of 128 KiB, or how the run ended."""
+
+MOST_RANKS = 65_536
+_MOST_JOBS = 10_000
+_FIRST_YEARS_S = 1e11  # seconds since 1970: beyond, no date can be written
+_HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
+_PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
+_INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
+_VERSION = re.compile(r"\d{1,3}(\.\d{1,3}){0,3}[a-z0-9+]{0,12}")
+
+
+def parse(node: str, what: str, data: bytes, kind: type[T], *, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> T:
+    """The message `what` of a node, typed. Raises NodeUntrusted, which names the node and the message."""
+    try:
+        return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
+    except OutsideError as error:
+        raise untrusted(node, what, error) from error
+
+
+def untrusted(node: str, what: str, error: object) -> NodeUntrusted:
+    """The error for a message of a node that cannot be used."""
+    return NodeUntrusted(
+        f"{node}: {what} cannot be used: {printable(str(error))}",
+        hint="nothing of it was used. Somebody or something else may answer there: gpucourse status, then gpucourse deploy",
+    )
+
+
+def host_name(text: str) -> str:
+    """The name of a machine, as it becomes a part of a file's name. Raises ValueError."""
+    if not _HOST.fullmatch(text):
+        raise ValueError(f"{printable(text, 80)!r} is not the name of a machine")
+    return text
+
+
+def folder(path: str) -> str:
+    """The absolute path of a folder on a node. Raises ValueError."""
+    if not is_folder(path):
+        raise ValueError(f"{printable(path, 80)!r} is not the path of a folder")
+    return path
+
+
+def is_folder(path: str) -> bool:
+    """Whether it is an absolute path that can be shown."""
+    return path.startswith("/") and len(path) <= 4096 and is_shown(path)
+
+
+def interface(name: str) -> str:
+    """The name of a network interface. Raises ValueError."""
+    if not _INTERFACE.fullmatch(name):
+        raise ValueError(f"{printable(name, 80)!r} is not the name of a network interface")
+    return name
+
+
+def within(value: float, least: float, most: float, what: str) -> None:
+    """Raises ValueError where a number is out of its range."""
+    if not least <= value <= most:
+        raise ValueError(f"{what} is not between {least:g} and {most:g}")
+
+
+def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int, int, bytes]]:
+    """The frames in a stream of bytes; a frame that was cut is not given. Raises NodeUntrusted for one that is too long."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        at = 0
+        while len(held) - at >= frames.HEADER.size:
+            kind, stream, offset, length = frames.HEADER.unpack_from(held, at)
+            if length > MAX_FRAME:
+                raise untrusted(node, "what it says of the run", f"a message has {length} bytes; limit {MAX_FRAME}")
+            start = at + frames.HEADER.size
+            if len(held) - start < length:
+                break
+            yield kind, stream, offset, bytes(held[start : start + length])
+            at = start + length
+        del held[:at]
+
+
+@dataclass(kw_only=True)
+class Complaint:
+    """The agent could not do what was asked."""
+
+    error: str
+    kind: str = ""
+
+
+@dataclass(kw_only=True)
+class NodeEnd:
+    """How a run ended on a node. `jobs` are Slurm's."""
+
+    code: int
+    reason: Literal["exited", "cancelled", "timed_out", "lost"]
+    seconds: float | None = None
+    killed: int = 0
+    jobs: list[Job] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        within(self.code, 0, 255, "the exit code")
+        within(self.killed, 0, 1 << 22, "the number of processes")
+        within(self.seconds or 0.0, 0, _FIRST_YEARS_S, "the duration")
+        within(len(self.jobs), 0, _MOST_JOBS, "the number of jobs")
+
+
+@dataclass(kw_only=True)
+class RankEnd:
+    """How a rank ended. `node` is empty where it is the one that tells it."""
+
+    code: int
+    at: float
+    node: str = ""
+
+    def __post_init__(self) -> None:
+        within(self.code, 0, 255, "the exit code")
+        within(self.at, -_FIRST_YEARS_S, _FIRST_YEARS_S, "the time")
+        if self.node:
+            host_name(self.node)
+
+
+@dataclass(kw_only=True)
+class Named:
+    """Whose log a stream is. `node` is empty for the one that tells it; the rank of a launcher is None."""
+
+    node: str
+    rank: int | None
+
+    def __post_init__(self) -> None:
+        if self.node:
+            host_name(self.node)
+        within(self.rank or 0, 0, MOST_RANKS - 1, "the rank")
+
+
+@dataclass(kw_only=True)
+class Job:
+    """A job as Slurm's words in the agent's table."""
+
+    row: int
+    job: str
+    file: str
+    state: str
+    reason: str | None = ""
+    node: str | None = ""
+    code: int | None = None
+    submitted: str | None = ""
+    started: str | None = ""
+    ended: str | None = ""
+    waited_s: float | None = None
+    ran_s: float | None = None
+    restarts: int = 0
+    asked: bool = False
+
+    def __post_init__(self) -> None:
+        within(self.row, 0, _MOST_JOBS, "the row")
+        within(self.code or 0, 0, 255, "the exit code")
+        within(self.restarts, 0, 1 << 20, "the number of restarts")
+        within(self.waited_s or 0.0, 0, _FIRST_YEARS_S, "the time in the queue")
+        within(self.ran_s or 0.0, 0, _FIRST_YEARS_S, "the time of running")
+        for name in ("job", "file", "state", "reason", "node", "submitted", "started", "ended"):
+            setattr(self, name, printable(getattr(self, name) or ""))
+
+
+@dataclass(kw_only=True)
+class StateOf:
+    """How a run stands."""
+
+    state: State
+    exit: NodeEnd | None
+    ranks: dict[int, RankEnd]
+
+    def __post_init__(self) -> None:
+        _ranks(self.ranks)
+
+
+@dataclass(kw_only=True)
+class Cancel:
+    """What a cancel did."""
+
+    state: State
+    killed: int
+
+    def __post_init__(self) -> None:
+        within(self.killed, 0, 1 << 22, "the number of processes")
+
+
+@dataclass(kw_only=True)
+class Doing:
+    """What each rank does."""
+
+    ranks: dict[int, Literal["stopped", "computing", "waiting"]]
+
+    def __post_init__(self) -> None:
+        _ranks(self.ranks)
+
+
+@dataclass(kw_only=True)
+class Started:
+    """A run was started, or was started before."""
+
+    state: State | None = None
+    again: bool = False
+
+
+@dataclass(kw_only=True)
+class ClusterNode:
+    """A node of a partition, as sinfo shows it."""
+
+    partition: str
+    node: str
+    state: str
+    gpus: int
+    cores: int
+    reason: str
+    default: bool
+    open: bool
+
+    def __post_init__(self) -> None:
+        if not _PARTITION.fullmatch(self.partition):
+            raise ValueError(f"{printable(self.partition, 80)!r} is not the name of a partition")
+        host_name(self.node)
+        within(self.gpus, 0, 1 << 12, "the number of GPUs")
+        within(self.cores, 0, 1 << 16, "the number of cores")
+        self.state, self.reason = printable(self.state, 60), printable(self.reason)
+
+
+@dataclass(kw_only=True)
+class ClusterOf:
+    """What a cluster has."""
+
+    version: str
+    user: str
+    home: str
+    nodes: list[ClusterNode]
+
+    def __post_init__(self) -> None:
+        self.version, self.user = printable(self.version, 60), printable(self.user, 60)
+        folder(self.home)
+
+
+@dataclass(kw_only=True)
+class SessionOf:
+    """The job of a terminal."""
+
+    rows: list[Job]
+    held: int
+    work: str
+    outputs: str
+
+    def __post_init__(self) -> None:
+        within(self.held, 0, 1 << 16, "the number of GPUs")
+        folder(self.work)
+        folder(self.outputs)
+
+
+@dataclass(kw_only=True)
+class Installed:
+    """Whether a Python finds a module."""
+
+    found: bool
+    version: str = ""
+    error: str = ""
+
+    def __post_init__(self) -> None:
+        self.version, self.error = printable(self.version, 40), printable(self.error)
+
+
+@dataclass(kw_only=True)
+class Probe:
+    """What a node has."""
+
+    python: str
+    modules: dict[str, Installed]
+    ports: list[int]
+    disk_free_bytes: int
+    cores: int
+    hostname: str
+    interfaces: dict[str, str]
+    clock: float
+
+    def __post_init__(self) -> None:
+        if not _VERSION.fullmatch(self.python):
+            raise ValueError("the version of Python is none")
+        within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
+        within(self.cores, 1, 1 << 16, "the number of cores")
+        within(self.clock, -_FIRST_YEARS_S, _FIRST_YEARS_S, "the clock")
+        within(len(self.ports), 0, 1000, "the number of ports")
+        for port in self.ports:
+            within(port, 1, 65535, "a port")
+        self.hostname = printable(self.hostname, 253)
+        self.interfaces = addresses(self.interfaces)
+
+
+def addresses(named: dict[str, str]) -> dict[str, str]:
+    """The IPv4 addresses of network interfaces, by their names. Raises ValueError where one is something else."""
+    within(len(named), 0, 1000, "the number of network interfaces")
+    for name, address in named.items():
+        interface(name)
+        ipaddress.IPv4Address(address)
+    return named
+
+
+def environment(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """A node's description of itself, with every text of it cut and spelled out. Raises ValueError where it is too large."""
+    return None if found is None else {printable(name, 60): _shown(value, 4) for name, value in _few(found).items()}
+
+
+def _shown(value: object, depth: int) -> object:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, (dict, list)) and depth == 0:
+        raise ValueError("the node's description of itself is nested too deeply")
+    if isinstance(value, dict):
+        return {printable(str(name), 60): _shown(inner, depth - 1) for name, inner in _few(value).items()}
+    return [_shown(inner, depth - 1) for inner in value[:1000]] if isinstance(value, list) else value
+
+
+def _few(found: dict[str, Any]) -> dict[str, Any]:
+    within(len(found), 0, 1000, "the number of words in the node's description of itself")
+    return found
+
+
+def _ranks(ranks: dict[int, Any]) -> None:
+    within(len(ranks), 0, MOST_RANKS, "the number of ranks")
+    for rank in ranks:
+        within(rank, 0, MOST_RANKS - 1, "a rank")

@@ -1,0 +1,84 @@
+"""One log of a run as it grows at home: byte for byte as the node has it, up to a limit, and never through a link."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpucourse.remote import answers
+from gpucourse.units import format_bytes
+from gpucourse.workspace.files import storing
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_MOST_TIMES = 16 << 20
+"""Bytes of the list that says when which piece arrived; a node that sends its log byte by byte fills it."""
+
+
+class LogFile:
+    """The log at `path` that `node` tells; the moments at which its pieces arrived stand in `times`. No file is held open: a
+    cluster may have more logs than one process may have files.
+
+    The size of the file is the offset from which the node goes on. At `limit` bytes a sentence is added that says so, and
+    what comes after is dropped; `full` is then a sentence for the person.
+    """
+
+    def __init__(self, node: str, path: Path, times: Path, limit: int | None) -> None:
+        self._node, self._path, self._times, self._limit = node, path, times, limit
+        with self._opened() as handle:
+            self.size = os.fstat(handle).st_size
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self._path.name
+
+    @property
+    def full(self) -> str:
+        """That the log reached its limit; empty where it did not."""
+        if self._limit is None or self.size < self._limit:
+            return ""
+        return f"{self.name} reached its limit of {format_bytes(self._limit)}: what comes after is not kept"
+
+    def append(self, offset: int, data: bytes) -> bytes:
+        """Add what follows from `offset` on; what of it was kept.
+
+        Raises NodeUntrusted where the piece does not belong at the end, StorageError where the disk here is full.
+        """
+        if self.full:
+            return b""
+        with self._opened() as handle:
+            self.size = os.fstat(handle).st_size
+            if self.size != offset:
+                what = f"it belongs at {offset}, and the log here ends at {self.size}"
+                raise answers.untrusted(self._node, f"a piece of {self.name}", what)
+            kept = data if self._limit is None else data[: self._limit - offset]
+            self._write(handle, kept)
+            if self.full:
+                self._write(handle, f"\n[gpucourse: {self.full}. The setting: log_limit]\n".encode())
+        return kept
+
+    def _write(self, handle: int, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        self.size += len(data)
+        if data:
+            times = os.open(self._times, _FLAGS, 0o644)
+            try:
+                if os.fstat(times).st_size < _MOST_TIMES:
+                    os.write(times, f"{self.size} {time.time():.3f}\n".encode())
+            finally:
+                os.close(times)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        with storing(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self._path, _FLAGS, 0o644)
+            try:
+                yield handle
+            finally:
+                os.close(handle)

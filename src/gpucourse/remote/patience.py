@@ -1,0 +1,70 @@
+"""How long a node is waited for. Every wait ends, whatever the node sends meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from gpucourse.errors import UnreachableError
+
+ANSWER_S = 60.0
+"""Until a command on a node says something; its whole answer may take twice as long."""
+
+PACE = 16 << 10
+"""Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
+
+MOST_EXTRA_S = 4 * 3600.0
+"""What the bytes of one answer add to its time at most, however many they are."""
+
+COLLECT_S = 120.0
+"""Until the outputs of one node are home, besides what their bytes take at PACE."""
+
+AFTER_CANCEL_S = 120.0
+"""Until a run that was cancelled has ended on its nodes, besides what its logs take at PACE."""
+
+AFTER_LIMIT_S = 300.0
+"""Until a run whose own time limit has passed has ended on its nodes, besides what its logs take at PACE."""
+
+DESTROY_S = 1800.0
+"""Until everything is home that `destroy` brings home, in all."""
+
+
+def extra_s(count: int) -> float:
+    """What so many bytes add to the time of an answer, in seconds."""
+    return min(count / PACE, MOST_EXTRA_S)
+
+
+class Patience:
+    """The time that one answer may take: `seconds`, and more for every byte of it, at PACE and up to MOST_EXTRA_S; never longer
+    than `until` (by the monotonic clock)."""
+
+    def __init__(
+        self, what: str, seconds: float, *, until: float | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._what, self._seconds, self._until, self._clock = what, seconds, until, clock
+        self._began, self._bytes = clock(), 0
+
+    def moved(self, count: int) -> None:
+        """So many bytes arrived. Raises UnreachableError where the time is over."""
+        self._bytes += count
+        self.check()
+
+    def check(self) -> None:
+        """Raises UnreachableError where the time is over."""
+        now = self._clock()
+        if self._until is not None and now >= self._until:
+            raise self._over(now, "the time for all nodes together is over")
+        if now - self._began >= self._seconds + extra_s(self._bytes):
+            raise self._over(now, f"{self._bytes} bytes came meanwhile")
+
+    def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        """The same pieces, for as long as the time is not over."""
+        for piece in pieces:
+            self.moved(len(piece))
+            yield piece
+
+    def _over(self, now: float, why: str) -> UnreachableError:
+        return UnreachableError(
+            f"{self._what} took longer than {now - self._began:.0f} s: {why}",
+            hint="the node or the line to it is overloaded or frozen: gpucourse status",
+        )

@@ -1,0 +1,235 @@
+"""A node that tells its run wrongly: nothing is written beside the run's logs, and nothing is asked or waited for again."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import StorageError, UnreachableError
+from gpucourse.model.event import Event, LogBytes, Note
+from gpucourse.model.node import Node
+from gpucourse.ports import Completed
+from gpucourse.remote import follow as following
+from gpucourse.remote.agent import frames
+from gpucourse.remote.agent.frames import frame
+from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.follow import FollowBroken, FollowResult
+from gpucourse.workspace.paths import RunPaths
+
+NODE = Node(
+    name="node0", role="head", address="h", port=1, private_address="", user="u", gpus=0, instance_type="", python="/p",
+    mode="hosts", host_key="k",
+)  # fmt: skip
+END = frame(frames.END, payload=json.dumps({"code": 0, "reason": "exited", "seconds": 1.0, "killed": 0}).encode())
+
+
+class Scripted:
+    """A transport to one node that answers every `follow` with the same bytes. Implements ports.Transport and ports.Link."""
+
+    node = NODE
+    alive = True
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self.pieces = pieces
+        self.asked = 0
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Scripted:
+        assert node == NODE
+        assert timeout_s
+        return self
+
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
+        assert command
+        assert timeout_s
+        return Completed(code=0, stdout=b"", stderr=bytes(stdin) if isinstance(stdin, bytes) else b"")
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        assert "follow" in command
+        assert silence_s
+        assert stdin == b""
+        self.asked += 1
+        yield iter(self.pieces)
+
+    def close(self) -> None:
+        self.alive = True
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> RunPaths:
+    (tmp_path / "outside").mkdir()
+    return RunPaths(tmp_path / "workspace/runs/3.2/run")
+
+
+def follow(
+    node: Scripted,
+    paths: RunPaths,
+    events: list[Event] | None = None,
+    *,
+    scheduled: bool = False,
+    limit_s: float = 20.0,
+    until: float | None = None,
+    log_limit: int | None = None,
+) -> FollowResult:
+    told: list[Event] = [] if events is None else events
+    with Fleet(node, [NODE]) as fleet:
+        return following.follow(
+            fleet,
+            "run",
+            [NODE],
+            paths,
+            told.append,
+            threading.Event(),
+            scheduled=scheduled,
+            limit_s=limit_s,
+            until=until,
+            log_limit=log_limit,
+        )
+
+
+def named(node: object, rank: object, stream: int = 0) -> bytes:
+    return frame(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode()) + frame(
+        frames.LOG, stream, 0, b"x"
+    )
+
+
+def rank(how: object, stream: int = 1) -> bytes:
+    return frame(frames.RANK, stream, 0, json.dumps(how).encode())
+
+
+def end(how: object) -> bytes:
+    return frame(frames.END, 0, 0, json.dumps(how).encode())
+
+
+GOOD_END = {"code": 0, "reason": "exited", "seconds": 1.0, "killed": 0}
+LIES = {
+    "a frame of 4 GiB": frames.HEADER.pack(b"L", 1, 0, (1 << 32) - 1),
+    "a frame beyond the limit": frames.HEADER.pack(b"L", 1, 0, (1 << 20) + 1) + bytes(1 << 20),
+    "an unknown kind": frame(b"X"),
+    "an offset ahead": frame(frames.LOG, 1, 5, b"x"),
+    "an offset behind": frame(frames.LOG, 1, 0, b"xx") + frame(frames.LOG, 1, 0, b"yy"),
+    "an offset of 2^64 - 1": frame(frames.LOG, 1, (1 << 64) - 1, b"x"),
+    "a rank of four billion": frame(frames.LOG, (1 << 32) - 1, 0, b"x"),
+    "more logs than any run has": b"".join(frame(frames.LOG, number, 0) for number in range(3000)),
+    "a name without Slurm": named("", 0),
+    "no rank": rank({"code": 0, "at": 1.0}, stream=0),
+    "an end that is no JSON": frame(frames.END, payload=b"not json"),
+    "an end that is a list": end([]),
+    "an end that is empty": end({}),
+    "an end with a code of words": end({**GOOD_END, "code": "0"}),
+    "an end with a code of 2^70": end({**GOOD_END, "code": 1 << 70}),
+    "an end with a code of -1": end({**GOOD_END, "code": -1}),
+    "an end with an unknown reason": end({**GOOD_END, "reason": "\x1b[31mwell"}),
+    "an end of minus ten seconds": end({**GOOD_END, "seconds": -10}),
+    "an end of 1e300 seconds": end({**GOOD_END, "seconds": 1e300}),
+    "an end that is nested": frame(frames.END, payload=b"[" * 100_000),
+    "jobs that are none": end({**GOOD_END, "jobs": [1]}),
+    "a job without a state": end({**GOOD_END, "jobs": [{"row": 0, "job": "1", "file": "x"}]}),
+    "a rank's end that is no JSON": frame(frames.RANK, 1, 0, b"{"),
+    "a rank's end without a time": rank({"code": 0}),
+    "a rank's end at infinity": frame(frames.RANK, 1, 0, b'{"code": 0, "at": 1e999}'),
+    "a rank's end elsewhere": rank({"code": 0, "at": 1.0, "node": "../../x"}),
+    "ten thousand ends of one rank": b"".join(rank({"code": 1, "at": float(number)}) for number in range(10_000)),
+}
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("lie", LIES)
+def test_a_node_that_tells_what_cannot_be_is_asked_once(paths: RunPaths, tmp_path: Path, lie: str) -> None:
+    node = Scripted([LIES[lie], END])
+    with pytest.raises(FollowBroken, match=r"^node0: .* cannot be used: ") as caught:
+        follow(node, paths)
+    assert node.asked == 1
+    assert caught.value.exit_code == UnreachableError.exit_code
+    assert str(caught.value).isprintable()
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} <= {paths.logs}
+
+
+HOSTS = [
+    "../../../../outside/pwn",
+    "/etc/pwn",
+    "",
+    ".",
+    "..",
+    "a/b",
+    "a\0b",
+    "a\nb",
+    "\x1b[31m",
+    "-rf",
+    "a" * 300,
+    "..a",
+    7,
+    None,
+    [],
+]
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host != ""], ids=repr)
+def test_a_log_has_the_name_of_a_machine(paths: RunPaths, tmp_path: Path, host: object) -> None:
+    with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
+        follow(Scripted([named(host, 0), END]), paths, scheduled=True)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 40, "1", 1.5, [0]], ids=repr)
+def test_a_log_has_the_number_of_a_rank(paths: RunPaths, number: object) -> None:
+    with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
+        follow(Scripted([named("c1", number), END]), paths, scheduled=True)
+
+
+def test_a_piece_of_a_log_without_a_name_is_refused(paths: RunPaths) -> None:
+    with pytest.raises(FollowBroken, match="there is no log 3"):
+        follow(Scripted([frame(frames.LOG, 3, 0, b"x"), END]), paths, scheduled=True)
+
+
+def test_names_of_an_honest_cluster_are_taken(paths: RunPaths) -> None:
+    follow(Scripted([named("gpu-17.cluster.example", 3), named("", None, 1), END]), paths, scheduled=True)
+    assert {path.name for path in paths.logs.glob("*.log")} == {"gpu-17.cluster.example-rank3.log", "node0-launcher.log"}
+
+
+def test_a_log_is_not_written_through_a_link(paths: RunPaths, tmp_path: Path) -> None:
+    paths.logs.mkdir(parents=True)
+    victim = tmp_path / "outside/victim"
+    victim.write_bytes(b"")
+    paths.rank_log("c1", 0).symlink_to(victim)
+    with pytest.raises(StorageError, match=r"c1-rank0\.log"):
+        follow(Scripted([named("c1", 0), END]), paths, scheduled=True)
+    assert victim.read_bytes() == b""
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("beat", [frame(frames.BEAT), frame(frames.LOG, 1, 0)], ids=["signs of life", "empty pieces"])
+def test_a_run_that_never_ends_is_given_up(paths: RunPaths, beat: bytes) -> None:
+    def beats() -> Iterator[bytes]:
+        while True:
+            time.sleep(0.01)
+            yield beat
+
+    began = time.monotonic()
+    with pytest.raises(FollowBroken, match="has not ended there after"):
+        follow(Scripted(beats()), paths, limit_s=0.5)
+    with pytest.raises(FollowBroken, match="has not ended there after"):
+        follow(Scripted(beats()), paths, limit_s=1000.0, until=time.monotonic() + 0.5)
+    assert time.monotonic() - began < 15
+
+
+def test_a_log_is_kept_to_its_limit_and_says_so(paths: RunPaths) -> None:
+    events: list[Event] = []
+    pieces = [frame(frames.LOG, 1, at, bytes([65 + at // 100]) * 100) for at in range(0, 1000, 100)]
+    result = follow(Scripted([*pieces, END]), paths, events, log_limit=250)
+    said = paths.rank_log("node0", 0).read_bytes()
+    assert said.startswith(b"A" * 100 + b"B" * 100 + b"C" * 50 + b"\n[gpucourse: node0-rank0.log reached its limit of 250 B")
+    assert said.count(b"gpucourse") == 1
+    assert b"".join(event.data for event in events if isinstance(event, LogBytes)) == said[:250]
+    assert ["log_limit in gpucourse.yaml" in event.text for event in events if isinstance(event, Note)] == [True]
+    assert result.full_logs == ["node0-rank0.log"]
+    again = follow(Scripted([frame(frames.LOG, 1, len(said), b"late"), END]), paths, log_limit=250)
+    assert paths.rank_log("node0", 0).read_bytes() == said
+    assert again.full_logs == ["node0-rank0.log"]
