@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -96,6 +97,29 @@ def test_nobody_else_gets_in(lab: SimulatedNodes, who: str, tmp_path: Path) -> N
     done = subprocess.run(words, capture_output=True, timeout=30, check=False)
     assert (done.returncode, done.stdout) == (255, b"")
     assert b"Permission denied" in done.stderr
+
+
+def test_only_modern_algorithms_are_offered(lab: SimulatedNodes) -> None:
+    words = [need("ssh"), "-vv", *lab.options("node0"), lab.address("node0"), "true"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 0, done.stderr
+    proposal = done.stderr.partition("peer server KEXINIT proposal")[2]
+    offers = dict(re.findall(r"^debug2: ([^:\n]+): (\S+)$", proposal.partition("debug1: kex: algorithm")[0], re.MULTILINE))
+    assert {"curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256"} <= set(
+        offers["KEX algorithms"].split(",")
+    )
+    assert "gss" not in offers["KEX algorithms"]
+    assert offers["host key algorithms"] == "ssh-ed25519"
+    assert offers["MACs ctos"] == offers["MACs stoc"]
+    assert set(offers["MACs ctos"].split(",")) == {
+        *("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com"),
+        *("hmac-sha2-256", "hmac-sha2-512"),
+    }
+    accepted = re.search(r"server-sig-algs=<([^>]*)>", done.stderr)
+    assert accepted is not None
+    names = ",".join([*offers.values(), accepted[1]]).split(",")
+    old = [name for name in names if "sha1" in name or "group14" in name or "cbc" in name or name in {"ssh-rsa", "ssh-dss"}]
+    assert old == []
 
 
 def test_no_other_address_answers(lab: SimulatedNodes) -> None:

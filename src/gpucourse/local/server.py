@@ -24,6 +24,12 @@ ADDRESS = "127.0.0.1"
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _LOGIN_S = 20
 _BACKLOG = 128
+# What OpenSSH and paramiko take first. The library's own lists end with SHA-1, for clients of twenty years ago.
+# The pattern stands for curve25519-sha256 and, where the library has it, mlkem768x25519-sha256.
+_KEY_EXCHANGES = "*25519-sha256*,ecdh-sha2-nistp256"
+_CIPHERS = ("chacha20-poly1305@openssh.com", "aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
+_MACS = ("hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512")
+_SIGNATURES = ("ssh-ed25519", "sk-ssh-ed25519@openssh.com", "ecdsa-sha2-nistp256", "rsa-sha2-512", "rsa-sha2-256")
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +95,10 @@ async def listen(door: Door, port: int) -> Listener:
         config=None,
         encoding=None,
         line_editor=False,
+        kex_algs=_KEY_EXCHANGES,
+        encryption_algs=_CIPHERS,
+        mac_algs=_MACS,
+        signature_algs=_SIGNATURES,
         compression_algs=None,
         agent_forwarding=False,
         x11_forwarding=False,
