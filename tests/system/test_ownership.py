@@ -92,3 +92,28 @@ def test_the_list_of_what_is_trusted(tmp_path: Path) -> None:
     learner.types("trust", str(tmp_path / "nowhere"), code=2)
     learner.types("trust", code=2)
     assert not (tmp_path / "own").exists()  # none of this opens a workspace
+
+
+@pytest.mark.parametrize("umask", ["000", "077"])
+def test_nobody_else_may_write_whatever_the_umask(tmp_path: Path, umask: str) -> None:
+    """A lab and a run leave nothing that others may write to; with a umask of 077 nothing that they may read."""
+    learner = Learner(tmp_path / "work" / "space", before=("sh", "-c", f'umask {umask}; exec "$@"', "sh"))
+    learner.workspace.parent.mkdir()
+    script = tmp_path / "mine.py"
+    script.write_text("print('hello')\n")
+    try:
+        learner.types("init")
+        learner.types("deploy", "3", "--nodes", "1")
+        learner.types("run", "--script", str(script), "--launcher", "python")
+        assert list(learner.workspace.rglob("terraform.tfstate"))
+        assert list(learner.workspace.rglob("hashes.json"))
+        open_to_others = [
+            f"{path.lstat().st_mode:o} {path.relative_to(tmp_path)}"
+            for path in [learner.workspace, *learner.workspace.rglob("*")]
+            if not path.is_symlink() and path.stat().st_mode & 0o022
+        ]
+        assert open_to_others == []
+        assert umask == "000" or learner.workspace.stat().st_mode & 0o077 == 0
+    finally:
+        learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+        assert learner.processes() == []
