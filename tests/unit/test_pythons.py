@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests import pythons
 
@@ -49,3 +50,11 @@ def test_a_python_that_cannot_make_environments_is_not_chosen(tmp_path: Path, mo
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert pythons.find_python("3.12") is None
+
+
+def test_torch_is_new_enough_to_load_files() -> None:
+    """Before 2.6 torch.load ran code of the file even with weights_only (CVE-2025-32434)."""
+    local = tomllib.loads((pythons.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["local"]
+    torch = next(Requirement(line) for line in local if line.startswith("torch"))
+    assert not torch.specifier.contains("2.5.1")
+    assert torch.specifier.contains("2.6.0")
