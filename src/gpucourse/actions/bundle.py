@@ -7,35 +7,35 @@ reviewer says of it is kept in the reviewer's workspace: the learner can write w
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import lzma
 import stat
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
-from typing import IO
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from gpucourse import __version__
 from gpucourse.actions import evidence
 from gpucourse.actions.context import Context, ReviewedWork
 from gpucourse.actions.grade import grade, who
-from gpucourse.errors import ManifestError, UsageError
-from gpucourse.model.fields import is_utf8
+from gpucourse.errors import MissingError, NewerFormat, UsageError
 from gpucourse.model.score import Grade
+from gpucourse.outside.archives import ZipLimits, unpack_zip
+from gpucourse.outside.names import OutsideError, printable, relative_name
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record, storing, to_json, writing
 from gpucourse.workspace.locate import open_workspace
 
 CARD = "bundle.json"
-LARGEST_FILE = 64 << 20
-LARGEST = 4 << 30
-MOST_FILES = 100_000
+LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
+"""What a bundle may hold: more would take longer to open than somebody waits."""
+
+_MOST_SHOWN, _LONGEST_TEXT = 1000, 300
+_OPEN = "gpucourse grade --open FILE"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,8 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
     files = dict(sorted(_wanted(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
-    kept = {name: source for name, source in files.items() if source.stat().st_size <= LARGEST_FILE and is_utf8(name)}
+    kept = {name: source for name, source in files.items() if source.stat().st_size <= LIMITS.member_bytes and _is_taken(name)}
+    _check_size(kept)
     card = Card(
         by=by or who(context),
         made=now_utc(),
@@ -92,16 +93,10 @@ def opened(context: Context, path: Path) -> Iterator[Opened]:
     NewerFormat for one of a newer gpucourse."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
-        with storing(root):
-            _unpack(path, root)
-        try:
-            card = read_record(root / CARD, Card)
-        except ManifestError as error:
-            raise _not_a_bundle(path, error.what) from error
-        if card is None:
-            raise _not_a_bundle(path, f"it holds no {CARD}")
-        there = {name.relative_to(root).as_posix() for name in root.rglob("*") if name.is_file()} - {CARD}
-        wrong = {name for name, digest in card.files.items() if seals.sha256(root / name) != digest} | (there - set(card.files))
+        there = _unpack(path, root) - {CARD}
+        card = _read_card(path, root)
+        # Only files that were unpacked are looked at: the names on the card are its sender's.
+        wrong = {name for name in there if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - there)
         for name in wrong & there:  # nobody knows what stood there: it counts for nothing
             (root / name).unlink()
         inside = Context(
@@ -111,7 +106,7 @@ def opened(context: Context, path: Path) -> Iterator[Opened]:
             watch=context.watch,
             reviewed=ReviewedWork(keeper=context.paths, key=_key(card)),
         )
-        yield Opened(path=path, card=card, context=inside, changed=tuple(sorted(wrong)))
+        yield Opened(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
 
 
 def check_reviewer(context: Context, bundle: Opened) -> None:
@@ -129,6 +124,27 @@ def _key(card: Card) -> str:
     return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
 
 
+def _is_taken(name: str) -> bool:
+    """Whether a file of that name is unpacked where the bundle is opened."""
+    try:
+        return "\\" not in relative_name(name)
+    except OutsideError:
+        return False
+
+
+def _check_size(files: Mapping[str, Path]) -> None:
+    """Raises UsageError where a bundle of these files could not be opened again."""
+    total = sum(source.stat().st_size for source in files.values())
+    if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
+        return
+    folders = Counter(str(source.parent) for source in files.values())
+    raise UsageError(
+        f"a bundle holds at most {LIMITS.members - 1} files of {format_bytes(LIMITS.total_bytes)} in all; "
+        f"this one would have {len(files)} of {format_bytes(total)}",
+        hint=f"most are in {folders.most_common(1)[0][0]}: run that exercise again with fewer outputs",
+    )
+
+
 def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
     root = context.paths.root
     folders = [context.paths.handed_in, context.paths.exercises]
@@ -143,40 +159,40 @@ def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(root).as_posix(), path
 
 
-def _unpack(path: Path, root: Path) -> None:
-    """The files of a zip under `root`; nothing that it says about names, links or sizes is believed."""
+def _unpack(path: Path, root: Path) -> set[str]:
+    """The files of a zip under `root`, and their names. Raises UsageError; StorageError where this computer's disk refuses."""
     try:
-        with zipfile.ZipFile(path) as bundle:
-            members = [member for member in bundle.infolist() if not member.is_dir()]
-            total = sum(member.file_size for member in members)
-            if total > LARGEST or len(members) > MOST_FILES:
-                raise _not_a_bundle(path, f"{len(members)} files of {format_bytes(total)} are more than a bundle has")
-            for member in members:
-                name = PurePosixPath(member.filename)
-                linked = stat.S_ISLNK(member.external_attr >> 16)
-                if name.is_absolute() or ".." in name.parts or "\\" in member.filename or linked:
-                    raise _not_a_bundle(path, f"it holds {member.filename!r}, which leads out of it")
-                target = root / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with bundle.open(member) as source, target.open("wb") as copy:
-                    _copy(source, copy, member.file_size, path)
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+            raise UsageError(f"{printable(str(path))} is not a plain file", hint=_OPEN)
+        with path.open("rb"):
+            pass
     except OSError as error:
-        if error.filename and Path(error.filename) == path:
-            raise UsageError(f"{path} cannot be read: {error.strerror}", hint="gpucourse grade --open FILE") from error
-        if error.errno in {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG}:
-            raise _not_a_bundle(path, f"names in it cannot stand side by side: {error.strerror}") from error
-        raise
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError, RuntimeError, ValueError) as error:
+        raise UsageError(f"{printable(str(path))} cannot be read: {error.strerror}", hint=_OPEN) from error
+    try:
+        with storing(root):
+            return set(unpack_zip(path, root, LIMITS))
+    except OutsideError as error:
         raise _not_a_bundle(path, str(error)) from error
 
 
-def _copy(source: IO[bytes], copy: IO[bytes], size: int, path: Path) -> None:
-    left = size
-    while data := source.read(min(1 << 20, left + 1)):
-        left -= len(data)
-        if left < 0:
-            raise _not_a_bundle(path, "a file in it is larger than it says")
-        copy.write(data)
+def _read_card(path: Path, root: Path) -> Card:
+    """What a bundle says of itself, no longer than a screen can show."""
+    try:
+        card = read_record(root / CARD, Card)
+    except NewerFormat:
+        raise
+    except MissingError as error:
+        raise _not_a_bundle(path, error.what.replace(str(root / CARD), CARD)) from error
+    if card is None:
+        raise _not_a_bundle(path, f"it holds no {CARD}")
+    return replace(
+        card,
+        by=card.by[:_LONGEST_TEXT],
+        made=card.made[:_LONGEST_TEXT],
+        workspace=card.workspace[:_LONGEST_TEXT],
+        gpucourse=card.gpucourse[:_LONGEST_TEXT],
+        left_out=tuple(printable(name) for name in card.left_out[:_MOST_SHOWN]),
+    )
 
 
 def _not_a_bundle(path: Path, why: str) -> UsageError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -11,12 +11,14 @@ import typer
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import Session, current
-from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
+from gpucourse.model.event import Note
 
 if TYPE_CHECKING:
     from gpucourse.actions.bundle import Opened
     from gpucourse.actions.context import Context
     from gpucourse.actions.grade import Pending
+    from gpucourse.model.score import Grade
 
 
 def grade(
@@ -37,67 +39,95 @@ def grade(
     json: JsonFlag = False,
 ) -> int:
     """Your points, from evidence; or those of a bundle that was handed in."""
-    from gpucourse.actions.bundle import check_reviewer, opened
-
     if bundle is not None and (open_ or csv or review or judge):
         raise UsageError("--bundle stands alone", hint="gpucourse grade --bundle work.zip")
     if csv and json:
         raise UsageError("--csv and --json exclude each other", hint="gpucourse grade --csv > points.csv")
     session = current()
+    session.context.watch = lambda event: session.face.warn(event.text) if isinstance(event, Note) else None
     if bundle is not None:
         return _bundle(session, bundle, by, json=json)
-    with ExitStack() as stack:
-        bundles = [stack.enter_context(opened(session.context, path)) for path in open_ or ()]
-        if review or judge:
-            if len(bundles) > 1:
-                raise UsageError(
-                    "--review takes one bundle at a time", hint=f"gpucourse grade --open {bundles[0].path} --review"
-                )
-            for each in bundles:
-                check_reviewer(session.context, each)
-            _review(session, bundles[0].context if bundles else session.context, judge or [], by)
-        return _show(session, bundles, csv=csv, json=json)
+    judging = bool(review or judge)
+    if judging and len(open_ or ()) > 1:
+        raise UsageError("--review takes one bundle at a time", hint=f"gpucourse grade --open {(open_ or [])[0]} --review")
+    if open_:
+        ask_for = (lambda context: _review(session, context, judge or [], by)) if judging else None
+        return _show_bundles(session, open_, ask_for, csv=csv, json=json)
+    if judging:
+        _review(session, session.context, judge or [], by)
+    return _show_own(session, csv=csv, json=json)
 
 
-def _show(session: Session, bundles: list[Opened], *, csv: bool, json: bool) -> int:
+def _show_own(session: Session, *, csv: bool, json: bool) -> int:
     from gpucourse.actions.grade import grade as act
     from gpucourse.actions.grade import who
     from gpucourse.ui.views import grade as views
     from gpucourse.units import now_utc
 
-    face = session.face
-    if not bundles:
-        found = act(session.context)
-        if csv:
-            face.text(views.as_csv([(who(session.context), now_utc(), found)]))
-        elif json:
-            face.document(vars(found))
-        else:
-            face.show(views.grade(found))
-        return _code([_few(tuple(found.changed))] if found.changed else [], "gpucourse check --all says which, and what to do")
-    grades = [(each, act(each.context)) for each in bundles]
+    face, points = session.face, act(session.context)
     if csv:
-        face.text(views.as_csv([(each.card.by, each.card.made, found) for each, found in grades]))
+        face.text(views.as_csv([(who(session.context), now_utc(), points)]))
     elif json:
-        told = [
-            {
-                "bundle": each.path,
-                "card": vars(each.card) | {"files": len(each.card.files)},
-                "changed": each.changed,
-                "grade": found,
-            }
-            for each, found in grades
-        ]
-        face.document({"bundles": told})
+        face.document(vars(points))
     else:
-        for each, found in grades:
-            face.show(views.opened(each, found))
-    bad = [
-        f"{each.path.name}: {_few(each.changed or tuple(found.changed))}"
-        for each, found in grades
-        if each.changed or found.changed
-    ]
-    return _code(bad, f"gpucourse grade --open {grades[0][0].path} shows them, and what they cost")
+        face.show(views.grade(points))
+    return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
+
+
+def _show_bundles(
+    session: Session, paths: list[Path], review: Callable[[Context], None] | None, *, csv: bool, json: bool
+) -> int:
+    """The points of every bundle that can be opened, then why others cannot; the worst decides the exit code."""
+    from gpucourse.ui.views import grade as views
+
+    face = session.face
+    grades: list[tuple[Opened, Grade]] = []
+    errors: list[GpucourseError] = []
+    for path in paths:
+        try:
+            grades.append(_graded(session, path, review))
+        except GpucourseError as error:
+            if len(paths) == 1:
+                raise
+            errors.append(error)
+    if csv:
+        face.text(views.as_csv([(each.card.by, each.card.made, points) for each, points in grades]))
+    elif json:
+        face.document({"bundles": [_document(*each) for each in grades], "errors": [error.what for error in errors]})
+    else:
+        for each, points in grades:
+            face.show(views.opened(each, points))
+    for each, points in grades:
+        if files := each.changed or tuple(points.changed):
+            hint = f"gpucourse grade --open {each.path} shows them, and what they cost"
+            errors.append(CheckFailed(f"files were changed: {each.path.name}: {_few(files)}", hint=hint))
+    return _worst(session, errors)
+
+
+def _graded(session: Session, path: Path, review: Callable[[Context], None] | None) -> tuple[Opened, Grade]:
+    from gpucourse.actions.bundle import check_reviewer, opened
+    from gpucourse.actions.grade import grade as act
+
+    with opened(session.context, path) as bundle:
+        if review is not None:
+            check_reviewer(session.context, bundle)
+            review(bundle.context)
+        return bundle, act(bundle.context)
+
+
+def _document(bundle: Opened, points: Grade) -> dict[str, object]:
+    card = vars(bundle.card) | {"files": len(bundle.card.files)}
+    return {"bundle": bundle.path, "card": card, "changed": bundle.changed, "grade": points}
+
+
+def _worst(session: Session, errors: list[GpucourseError]) -> int:
+    """Show all errors but the worst, and raise that one: it decides the exit code."""
+    if not errors:
+        return ExitCode.DONE
+    *others, worst = sorted(errors, key=lambda error: error.exit_code)
+    for error in others:
+        session.face.error(error)
+    raise worst
 
 
 def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
+from gpucourse.errors import MissingError
+from gpucourse.outside.files import file_inside
+from gpucourse.outside.names import OutsideError, printable
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.paths import RunPaths
 
@@ -17,7 +21,7 @@ def sealed(files: RunPaths) -> dict[str, str]:
     """The digests that the run left, by path relative to its folder; empty where there is no readable seal."""
     try:
         found = read_json(files.hashes)
-    except (ValueError, OSError):
+    except MissingError:
         return {}
     digests = found.get("sha256") if isinstance(found, dict) else None
     return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
@@ -33,8 +37,8 @@ def changed(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, .
         return (files.hashes.name,)
     wanted = {name for name in names if name in seal} if names is not None else set(seal)
     wanted |= {name for name in EVIDENCE if name not in seal and (files.folder / name).exists()}
-    bad = (name for name in wanted - {files.verdict.name} if sha256(files.folder / name) != seal.get(name))
-    return tuple(sorted(bad))
+    bad = (name for name in wanted - {files.verdict.name} if digest_inside(files.folder, name) != seal.get(name))
+    return tuple(sorted(printable(name) for name in bad))
 
 
 def seal_again(files: RunPaths, names: Iterable[str]) -> None:
@@ -45,10 +49,21 @@ def seal_again(files: RunPaths, names: Iterable[str]) -> None:
         write_record(files.hashes, found)
 
 
+def digest_inside(folder: Path, name: str) -> str | None:
+    """The digest of the plain file of that name below a folder; None where there is none, or the name leads elsewhere. A seal
+    says which files it is about, and who made a bundle wrote its seals."""
+    try:
+        return sha256(file_inside(folder, name))
+    except OutsideError:
+        return None
+
+
 def sha256(path: Path) -> str | None:
-    """The digest of a file; None where there is no such file."""
+    """The digest of a plain file; None where there is none, or something else of that name."""
     digest = hashlib.sha256()
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe is never read to its end
+            return None
         with path.open("rb") as file:
             while chunk := file.read(1 << 20):
                 digest.update(chunk)

@@ -285,7 +285,7 @@ def test_only_runs_go_into_a_bundle_whatever_a_sheet_names(learning: Learning) -
         ("other", "zip", "it holds no bundle.json"),
         ("outside", "../owned", "leads out of it"),
         ("absolute", "/tmp/owned", "leads out of it"),
-        ("long", "a" * 300, "names in it cannot stand side by side: File name too long"),
+        ("long", "a" * 300, "has a part longer than 255 bytes"),
     ],
 )
 def test_what_is_no_bundle(learning: Learning, name: str, data: bytes | str | None, said: str) -> None:

@@ -1,0 +1,132 @@
+"""Bundles whose sender wants more than points: names, counts, sizes and depths that no honest bundle has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.learning import Learning
+
+RUN = "runs/1.1/20260101-000000-otter"
+RECORD: dict[str, Any] = {
+    "id": "20260101-000000-otter", "exercise": "1.1", "module": "1", "stack": "01-local", "mode": "local", "launcher": "python",
+    "state": "succeeded", "created": "2026-01-01T00:00:00+00:00", "nodes": ["node0"], "world_size": 1, "verdict": "passed",
+}  # fmt: skip
+CARD: dict[str, Any] = {
+    "version": 1, "by": "Mallory", "made": "2026-01-01", "workspace": "abc", "gpucourse": "1",
+    "grade": {"parts": [], "earned": 0, "points": 0, "waiting": 0, "bonus": 0, "bonus_points": 0, "changed": {}},
+}  # fmt: skip
+
+
+def bundle(path: Path, files: dict[str, bytes], card: Callable[[dict[str, Any]], Any] = lambda card: card) -> Path:
+    """A bundle with these files, all of them as the card says; `card` changes what it says."""
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    with zipfile.ZipFile(path, "w") as target:
+        target.writestr("bundle.json", json.dumps(card({**CARD, "files": digests})))
+        for name, data in files.items():
+            target.writestr(name, data)
+    return path
+
+
+def run_files(record: dict[str, Any] | None = None, **others: bytes) -> dict[str, bytes]:
+    return {f"{RUN}/run.json": json.dumps({**RECORD, **(record or {})}).encode()} | {
+        f"{RUN}/{name.replace('_', '.')}": data for name, data in others.items()
+    }
+
+
+def deep(levels: int) -> bytes:
+    return b'{"a":' + b"[" * levels + b"]" * levels + b"}"
+
+
+NAMES = ["/dev/zero", "/etc/passwd", "../../../../../../etc/passwd", "../secret.txt", "a\x1b[31m", "", ".", "x" * 5000]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_that_names_files_elsewhere_reads_none_of_them(learning: Learning, name: str) -> None:
+    (learning.root / "secret.txt").write_text("secret")
+    path = bundle(learning.root / "evil.zip", run_files(), lambda card: {**card, "files": {**card["files"], name: "0" * 64}})
+    said = learning.types("grade", "--open", str(path), code=5)
+    assert "files were changed" in said.err
+    assert "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_seal_that_names_files_elsewhere_reads_none_of_them(learning: Learning, name: str) -> None:
+    (learning.root / "secret.txt").write_text("secret")
+    files = run_files(metrics_json=b"{}", plan_json=b"{}", hashes_json=json.dumps({"sha256": {name: "0" * 64}}).encode())
+    said = learning.types("grade", "--open", str(bundle(learning.root / "evil.zip", files)), code=5)
+    assert "Changed after the run" in said.out
+    assert "\x1b" not in said.out + said.err
+
+
+def test_a_record_that_leads_elsewhere_is_damaged(learning: Learning) -> None:
+    mine = learning.record()
+    theirs = f"../../../../../..{learning.folder(mine)}"
+    for changed in ({"id": theirs}, {"exercise": theirs}, {"id": "20260101-000001-otter"}, {"nodes": ["../.."]}):
+        path = bundle(learning.root / "evil.zip", run_files(changed))
+        grade = learning.types("grade", "--open", str(path), "--json").document["bundles"][0]["grade"]
+        assert grade["earned"] == 0
+        assert "is damaged" in json.dumps(grade)
+
+
+@pytest.mark.parametrize("name", ["bundle.json", "run.json", "metrics.json", "plan.json", "hashes.json", "quiz.json"])
+@pytest.mark.parametrize(
+    "data",
+    [deep(3000), deep(100_000), b"[" + b"1" * 5000 + b"]", b'{"a": 1e999}', b'{"a": "\\ud800"}', b"null", b"7", b"", b"\xff"],
+    ids=["deep", "deepest", "digits", "float", "surrogate", "null", "number", "empty", "bytes"],
+)
+def test_wrong_json_is_the_bundles_fault_and_the_next_command_works(learning: Learning, name: str, data: bytes) -> None:
+    place = {"bundle.json": name, "quiz.json": ".gpucourse/quiz.json"}.get(name, f"{RUN}/{name}")
+    files = run_files(metrics_json=b"{}", plan_json=b"{}", hashes_json=b"{}")
+    path = bundle(learning.root / "evil.zip", files if name == "bundle.json" else {**files, place: data})
+    if name == "bundle.json":
+        with zipfile.ZipFile(path, "w") as target:
+            target.writestr(name, data)
+    said = learning.types("grade", "--open", str(path), code=None)
+    assert said.code in {0, 2, 5}, said.err
+    learning.types("grade")
+
+
+def test_too_many_files_are_refused_at_once(learning: Learning) -> None:
+    path = learning.root / "many.zip"
+    with zipfile.ZipFile(path, "w") as target:
+        for number in range(20_001):
+            target.writestr(f"f{number}", b"")
+    assert "holds 20001 files; the limit is 20000" in learning.types("grade", "--open", str(path), code=2).err
+
+
+def test_what_would_be_too_large_to_open_is_not_made(learning: Learning) -> None:
+    record = learning.record()
+    outputs = learning.folder(record) / "outputs" / "node0"
+    outputs.mkdir(parents=True)
+    for number in range(20_000):
+        (outputs / str(number)).touch()
+    said = learning.types("grade", "--bundle", str(learning.root / "work.zip"), code=2)
+    assert "a bundle holds at most 19999 files" in said.err
+    assert str(outputs) in said.err
+
+
+def test_a_pipe_is_not_waited_for(learning: Learning) -> None:
+    os.mkfifo(learning.root / "pipe.zip")
+    assert "is not a plain file" in learning.types("grade", "--open", str(learning.root / "pipe.zip"), code=2).err
+
+
+def test_one_broken_bundle_does_not_stop_the_others(learning: Learning) -> None:
+    good = bundle(learning.root / "good.zip", run_files(), lambda card: {**card, "by": "Grace"})
+    (learning.root / "broken.zip").write_bytes(b"no zip")
+    changed = bundle(learning.root / "changed.zip", run_files(), lambda card: {**card, "files": {}})
+    words = [word for name in ("broken", "good", "changed") for word in ("--open", str(learning.root / f"{name}.zip"))]
+    said = learning.types("grade", *words, code=5)
+    assert "Points of Grace" in said.out
+    assert "broken.zip is not a whole bundle" in said.err
+    assert "files were changed: changed.zip" in said.err
+    document = learning.types("grade", "--json", *words, code=5).document
+    assert [each["bundle"] for each in document["bundles"]] == [str(good), str(changed)]
+    assert len(document["errors"]) == 1
