@@ -64,6 +64,14 @@ def now_utc(timespec: str = "seconds") -> str:
     return datetime.now(UTC).isoformat(timespec=timespec)
 
 
+def parse_moment(text: str) -> datetime:
+    """A recorded time. Raises ValueError unless it is ISO 8601 with its distance from UTC."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"the time {text[:40]!r} does not say its distance from UTC")
+    return moment
+
+
 def later(moment: str, seconds: float) -> str:
     """The recorded time that many seconds after another one."""
     return (datetime.fromisoformat(moment) + timedelta(seconds=seconds)).isoformat(timespec="seconds")

@@ -13,7 +13,7 @@ from gpucourse.workspace.locate import open_workspace
 from tests.system.cli import Learner
 
 COMPLETION = {"_GPUCOURSE_COMPLETE": "complete_bash", "COMP_WORDS": "gpucourse deploy ", "COMP_CWORD": "2"}
-NOW = "2026-01-31T14:25:01Z"
+NOW = "2026-01-31T14:25:01+00:00"
 NODE = {
     "name": "node0", "role": "head", "address": "127.0.0.1", "port": 9, "private_address": "127.0.0.1", "user": "me", "gpus": 0,
     "instance_type": "", "python": "python3", "mode": "hosts",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
+from gpucourse.errors import MissingError
 from gpucourse.model.diagnosis import Diagnosis
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import read_json
+from gpucourse.workspace.files import read_record
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -17,6 +19,25 @@ if TYPE_CHECKING:
     from gpucourse.remote.silence import Ears
 
 _SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that are left
+
+
+@dataclass(frozen=True)
+class _PlannedNode:
+    name: str
+
+
+@dataclass(frozen=True)
+class _Command:
+    node: _PlannedNode
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is read again of `plan.json`."""
+
+    commands: tuple[_Command, ...] = ()
+    batch: dict[str, Any] | None = None
 
 
 def ears(context: Context, record: RunRecord) -> Ears:
@@ -29,10 +50,12 @@ def ears(context: Context, record: RunRecord) -> Ears:
 
 
 def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
-    """The ranks that were planned on each node; empty where the plan is of another kind, or gone."""
-    found = read_json(files.plan)
-    commands = found.get("commands") if isinstance(found, dict) and not found.get("batch") else None
-    return {each["node"]["name"]: tuple(each["ranks"]) for each in commands or ()}
+    """The ranks that were planned on each node; empty where the plan is of another kind, gone, or damaged."""
+    try:
+        plan = read_record(files.plan, _Plan)
+    except MissingError:
+        return {}
+    return {} if plan is None or plan.batch else {each.node.name: each.ranks for each in plan.commands}
 
 
 def time_limit(record: RunRecord, files: RunPaths) -> float | None:

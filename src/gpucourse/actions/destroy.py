@@ -13,7 +13,7 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.homecoming import bring_home
 from gpucourse.actions.lab import Lab, open_lab
 from gpucourse.actions.timing import stage
-from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, StorageError
+from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
 from gpucourse.model.event import Event, Note, ResourceEvent, Watcher
@@ -43,11 +43,13 @@ class Which:
 class Survey:
     """What a destroy will take down: labs on record, and things in the cloud with this workspace's tag that no record knows.
 
-    `others`: the labs on record that were not meant. `trouble`: why the cloud could not be asked.
+    `others`: the labs on record that were not meant. `unreadable`: why labs that are meant cannot be read. `trouble`: why the
+    cloud could not be asked.
     """
 
     labs: list[Deployment]
     others: list[Deployment] = field(default_factory=list)
+    unreadable: list[MissingError] = field(default_factory=list)
     strays: list[Found] = field(default_factory=list)
     trouble: GpucourseError | None = None
 
@@ -67,7 +69,8 @@ def survey(context: Context, which: Which) -> Survey:
     Raises UnknownName for a module that the course does not have.
     """
     module = None if which.module is None else context.catalog.module(which.module).id
-    every = deployments.every(context.paths)
+    every, errors = deployments.readable(context.paths)
+    unreadable = [error for stack, error in errors.items() if module is None or deployments.is_of_module(stack, module)]
     labs = [
         found
         for found in every
@@ -75,7 +78,7 @@ def survey(context: Context, which: Which) -> Survey:
         and which.target in {None, found.target}
         and (which.gpu is None or (found.cloud is not None and found.cloud.gpu == which.gpu))
     ]
-    known = Survey(labs=labs, others=[lab for lab in every if lab not in labs])
+    known = Survey(labs=labs, others=[lab for lab in every if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None and which.target in {None, "aws"})):
         return known
     if not regions.used(context.paths):
@@ -92,7 +95,7 @@ def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
     """Take down what was found. Every stack is tried, whatever happens to the others."""
     stacks = [lab.stack for lab in found.labs]
     receipts: list[Receipt] = []
-    errors: list[GpucourseError] = []
+    errors: list[GpucourseError] = list(found.unreadable)
 
     def one(stack: str) -> None:
         own = context if len(stacks) == 1 else replace(context, watch=_named(context.watch, stack))

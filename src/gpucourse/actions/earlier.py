@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gpucourse.errors import GpucourseError
+from gpucourse.errors import MissingError
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.plan import Upload
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import read_json
+from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import WorkspacePaths
 
 MOST = 8
@@ -25,8 +25,8 @@ def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
             if not record.is_evidence or record.verdict in FAULTY or not source.is_file():
                 continue
             try:
-                metrics = read_json(source)
-            except (GpucourseError, ValueError, OSError):
+                metrics = read_metrics(source)
+            except MissingError:
                 continue
             kind = (str(metrics.get("device")), str(metrics.get("model"))) if isinstance(metrics, dict) else ("", "")
             if kind[0] and kind not in taken and len(taken) < MOST:

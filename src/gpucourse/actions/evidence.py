@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.actions.context import Context
-from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
+from gpucourse.errors import GpucourseError, ManifestError, MissingError, NewerFormat, UsageError
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
@@ -17,7 +17,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs, seals
-from gpucourse.workspace.files import read_json, read_record
+from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
 
 
 def counting(context: Context, exercise: Exercise) -> RunRecord | None:
@@ -31,14 +31,34 @@ def counting(context: Context, exercise: Exercise) -> RunRecord | None:
 
 
 def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
-    """The runs that can show something for an exercise, oldest first. Raises MissingError, NewerFormat."""
-    return [record for record in runs.every(context.paths, exercise.id) if record.is_evidence]
+    """The runs that can show something for an exercise, oldest first. One that cannot be read is left out where others can;
+    raises MissingError, NewerFormat where none is left."""
+    records, errors = runs.readable(context.paths, exercise.id)
+    good = [record for record in records if record.is_evidence]
+    if errors and not good:
+        raise next(iter(errors.values()))
+    return good
+
+
+def stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+    """The verdict in `deliverables/`; None where there is none, or a damaged one: `check` judges anew and writes it again.
+    Raises NewerFormat."""
+    path = context.paths.verdict(exercise_id)
+    try:
+        verdict = read_record(path, ExerciseVerdict)
+        if verdict is not None:
+            check_record(path, names=(verdict.run,))  # it becomes a path
+    except NewerFormat:
+        raise
+    except MissingError:
+        return None
+    return verdict
 
 
 def handed_in(context: Context, exercise_id: str) -> ExerciseVerdict | None:
     """The verdict that is handed in for an exercise. One on a script of the learner's own, as earlier versions handed it in,
     is none."""
-    verdict = read_record(context.paths.verdict(exercise_id), ExerciseVerdict)
+    verdict = stored_verdict(context, exercise_id)
     if verdict is None:
         return None
     try:
@@ -70,12 +90,12 @@ def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]
     """What checks and questions read of a run: its metrics, plan and record. Raises MissingError for a damaged file."""
     files = runs.files_of(context.paths, record)
     found: dict[str, Mapping[str, Any]] = {}
-    for name, path in (("metrics", files.metrics), ("plan", files.plan)):
+    for name, path, read in (("metrics", files.metrics, read_metrics), ("plan", files.plan, read_json)):
         try:
-            document = read_json(path)
-        except ValueError as error:
+            document = read(path)
+        except MissingError as error:
             raise MissingError(
-                f"{path} is damaged: {error}",
+                error.what,
                 hint=f"the run's own copy may be whole: ls {files.outputs}/*; or run it again: gpucourse run {record.exercise}",
             ) from error
         found[name] = document if isinstance(document, dict) else {}

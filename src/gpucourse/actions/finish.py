@@ -11,12 +11,13 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
 from gpucourse.actions.evidence import handed_in, verdict_on
 from gpucourse.actions.timing import stage
+from gpucourse.errors import MissingError
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.workspace import runs
-from gpucourse.workspace.files import copy_file, read_json, write_record
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import copy_file, read_metrics, write_record
 from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
@@ -65,10 +66,8 @@ def seal(files: RunPaths, mode: str) -> None:
 
 def seal_screen(files: RunPaths) -> None:
     """Add the captured screen, which is drawn last, to the hashes."""
-    sealed = read_json(files.hashes)
-    if isinstance(sealed, dict) and files.screen.is_file():
-        sealed["sha256"][files.screen.name] = _sha256(files.screen)
-        write_record(files.hashes, sealed)
+    if files.screen.is_file():
+        seals.seal_again(files, [files.screen.name])
 
 
 def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
@@ -112,7 +111,7 @@ def _collect(
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """What the script measured, with what this program knows, whatever the script says: the mode, and Slurm's own words."""
-    metrics = slurm.add_metrics(_written(context, record, files), record, files)
+    metrics = slurm.add_metrics(_written(context, record, files), record, files, context.watch)
     if metrics is not None:
         metrics["mode"] = record.mode
         write_record(files.metrics, metrics)
@@ -126,9 +125,9 @@ def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
         if not source.is_file():
             continue
         try:
-            metrics = read_json(source)
-        except ValueError as error:
-            context.watch(Note(text=f"{source} is not JSON: {error}", level="warning"))
+            metrics = read_metrics(source)
+        except MissingError as error:
+            context.watch(Note(text=f"what the script measured is not used: {error.what}", level="warning"))
             return None
         if not isinstance(metrics, dict):
             context.watch(Note(text=f"{source} does not hold an object", level="warning"))

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from gpucourse.actions import evidence, quiz, sheet
 from gpucourse.actions.context import Context
-from gpucourse.errors import ManifestError, UnknownName, UsageError
+from gpucourse.errors import ManifestError, MissingError, NewerFormat, UnknownName, UsageError
 from gpucourse.model.answer import AnswerResult, Judgement, Review
+from gpucourse.model.event import Note
 from gpucourse.model.fields import is_utf8
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
-from gpucourse.model.score import Grade
+from gpucourse.model.score import Grade, QuizScore
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import locked
@@ -48,7 +49,17 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
         for module in modules
         for exercise in module.exercises
     }
-    return points(parts_of(rubric, modules), exercises, found, quiz.score(context))
+    return points(parts_of(rubric, modules), exercises, found, _quiz_score(context))
+
+
+def _quiz_score(context: Context) -> QuizScore | None:
+    try:
+        return quiz.score(context)
+    except NewerFormat:
+        raise
+    except MissingError as error:  # the other points do not depend on it
+        context.watch(Note(text=f"the quiz is not counted: {error.what}; {error.hint}", level="warning"))
+        return None
 
 
 def pending(context: Context, exercise_id: str | None = None) -> list[Pending]:

@@ -11,7 +11,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.workspace import runs, seals
-from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.files import write_record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ def check_all(context: Context) -> list[Rechecked]:
     found: list[Rechecked] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            there = read_record(context.paths.verdict(exercise.id), ExerciseVerdict)
+            there = evidence.stored_verdict(context, exercise.id)
             record = evidence.counting(context, exercise)
             own = there is not None and evidence.handed_in(context, exercise.id) is None
             verdict = _judged(context, exercise, record) if record else _void(there, own=own)

@@ -22,7 +22,7 @@ from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.grading.values import Unreadable, is_number, read
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.workspace.files import copy_file, read_json
+from gpucourse.workspace.files import copy_file, read_metrics
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 
@@ -145,7 +145,7 @@ def _open(verdict: dict[str, Any], only: str = "") -> list[str]:
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
     """Questions that this very run does not answer; deliverables that it did not leave, where no part was left open."""
     plan = {"world_size": run.get("world_size"), "nodes": len(run.get("nodes") or ())}
-    evidence = {"metrics": read_json(files.metrics) or {}, "plan": plan, "run": run}
+    evidence = {"metrics": read_metrics(files.metrics) or {}, "plan": plan, "run": run}
     for question in exercise.questions:
         for path in question.reads if question.evidence == "logic" else ():
             try:

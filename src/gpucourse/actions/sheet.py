@@ -10,6 +10,9 @@ from gpucourse.actions.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import OutsideError
+from gpucourse.outside.yaml_reader import MAX_BYTES
 from gpucourse.workspace.files import write_text
 
 if TYPE_CHECKING:
@@ -27,11 +30,11 @@ def read_sheet(path: Path, exercise: Exercise) -> Sheet:
     from gpucourse.course.answersheet import parse
 
     try:
-        raw = path.read_bytes()
-    except OSError as error:
+        raw = read_bounded(path.resolve(), MAX_BYTES)
+    except (OSError, OutsideError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
+        why = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}",
-            hint=f"gpucourse answer {exercise.id} --template writes a sheet to fill in",
+            f"{path} cannot be read: {why}", hint=f"gpucourse answer {exercise.id} --template writes a sheet to fill in"
         ) from error
     return parse(raw, str(path), exercise.id, exercise.questions)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpucourse.actions.context import Context
@@ -11,13 +12,14 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import own_batch, planning
 from gpucourse.launch import slurm as launcher
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, Watcher, unwatched
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SLURM, JobRow, SlurmRun
-from gpucourse.workspace.files import read_json
+from gpucourse.outside.names import OutsideError, relative_name
+from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -116,15 +118,19 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
         write_text(files.folder / f"{file.name}.sbatch", file.text)
 
 
-def add_metrics(metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
-    """The metrics with what Slurm says of the jobs under `slurm`, each with what the job itself wrote as `job-NUMBER.json`."""
+def add_metrics(
+    metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = unwatched
+) -> dict[str, Any] | None:
+    """The metrics with what Slurm says of the jobs under `slurm`, each with what the job itself wrote as `job-NUMBER.json`.
+    `watch` hears of a file that cannot be used."""
     if record.slurm is None:
         return metrics
     folder = files.node_outputs(record.nodes[0])
     if record.slurm.held is not None:
-        return _session(record.slurm, _written(folder / "inference.json"))
-    jobs = [{**_written(folder / f"job-{row.job}.json"), **_shown(row)} for row in record.slurm.jobs]
-    queue = _written(folder / "queue.json").get("queue") or []
+        return _session(record.slurm, _written(folder, "inference.json", watch))
+    jobs = [{**_written(folder, f"job-{row.job}.json", watch), **_shown(row)} for row in record.slurm.jobs]
+    queue = _written(folder, "queue.json", watch).get("queue")
+    queue = [row for row in queue if isinstance(row, dict)] if isinstance(queue, list) else []
     if record.own_script:
         return metrics  # it is not judged, and has what it wrote itself
     waiting = [row for row in queue if row.get("state") == "PENDING"]
@@ -252,9 +258,14 @@ def _again(wanted: planning.Request) -> str:
     return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"
 
 
-def _written(path: Any) -> dict[str, Any]:
-    found = read_json(path)
-    return found if isinstance(found, dict) else {}
+def _written(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
+    """What a job wrote into a file; empty where there is none. One that cannot be used is told, and its run goes on."""
+    try:
+        document = read_metrics(folder / relative_name(name))
+    except (OutsideError, MissingError) as error:
+        watch(Note(text=f"what a job measured is not used: {error}", level="warning"))
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _shown(row: JobRow) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.actions import lab
 from gpucourse.actions.context import Context
+from gpucourse.errors import GpucourseError
 from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import deployments, runs
@@ -40,32 +41,40 @@ class Status:
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
     """Every stack of the workspace. `ask_nodes`: also what the idle agents on cloud nodes saw last."""
-    known = deployments.every(context.paths)
+    known, unreadable = deployments.readable(context.paths)
     active = runs.under_way(context.paths)
     paid = [deployment for deployment in known if deployment.cloud is not None]
     outlooks: dict[str, Outlook] = {}
-    warnings: list[str] = []
+    warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
     if paid:
         from gpucourse.actions.cloud.outlook import look
 
         seen = look(context, paid, ask_nodes=ask_nodes)
         outlooks = seen.labs
-        warnings = [
+        warnings += [
             f"no record knows {one.id} ({one.instance_type}, {one.state}, {one.region}) of this workspace: gpucourse leaks"
             for one in seen.unrecorded
         ]
     elif context.paths.ledger.exists():
-        warnings = _still_billed(context)
+        warnings += _still_billed(context)
     return Status(stacks=[_stack(context, one, active, outlooks.get(one.stack)) for one in known], warnings=warnings)
 
 
 def _stack(context: Context, deployment: Deployment, active: list[RunRecord], outlook: Outlook | None) -> StackStatus:
     return StackStatus(
         deployment=deployment,
-        nodes=outlook.nodes if outlook else lab.inspect(context, deployment),
+        nodes=outlook.nodes if outlook else _inspected(context, deployment),
         active_runs=[record for record in active if record.stack == deployment.stack],
         cloud=outlook,
     )
+
+
+def _inspected(context: Context, deployment: Deployment) -> list[NodeHealth]:
+    """The health of a lab's nodes. Why one cannot be looked at is said in its place, and the others are shown."""
+    try:
+        return lab.inspect(context, deployment)
+    except GpucourseError as error:
+        return [NodeHealth(node=deployment.stack, healthy=False, known=False, detail=error.what)]
 
 
 def _still_billed(context: Context) -> list[str]:

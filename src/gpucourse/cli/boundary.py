@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 from gpucourse.cli.options import Options, split
 from gpucourse.cli.session import Session, opened
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.outside.names import printable
 from gpucourse.ui.console import Face
 
 
@@ -35,6 +37,10 @@ def run_command(arguments: Sequence[str]) -> int:
         # The reader of our output has left (`| head`). Python would complain once more while it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.DONE)
+    except OSError as error:
+        failure = _too_long(error) if error.errno == errno.ENAMETOOLONG else _fault(error, session)
+        session.face.error(failure)
+        return int(failure.exit_code)
     except Exception as error:  # noqa: BLE001 (the boundary: whatever else happens is a fault of ours, and says so)
         session.face.error(_fault(error, session))
         return int(ExitCode.FAULT)
@@ -86,6 +92,11 @@ def _signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _too_long(error: OSError) -> UsageError:
+    """A name that was typed, or that stands in a manifest, is longer than the file system takes."""
+    return UsageError(f"a name is too long for a file: {printable(str(error.filename), 80)}", hint="gpucourse --help")
 
 
 def _fault(error: Exception, session: Session) -> GpucourseError:

@@ -60,4 +60,4 @@ def runs() -> Iterator[str]:
     from gpucourse.cli.session import current
     from gpucourse.workspace import runs as records
 
-    yield from (record.id for record in reversed(records.every(current().context.paths)))
+    yield from (record.id for record in reversed(records.readable(current().context.paths)[0]))

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from gpucourse.errors import UsageError
 
+_LONGEST_WORD = 4096  # no path of a file can be longer
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -22,10 +24,12 @@ class Options:
 def split(arguments: Sequence[str]) -> tuple[Options, list[str]]:
     """Take the program's own options out of the line, up to `--`; what follows belongs to somebody else.
 
-    `--json` stays where it is: only the commands that know it take it.
+    `--json` stays where it is: only the commands that know it take it. Raises UsageError.
     """
     own = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     foreign = list(arguments[len(own) :])
+    if any(len(word) > _LONGEST_WORD for word in own):
+        raise UsageError(f"an argument is longer than {_LONGEST_WORD} characters", hint="gpucourse --help")
     rest: list[str] = []
     workspace: Path | None = None
     quiet = verbose = json = False

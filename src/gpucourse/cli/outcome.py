@@ -11,7 +11,7 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import read_json
+from gpucourse.workspace.files import read_metrics
 
 if TYPE_CHECKING:
     from gpucourse.actions.attend import Attended
@@ -48,7 +48,7 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     handed_in = context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None
-    metrics = read_json(files.metrics)
+    metrics = read_metrics(files.metrics)
     view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, deliverables=handed_in)
     if record.first_failure is not None:
         live.show_tail(record.first_failure)

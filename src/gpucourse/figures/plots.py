@@ -61,14 +61,24 @@ def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path)
     nothing to draw or no matplotlib, StorageError where the folder cannot take the files.
     """
     data = drawable(plot, metrics)
-    written = []
     with _matplotlib():
-        figure = _figure(plot, data, subtitle)
-        for ending, how in _SAVED.items():
-            picture = io.BytesIO()
-            figure.savefig(picture, format=ending, dpi=160, **how)
-            written.append(_store(folder / f"{plot.file}.{ending}", picture.getvalue()))
-    return written
+        try:
+            pictures = _pictures(_figure(plot, data, subtitle))
+        except (ArithmeticError, ValueError, RuntimeError) as error:  # numbers that an axis cannot show
+            raise MissingError(
+                f"the picture {plot.file} cannot be drawn: {printable(str(error))}", hint="look at metrics.json of the run"
+            ) from error
+    return [_store(folder / f"{plot.file}.{ending}", picture) for ending, picture in pictures.items()]
+
+
+def _pictures(figure: Figure) -> dict[str, bytes]:
+    """The bytes of a figure in each format."""
+    pictures = {}
+    for ending, how in _SAVED.items():
+        picture = io.BytesIO()
+        figure.savefig(picture, format=ending, dpi=160, **how)
+        pictures[ending] = picture.getvalue()
+    return pictures
 
 
 def make_ready() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,14 @@ from gpucourse.errors import MissingError
 
 if TYPE_CHECKING:  # it brings pydantic, which a process that only draws has no use for
     from gpucourse.model.manifest import Plot
+
+
+MOST_ROWS = 2000
+"""Rows of one picture: it has fewer columns of pixels."""
+
+MOST_WORDS, MOST_LINES = 100, 24
+_LONGEST_TEXT = 200
+_LARGEST = 1e100  # an axis needs room around its values, and a logarithmic one their powers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +48,21 @@ class Drawable:
 
 def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """The points of a plot. Raises MissingError where the metrics hold nothing to draw."""
-    rows = _rows(plot, metrics)
-    words = [printable(str(row.get(plot.x))) for row in rows] if plot.kind == "bar" or _has_words(plot, rows) else []
+    every = _rows(plot, metrics)
+    worded = plot.kind == "bar" or _has_words(plot, every[:MOST_ROWS])
+    rows = _thinned(every, MOST_WORDS if worded else MOST_ROWS)
+    words = [printable(str(row.get(plot.x))) for row in rows] if worded else []
     places: list[float | None] = (
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
     )
-    labels, series = [], []
-    left_out = 0
+    labels: list[str] = []
+    series: list[list[Point]] = []
+    left_out = more_lines = 0
     for each in plot.series:
         for name, chosen in _groups(plot, rows).items():
+            if len(series) == MOST_LINES:
+                more_lines += 1
+                continue
             some, where = [rows[index] for index in chosen], [places[index] for index in chosen]
             series.append(_points(some, where, each.key, (each.low, each.high), log_y=plot.log_y))
             labels.append(f"{each.label}: {name}" if plot.by else each.label)
@@ -61,14 +74,21 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
             hint="look at metrics.json of the run: the script writes null for what it did not measure",
         )
     notes = [f"{left_out} value{'s' if left_out > 1 else ''} left out: missing, or not finite"] if left_out else []
+    notes += [f"{len(rows):,} of {len(every):,} rows drawn"] if len(rows) < len(every) else []
+    notes += [f"{more_lines} more lines not drawn"] if more_lines else []
     whole = not words and all(place is not None and place.is_integer() for place in places)
     ideal = _ideal(plot, rows, places, series)
     return Drawable(series=series, labels=labels, ideal=ideal, words=words, whole_x=whole, notes=notes)
 
 
 def printable(text: str) -> str:
-    """The text without characters that no picture can hold: control characters, line breaks."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    """The text without characters that no picture can hold (control characters, line breaks), and no longer than fits."""
+    return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_TEXT])
+
+
+def _thinned(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+    """At most so many of the rows, evenly chosen."""
+    return rows if len(rows) <= most else [rows[index * len(rows) // most] for index in range(most)]
 
 
 def _rows(plot: Plot, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -127,11 +147,13 @@ def _ideal(
 
 
 def _number(value: object, log: bool) -> float | None:
-    """The value as a finite number that its axis can show; None where it is none."""
+    """The value as a number that its axis can show; None where it is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) and (number > 0 or not log) else None
+    if not abs(number) <= _LARGEST:  # not a number is not, either
+        return None
+    return number if not log or number >= 1 / _LARGEST else None

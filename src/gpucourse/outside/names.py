@@ -43,6 +43,12 @@ def relative_name(text: object, *, max_length: int = 400, max_parts: int = 32) -
     return text
 
 
+def check_part(text: str) -> None:
+    """Raises OutsideError unless the text can be one part of a path: a single name, not empty, that hides nothing."""
+    if "/" in relative_name(text, max_length=_LONGEST_PART) or "\\" in text:
+        raise OutsideError(f"{printable(text, 80)} is not a single name")
+
+
 def known_name(text: object, allowed: Collection[str], what: str) -> str:
     """The name, if it is one of `allowed`; `what` says what it names (`node`, `run`). Raises OutsideError."""
     if not isinstance(text, str) or text not in allowed:

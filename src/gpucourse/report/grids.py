@@ -9,7 +9,9 @@ from typing import Any
 from gpucourse.model.manifest import Table
 from gpucourse.model.report import Grid
 from gpucourse.model.report_plan import Figure
+from gpucourse.outside.names import printable
 
+MOST_ROWS, _LONGEST_CELL = 200, 200
 NOTHING = "–"
 """What stands where nothing was measured; `not measured` would fill the column of a narrow table."""
 
@@ -56,11 +58,11 @@ def together(table: Table, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | N
 
 
 def rows_of(path: str, metrics: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rows at a path such as `metrics.rows`; empty where the run has none."""
+    """The rows at a path such as `metrics.rows`; empty where the run has none, and the first MOST_ROWS where it has more."""
     here: Any = {"metrics": metrics}
     for step in path.split("."):
         here = here.get(step) if isinstance(here, Mapping) else None
-    return [row for row in here if isinstance(row, Mapping)] if isinstance(here, list) else []
+    return [row for row in here[:MOST_ROWS] if isinstance(row, Mapping)] if isinstance(here, list) else []
 
 
 def number(value: object, digits: int | None) -> str:
@@ -70,9 +72,12 @@ def number(value: object, digits: int | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, (int, float)):
-        return " ".join(str(value).split())
-    if not math.isfinite(value):
-        return str(value)
+        return " ".join(printable(str(value), _LONGEST_CELL).split())
+    try:
+        if not math.isfinite(value):
+            return str(value)
+    except OverflowError:  # a whole number beyond every float
+        return "infinite"
     if digits is not None:
         return f"{value:,.{digits}f}"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"

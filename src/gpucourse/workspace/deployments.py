@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gpucourse.errors import MissingError
 from gpucourse.model.deployment import Deployment, Phase
 from gpucourse.units import now_utc
-from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.files import check_record, damaged, read_record, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -23,22 +24,52 @@ def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = No
 
 
 def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
-    """The record of one stack, or None where it is not deployed."""
-    return read_record(paths.deployment(stack), Deployment)
+    """The record of one stack, or None where it is not deployed. Raises MissingError, NewerFormat where it cannot be read."""
+    file = paths.deployment(stack)
+    record = read_record(file, Deployment)
+    if record is None:
+        return None
+    nodes = record.inventory.nodes if record.inventory else ()
+    moments = (record.created, record.updated, record.cloud.expires if record.cloud else None)
+    check_record(file, names=(record.stack, record.module, *(node.name for node in nodes)), moments=moments)
+    if record.stack != stack:  # its name becomes the folder that `destroy` removes
+        raise damaged(file, f"it is the record of {record.stack}")
+    return record
+
+
+def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:
+    """The records of all stacks, by name; and why others cannot be read, by stack, for what must not end there."""
+    records: list[Deployment] = []
+    errors: dict[str, MissingError] = {}
+    for file in sorted(paths.deployments.glob("*.json")) if paths.deployments.is_dir() else ():
+        try:
+            records += [record] if (record := load(paths, file.stem)) is not None else []
+        except MissingError as error:
+            errors[file.stem] = error
+    return records, errors
 
 
 def every(paths: WorkspacePaths) -> list[Deployment]:
-    """The records of all stacks, by name."""
-    if not paths.deployments.is_dir():
-        return []
-    found = (read_record(file, Deployment) for file in sorted(paths.deployments.glob("*.json")))
-    return [deployment for deployment in found if deployment is not None]
+    """The records of all stacks, by name. Raises MissingError, NewerFormat for one that cannot be read."""
+    records, errors = readable(paths)
+    if errors:
+        raise next(iter(errors.values()))
+    return records
 
 
 def of_module(paths: WorkspacePaths, module: str) -> list[Deployment]:
-    """The records of every stack of one module, the one that was touched last first."""
-    found = [deployment for deployment in every(paths) if deployment.module == module]
-    return sorted(found, key=lambda deployment: deployment.updated, reverse=True)
+    """The records of every stack of one module, the one that was touched last first. Raises MissingError, NewerFormat where one
+    of this module cannot be read."""
+    records, errors = readable(paths)
+    if error := next((error for stack, error in errors.items() if is_of_module(stack, module)), None):
+        raise error
+    mine = [deployment for deployment in records if deployment.module == module]
+    return sorted(mine, key=lambda deployment: deployment.updated, reverse=True)
+
+
+def is_of_module(stack: str, module: str) -> bool:
+    """Whether a stack of that name is one of the module's."""
+    return stack.startswith(stack_name(module, ""))
 
 
 def drop(paths: WorkspacePaths, stack: str) -> None:

@@ -1,14 +1,14 @@
 """Reading and writing: aside, flushed, renamed; a full disk or a forbidden folder becomes a sentence with a cure.
 
-Records are plain dataclasses; msgspec reads and writes them (this file is its only home), checks their types and ignores
-keys that a later version added.
+Records are plain dataclasses; msgspec checks their types and ignores keys that a later version added. What is
+read is bounded by `outside` first.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -16,10 +16,16 @@ from typing import IO, Any, TypeVar
 import msgspec
 
 from gpucourse.errors import MissingError, NewerFormat, StorageError
+from gpucourse.outside.documents import parse_json
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import OutsideError, check_part, printable
+from gpucourse.units import parse_moment
 
 T = TypeVar("T")
 
 _MAPPING = 1
+_RECORD_BYTES, _RECORD_ITEMS = 32 << 20, 1_500_000  # a run of 64 nodes that brought 2,000 files home from each
+_METRICS_BYTES, _METRICS_ITEMS = 8 << 20, 500_000
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _FORBIDDEN = {errno.EROFS, errno.EACCES, errno.EPERM}
 _IN_THE_WAY = {errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG}
@@ -107,42 +113,71 @@ def to_json(record: object) -> bytes:
 def read_record(path: Path, kind: type[T]) -> T | None:
     """The dataclass stored at `path`; None where there is no such file.
 
-    Raises NewerFormat where the file's version is above the dataclass's own, MissingError where it cannot be read; in both
-    cases the file stays as it is.
+    Raises NewerFormat where the file's version is above the dataclass's own, MissingError where it cannot be read, is not what
+    the dataclass holds, or is larger than any record; in all cases the file stays as it is.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    document = read_json(path)
+    if document is None:
+        if path.exists():
+            raise damaged(path, "it holds nothing")
         return None
-    except OSError as error:
-        raise StorageError(
-            f"cannot read {path}: {error.strerror}", hint=f"look at it: ls -ld '{path.parent}' '{path}'"
-        ) from error
+    known = getattr(kind, "version", None)
+    version = document.get("version") if isinstance(document, dict) else None
+    if isinstance(known, int) and isinstance(version, int) and version > known:
+        raise NewerFormat(
+            f"{path} has format {version}; this gpucourse reads up to {known}. The file was left as it is.",
+            hint="upgrade: pip install --upgrade gpucourse",
+        )
     try:
-        found = msgspec.json.decode(data)
-        known = getattr(kind, "version", None)
-        version = found.get("version") if isinstance(found, dict) else None
-        if isinstance(known, int) and isinstance(version, int) and version > known:
-            raise NewerFormat(
-                f"{path} has format {version}; this gpucourse reads up to {known}. The file was left as it is.",
-                hint="upgrade: pip install --upgrade gpucourse",
-            )
-        return msgspec.convert(found, kind, strict=False)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise MissingError(
-            f"{path} is damaged: {error}",
-            hint=f"move it away (mv '{path}' '{path}.damaged') and type the command again",
-        ) from error
+        return msgspec.convert(document, kind, strict=False)
+    except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise damaged(path, str(error)) from error
 
 
-def read_json(path: Path) -> Any:
-    """The plain JSON document at `path`; None where there is no such file. Raises ValueError where it is not JSON."""
+def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
+    """Whether what a record says can be used: its names become parts of paths, its times are counted with. Raises MissingError
+    that names the record at `path`."""
     try:
-        return msgspec.json.decode(path.read_bytes())
+        for name in names:
+            check_part(name)
+        for moment in moments:
+            if moment is not None:
+                parse_moment(moment)
+    except ValueError as error:
+        raise damaged(path, printable(str(error))) from error
+
+
+def read_json(path: Path, *, max_bytes: int = _RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
+    """The plain JSON document at `path`; None where there is no such file. This is the only way by which a document of a
+    workspace comes in: a run's own script, or whoever sent a bundle, may have written it.
+
+    Raises MissingError where it cannot be read, is not JSON, or is larger or nested deeper than any honest one.
+    """
+    data = read_file(path, max_bytes)
+    if data is None:
+        return None
+    try:
+        return parse_json(data, max_bytes=max_bytes, max_items=max_items)
+    except OutsideError as error:
+        raise damaged(path, str(error)) from error
+
+
+def read_file(path: Path, max_bytes: int) -> bytes | None:
+    """The content of a plain file of at most `max_bytes`; None where there is no such file. Raises MissingError."""
+    try:
+        return read_bounded(path, max_bytes)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from error
+    except (OSError, OutsideError) as error:
+        if isinstance(error, OutsideError) and not path.is_dir():
+            raise damaged(path, str(error)) from error
+        why = error.strerror if isinstance(error, OSError) else "it is a folder"
+        raise StorageError(f"cannot read {path}: {why}", hint=f"look at it: ls -ld '{path.parent}' '{path}'") from error
+
+
+def read_metrics(path: Path) -> Any:
+    """What a script measured, as `read_json` reads it, within the size that can still be judged and drawn."""
+    return read_json(path, max_bytes=_METRICS_BYTES, max_items=_METRICS_ITEMS)
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -163,6 +198,13 @@ def read_mapping(path: Path) -> dict[str, Any]:
 def write_mapping(path: Path, values: Mapping[str, object]) -> None:
     """Store names and values, with the version of this form."""
     write_record(path, {"version": _MAPPING, **values})
+
+
+def damaged(path: Path, why: str) -> MissingError:
+    """The error for a file of the workspace that cannot be used."""
+    return MissingError(
+        f"{path} is damaged: {why}", hint=f"move it away (mv '{path}' '{path}.damaged') and type the command again"
+    )
 
 
 def _plain(value: object) -> object:

@@ -17,9 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.model.cloud import Charge, Rate, RunTime, Span
-from gpucourse.workspace.files import storing
+from gpucourse.outside.documents import parse_json
+from gpucourse.units import parse_moment
+from gpucourse.workspace.files import read_file, storing
 
 VERSION = 1
+_MOST_BYTES = 32 << 20
+_LARGEST_AMOUNT = Decimal(10) ** 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,25 +95,22 @@ def settle(
 
 
 def read(path: Path) -> Ledger:
-    """The ledger at `path`, empty where there is none. Lines that make no sense are counted, not read."""
-    try:
-        with storing(path):
-            lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return Ledger(spans=())
+    """The ledger at `path`, empty where there is none. Lines that make no sense are counted, not read. Raises
+    MissingError where it is no plain file, or larger than any honest one."""
+    lines = (read_file(path, _MOST_BYTES) or b"").split(b"\n")
     spans: list[Span] = []
     running: dict[str, int] = {}
     damaged = 0
     for line in filter(None, lines):
         try:
-            _take(json.loads(line), spans, running)
+            _take(parse_json(line), spans, running)
         except (ValueError, KeyError, TypeError, InvalidOperation):
             damaged += 1
     return Ledger(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
 
 
 def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
-    at = datetime.fromisoformat(entry["at"])
+    at = parse_moment(entry["at"])
     if entry["event"] == "start":
         charge = _charge(entry)
         if charge.item not in running:
@@ -129,16 +130,23 @@ def _charge(entry: dict[str, Any]) -> Charge:
         what=entry["what"],
         stack=entry["stack"],
         module=entry["module"],
-        units=Decimal(entry["units"]),
+        units=_amount(entry["units"]),
         market=entry["market"],
         zone=entry["zone"],
         rate=Rate(
-            usd_per_hour=Decimal(entry["usd_per_hour"]),
+            usd_per_hour=_amount(entry["usd_per_hour"]),
             source=entry["source"],
             date=entry["date"],
             note=entry.get("note", ""),
         ),
     )
+
+
+def _amount(text: str) -> Decimal:
+    amount = Decimal(text)
+    if not 0 <= amount <= _LARGEST_AMOUNT:  # nor what is no number
+        raise ValueError(f"{text[:40]!r} is no amount")
+    return amount
 
 
 def _plain(charge: Charge) -> dict[str, str]:

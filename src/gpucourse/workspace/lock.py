@@ -11,7 +11,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpucourse.errors import StackBusy
+from gpucourse.outside.documents import parse_json
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import printable
 from gpucourse.workspace.files import storing
+
+_LONGEST_SIGN = 4096
 
 
 @contextmanager
@@ -72,7 +77,7 @@ def _sign(file: int, what: str) -> None:
 
 def _holder(path: Path) -> str:
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
-        return f"'{holder['what']}' (process {holder['pid']})"
-    except (ValueError, KeyError, OSError):
+        holder = parse_json(read_bounded(path, _LONGEST_SIGN))
+        return f"'{printable(str(holder['what']), 80)}' (process {holder['pid']:d})"
+    except (ValueError, KeyError, TypeError, OSError):
         return "another gpucourse command"

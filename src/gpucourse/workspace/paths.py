@@ -260,7 +260,7 @@ class RunPaths:
     def node_logs(self, node: str) -> dict[int | None, Path]:
         """The logs that one node has here already, by rank; the launcher's under None."""
         names = (path.name.removeprefix(f"{node}-rank").removesuffix(".log") for path in self.logs.glob("*.log"))
-        ranks: list[int | None] = [None, *sorted(int(name) for name in names if name.isdigit())]
+        ranks: list[int | None] = [None, *sorted(int(name) for name in names if _is_rank(name))]
         return {rank: path for rank in ranks if (path := self.rank_log(node, rank)).is_file()}
 
     def all_logs(self) -> dict[tuple[str, int | None], Path]:
@@ -268,7 +268,7 @@ class RunPaths:
         found: dict[tuple[str, int | None], Path] = {}
         for path in sorted(self.logs.glob("*-rank*.log")):
             node, _, rank = path.stem.rpartition("-rank")
-            if rank.isdigit():
+            if _is_rank(rank):
                 found[node, int(rank)] = path
         launchers = sorted(self.logs.glob("*-launcher.log"))
         return {**found, **{(path.name.removesuffix("-launcher.log"), None): path for path in launchers}}
@@ -285,3 +285,7 @@ class RunPaths:
     def plot(self, name: str, ending: str) -> Path:
         """A picture of this run."""
         return self.folder / f"{name}.{ending}"
+
+
+def _is_rank(text: str) -> bool:
+    return text.isascii() and text.isdecimal()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
-from gpucourse.workspace.files import read_record, storing, write_record
+from gpucourse.workspace.files import check_record, damaged, read_record, storing, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 WORDS = """
@@ -80,11 +81,9 @@ def readable(paths: WorkspacePaths, exercise: str | None = None) -> tuple[list[R
     errors: dict[RunPaths, MissingError] = {}
     for file in sorted(paths.runs.glob(f"{exercise or '*'}/*/run.json")) if paths.runs.is_dir() else ():
         try:
-            record = read_record(file, RunRecord)
+            records += [record] if (record := _read(file)) is not None else []
         except MissingError as error:
             errors[RunPaths(file.parent)] = error
-        else:
-            records += [record] if record is not None else []
     return sorted(records, key=lambda record: (record.id[: len(_STAMP)], record.created, record.id)), errors
 
 
@@ -120,6 +119,21 @@ def find(paths: WorkspacePaths, wanted: str | None) -> RunRecord:
         if files.folder.name.startswith(wanted) or files.folder.name.rsplit("-", 1)[-1] == wanted:
             raise error
     raise UnknownName("run", wanted, [record.id for record in reversed(records)], hint="list them: gpucourse runs")
+
+
+def _read(file: Path) -> RunRecord | None:
+    """The record in a run's folder. Raises MissingError also for one that speaks of another run: its id becomes a path."""
+    record = read_record(file, RunRecord)
+    if record is None:
+        return None
+    check_record(
+        file,
+        names=(record.id, record.exercise, record.stack, *record.nodes),
+        moments=(record.created, record.started, record.ended),
+    )
+    if (record.exercise, record.id) != (file.parent.parent.name, file.parent.name):
+        raise damaged(file, f"it is the record of {record.exercise}/{record.id}")
+    return record
 
 
 def _now() -> str:

@@ -5,6 +5,7 @@ configuration folder, never in the workspace.
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import stat
@@ -150,6 +151,8 @@ def _objection(path: Path, owners: frozenset[int], *, writable_matters: bool) ->
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # nothing can be there; whoever opens it says so
+            return None
         return f"{path} cannot be looked at ({error.strerror})"
     if found.st_uid not in owners:
         return f"{path} belongs to {_user(found.st_uid)}, not to you"

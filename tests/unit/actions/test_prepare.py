@@ -16,6 +16,7 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
 
+NOW = "2026-01-31T14:25:01+00:00"
 LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
 
 
@@ -27,7 +28,7 @@ def lab(context: Context, nodes: int, *, link: str = "") -> None:
         for n in range(nodes)
     )  # fmt: skip
     record = Deployment(
-        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created="", updated="",
+        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created=NOW, updated=NOW,
         nodes_wanted=nodes, variables={"link": link}, inventory=Inventory(stack="03-local", nodes=stands),
     )  # fmt: skip
     deployments.save(context.paths, record)

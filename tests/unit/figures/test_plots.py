@@ -283,3 +283,22 @@ def test_once_ready_a_picture_imports_nothing_more() -> None:
     assert {f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_svg")} <= {
         *done.stdout.split()
     }
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("value", [1e308, -1e308, 5e-324, 10**400, 1e100, 1e-100])
+def test_a_number_that_no_axis_can_show_faults_nothing(value: float, log: bool, tmp_path: Path) -> None:
+    rows = [{"x": 1, "y": 1.0}, {"x": value, "y": value}, {"x": 3, "y": 3.0}]
+    assert lines({"log_x": log, "log_y": log}, rows, tmp_path)
+
+
+def test_more_rows_than_a_picture_shows_are_drawn_thinner(tmp_path: Path) -> None:
+    rows = [{"x": n, "y": n % 7} for n in range(400_000)]
+    assert "2,000 of 400,000 rows drawn" in lines({"log_x": False, "log_y": False}, rows, tmp_path)
+    words = [{"x": f"case {n}", "y": n} for n in range(3_000)]
+    assert "100 of 3,000 rows drawn" in lines({"kind": "bar", "log_x": False, "log_y": False}, words, tmp_path)
+
+
+def test_more_lines_than_are_told_apart_are_counted(tmp_path: Path) -> None:
+    rows = [{"x": n % 2, "y": n, "who": f"{n}\x1b[31m" + "w" * 5000} for n in range(1, 101)]
+    assert "76 more lines not drawn" in lines({"by": "who", "log_x": False, "log_y": False}, rows, tmp_path)

@@ -69,6 +69,13 @@ def test_a_table_that_was_not_measured_is_said_and_not_invented(metrics: dict[st
     assert "Times: not measured" in result(record(), exercise=EXERCISE, metrics=metrics)
 
 
+def test_numbers_and_rows_without_measure_are_bounded() -> None:
+    shown = result(record(), exercise=EXERCISE, metrics={"rows": [{"n": 10**400, "ms": "x" * 5000}] * 100_000})
+    assert "infinite" in shown
+    assert "and 99,800 more rows, which metrics.json has" in shown
+    assert len(shown) < 200_000
+
+
 def test_a_run_that_failed_names_the_rank_that_failed_first() -> None:
     exits = [
         NodeExit(node="node0", code=143, reason="timed_out", killed=3),

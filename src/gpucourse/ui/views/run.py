@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.outside.names import printable
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import age, counted
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Table as ManifestTable
 
 SHOWN = 12  # files listed by name; more are counted
+MOST_ROWS = 200  # rows of a table; more are counted
+_LONGEST_CELL = 200
 _STATES: dict[str, Style] = {
     "succeeded": "good",
     "failed": "bad",
@@ -162,9 +165,14 @@ def _metrics(wanted: ManifestTable, metrics: Mapping[str, Any]) -> list[Part]:
         return [Paragraph(f"{wanted.title}: not measured ({error})", "dim")]
     if not isinstance(rows, list) or not rows:
         return [Paragraph(f"{wanted.title}: not measured", "dim")]
-    mappings = [row if isinstance(row, Mapping) else {} for row in rows]
+    mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
     columns = [Column(each.title, align=_align(each.key, mappings)) for each in wanted.columns]
-    return [table(columns, [[_value(row, each) for each in wanted.columns] for row in mappings], title=wanted.title)]
+    parts: list[Part] = [
+        table(columns, [[_value(row, each) for each in wanted.columns] for row in mappings], title=wanted.title)
+    ]
+    if len(rows) > MOST_ROWS:
+        parts.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
+    return parts
 
 
 def _align(key: str, rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -176,12 +184,19 @@ def _value(row: Mapping[str, Any], column: ManifestColumn) -> Content:
     if value is None:
         return Cell(UNICODE.absent, "dim")  # not measured
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return str(value).lower() if isinstance(value, bool) else str(value)
-    if not math.isfinite(value):
-        return Cell(str(value), "bad")
+        return str(value).lower() if isinstance(value, bool) else printable(str(value), _LONGEST_CELL)
+    if not _is_finite(value):
+        return Cell("infinite" if isinstance(value, int) else str(value), "bad")
     if column.digits is not None:
         return f"{value:,.{column.digits}f}"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
