@@ -37,6 +37,7 @@ class _Plan:
     """What is read again of `plan.json`."""
 
     commands: tuple[_Command, ...] = ()
+    timeout_s: float | None = None
     batch: dict[str, Any] | None = None
 
 
@@ -51,19 +52,23 @@ def ears(context: Context, record: RunRecord) -> Ears:
 
 def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
     """The ranks that were planned on each node; empty where the plan is of another kind, gone, or damaged."""
-    try:
-        plan = read_record(files.plan, _Plan)
-    except MissingError:
-        return {}
+    plan = _plan(files)
     return {} if plan is None or plan.batch else {each.node.name: each.ranks for each in plan.commands}
 
 
 def time_limit(record: RunRecord, files: RunPaths) -> float | None:
     """The seconds after which the run's nodes end it; None under Slurm, where a job may wait in the queue for days, and where
     the plan is gone."""
-    found = read_json(files.plan) if record.slurm is None else None
-    limit = found.get("timeout_s") if isinstance(found, dict) else None
-    return float(limit) if isinstance(limit, (int, float)) else None
+    plan = _plan(files) if record.slurm is None else None
+    return plan.timeout_s if plan else None
+
+
+def _plan(files: RunPaths) -> _Plan | None:
+    """The plan of a run; None where it is gone or damaged."""
+    try:
+        return read_record(files.plan, _Plan)
+    except MissingError:
+        return None
 
 
 def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
