@@ -156,19 +156,20 @@ class Boot:
         """A pip and a venv that note what they were told; packages that are `absent` cannot be installed."""
         pip = f"""import sys
 from pathlib import Path
+lists = [Path(path).read_text().split() for path in sys.argv if path.endswith("packages.txt")]
 with Path({str(self.root / "done")!r}).open("a") as done:
-    done.write("pip " + " ".join(sys.argv[1:]) + "\\n")
+    done.write(" ".join(["pip", *sys.argv[1:], *sum(lists, [])]) + "\\n")
 sys.exit(any(word in {absent!r} for word in sys.argv))
 """
         (self.root / "python").mkdir(exist_ok=True)
         (self.root / "python/pip.py").write_text(pip)
-        own = f'#!/bin/bash\nexec {shlex.quote(sys.executable)} -m pip "$@"\n'
+        own = f'#!/bin/bash\nexec {shlex.quote(sys.executable)} "$@"\n'
         venv = f"""import sys
 from pathlib import Path
 folder = Path(sys.argv[1]) / "bin"
 folder.mkdir(parents=True)
-(folder / "pip").write_text({own!r})
-(folder / "pip").chmod(0o755)
+(folder / "python").write_text({own!r})
+(folder / "python").chmod(0o755)
 """
         (self.root / "python/venv.py").write_text(venv)
         (self.root / "usr/local/bin").mkdir(parents=True)

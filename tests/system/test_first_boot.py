@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import subprocess
 import time
@@ -141,19 +143,56 @@ def test_storage_that_never_answers_is_told(boot: Boot, sharing: dict[str, str])
     assert "Connection timed out" in failed
 
 
-def test_kubernetes_comes_by_its_own_installer(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.stand_in("sh", f'echo "$INSTALL_K3S_CHANNEL: $INSTALL_K3S_EXEC" >>"{boot.root}/done"')
-    assert boot.run(rendered["kubernetes"]) == 0
-    installer = f"{boot.root}/opt/gpucourse/install-k3s.sh"
+PROGRAM, INSTALLER = "the program", "the installer"
+K3S = rf"""for last; do :; done
+case "$*" in *%2Bk3s1/k3s\ *) text='{PROGRAM}' ;; *) text='{INSTALLER}' ;; esac
+printf '%s' "$text" >"$last"
+"""
+
+
+def k3s_pins(script: str) -> dict[str, str]:
+    """What the script says that k3s is: its version and its checksums."""
+    return dict(re.findall(r"^(k3s_\w+)=(\S+)$", script, re.MULTILINE))
+
+
+def expecting(script: str, **texts: str) -> str:
+    """The script with the checksums of other contents in place of those of k3s."""
+    for name, text in texts.items():
+        script = script.replace(k3s_pins(script)[name], hashlib.sha256(text.encode()).hexdigest())
+    return script
+
+
+def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, rendered: dict[str, str]) -> None:
+    script = rendered["kubernetes"]
+    assert sorted(k3s_pins(script)) == ["k3s_installer_sha256", "k3s_sha256", "k3s_tag", "k3s_version"]
+    assert re.fullmatch(r"v1\.\d+\.\d+\+k3s\d+", k3s_pins(script)["k3s_version"])
+    boot.stand_in("curl", K3S)
+    boot.stand_in("sh", f'echo "download $INSTALL_K3S_SKIP_DOWNLOAD: $INSTALL_K3S_EXEC" >>"{boot.root}/done"')
+    assert boot.run(expecting(script, k3s_sha256=PROGRAM, k3s_installer_sha256=INSTALLER)) == 0, boot.log()
+    program, installer = boot.root / "usr/local/bin/k3s", boot.root / "opt/gpucourse/install-k3s.sh"
+    tag = k3s_pins(script)["k3s_version"].replace("+", "%2B")
     steps = [
-        f"curl -sfL https://get.k3s.io -o {installer}",
+        f"curl -sfL https://github.com/k3s-io/k3s/releases/download/{tag}/k3s -o {program}.new",
+        f"curl -sfL https://raw.githubusercontent.com/k3s-io/k3s/{tag}/install.sh -o {installer}.new",
         f"sh {installer}",
-        "stable: server --default-runtime nvidia --disable traefik --disable servicelb",
+        "download true: server --default-runtime nvidia --disable traefik --disable servicelb",
         "k3s kubectl wait --for=condition=Ready node --all --timeout=30s",
     ]
     assert [call for call in boot.done if call in steps] == steps
+    assert (program.read_text(), installer.read_text()) == (PROGRAM, INSTALLER)
+    assert program.stat().st_mode & 0o777 == 0o755
     assert any(call.endswith("install -y -qq --no-install-recommends bpftrace") for call in boot.done)
     assert (boot.root / "etc/environment").read_text() == "KUBECONFIG=/home/ubuntu/.kube/config\n"
+
+
+@pytest.mark.parametrize("expected", [{"k3s_sha256": PROGRAM}, {"k3s_installer_sha256": INSTALLER}, {}])
+def test_what_lacks_its_checksum_never_runs(boot: Boot, rendered: dict[str, str], expected: dict[str, str]) -> None:
+    boot.stand_in("curl", K3S)
+    assert boot.run(expecting(rendered["kubernetes"], **expected)) == 1
+    assert (boot.state / "failed").read_text().startswith("step 'kubernetes' failed")
+    assert "does not have the checksum" in boot.log()
+    assert not [call for call in boot.done if call.startswith(("sh ", "k3s "))]
+    assert not (boot.root / "opt/gpucourse/install-k3s.sh").exists()
 
 
 def test_kubernetes_needs_the_runtime_that_gives_pods_the_gpu(boot: Boot, rendered: dict[str, str]) -> None:
@@ -216,9 +255,13 @@ def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[
     boot.package_index(*absent)
     assert boot.run(rendered["inference"]) == 0, boot.log()
     asked = [line for line in boot.done if line.startswith("pip ")]
-    assert pinned("transformers") in asked[0], "the version that was tried here"
+    assert pinned("transformers") in asked[1].split(), "the version that was tried here"
     assert asked[-1].endswith(f" {VLLM}"), "its options change between versions"
-    assert len(asked) == (4 if absent else 2)  # it is tried three times
+    assert len(asked) == (6 if absent else 4)  # it is tried three times
+    for held, named in ((asked[0], asked[1]), (asked[2], asked[-1])):  # first with checksums, then what those packages need
+        assert "--no-deps --require-hashes --requirement " in held
+        lines = re.findall(r"(\S+==\S+) --hash=sha256:[0-9a-f]{64}\b", held)
+        assert lines == [word for word in named.split() if "==" in word]
     assert (boot.root / "usr/local/bin/vllm").is_symlink() == (not absent)
     assert ("could not be installed" in boot.log()) == bool(absent)
     assert (boot.state / "ready").exists()
@@ -227,4 +270,5 @@ def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[
 def test_inference_packages_that_are_not_to_be_had_fail_the_node(boot: Boot, rendered: dict[str, str]) -> None:
     boot.package_index(pinned("transformers"))
     assert boot.run(rendered["inference"]) == 1
+    assert not [line for line in boot.done if "vllm" in line]
     assert "inference packages" in (boot.state / "failed").read_text()

@@ -1,12 +1,28 @@
 # shellcheck shell=bash
 # What the tracing exercises need beside the GPU: Kubernetes on this one node (k3s, by its own installer) and bpftrace.
 # Runs inside setup.sh, which brings step, retry, apt_install and root.
+# What comes from the network runs as root: a release of k3s by its number, with the checksums of its program and of its installer
+# as the release has them (sha256sum-amd64.txt, and install.sh.sha256sum at the same tag). Another release needs all three.
 # shellcheck disable=SC2154
 step "kubernetes"
 # k3s finds the runtime by its name on PATH; with `--default-runtime nvidia` every pod can be given the GPU.
 command -v nvidia-container-runtime >/dev/null || { echo "the image has no nvidia-container-runtime" >&2; false; }
-retry 20 curl -sfL https://get.k3s.io -o "$root/opt/gpucourse/install-k3s.sh"
-export INSTALL_K3S_CHANNEL=stable INSTALL_K3S_EXEC="server --default-runtime nvidia --disable traefik --disable servicelb"
+k3s_version=v1.36.5+k3s1
+k3s_sha256=d73847bcd3c5fccef0115b372e2f9a91f3032dc84bbf71518a4617565294d313
+k3s_installer_sha256=46177d4c99440b4c0311b67233823a8e8a2fc09693f6c89af1a7161e152fbfad
+
+fetch() { # sha256 address path: the file appears only when it has this checksum
+  curl -sfL "$2" -o "$3.new" || return 1
+  echo "$1  $3.new" | sha256sum --check --quiet || { echo "$2 does not have the checksum $1" >&2; rm -f "$3.new"; return 1; }
+  mv "$3.new" "$3"
+}
+
+k3s_tag=${k3s_version/+/%2B}
+mkdir -p "$root/usr/local/bin"
+retry 5 fetch "$k3s_sha256" "https://github.com/k3s-io/k3s/releases/download/$k3s_tag/k3s" "$root/usr/local/bin/k3s"
+retry 5 fetch "$k3s_installer_sha256" "https://raw.githubusercontent.com/k3s-io/k3s/$k3s_tag/install.sh" "$root/opt/gpucourse/install-k3s.sh"
+chmod 0755 "$root/usr/local/bin/k3s"
+export INSTALL_K3S_SKIP_DOWNLOAD=true INSTALL_K3S_EXEC="server --default-runtime nvidia --disable traefik --disable servicelb"
 retry 5 sh "$root/opt/gpucourse/install-k3s.sh"
 retry 20 k3s kubectl wait --for=condition=Ready node --all --timeout=30s
 
