@@ -63,11 +63,17 @@ print(json.dumps({
 }))
 """
 _OURS = """
-import json, os, shutil, signal, sys, time
+import hashlib, json, os, shutil, signal, sys, time
 wanted = json.loads(sys.stdin.read())
 base = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
 labs, jobs = os.path.join(base, "labs"), os.path.join(base, "jobs")
 mine, runs = os.path.join(labs, wanted["uid"]), [os.path.join(jobs, run) for run in wanted["runs"]]
+def links():
+    for run in runs:
+        link = "/tmp/gpucourse-" + hashlib.sha256(os.fsencode(run)).hexdigest()[:12]
+        try: ours = os.lstat(link).st_uid == os.getuid() and os.readlink(link) == os.path.join(run, "tmp")
+        except OSError: continue
+        if ours: yield link
 def alive():
     marks = ["GPUCOURSE_RUN_DIR=" + run for run in runs]
     for name in os.listdir("/proc"):
@@ -93,6 +99,7 @@ if wanted["verb"] == "mark":
     with open(mine, "w") as file: json.dump(wanted, file)
 if wanted["verb"] == "clear":
     end()
+    for link in links(): os.unlink(link)
     for run in runs: shutil.rmtree(run, ignore_errors=True)
     try: os.unlink(mine)
     except OSError: pass
@@ -100,7 +107,7 @@ if wanted["verb"] == "clear":
     if not others and all(name in ("labs", "jobs", "store") or name.startswith("agent-") for name in listed(base)):
         shutil.rmtree(base, ignore_errors=True)
 found = [{"kind": "process", "id": str(pid)} for pid in alive()]
-found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
+found += [{"kind": "folder", "id": path} for path in [*runs, *links()] if os.path.lexists(path)]
 found += [{"kind": "mark", "id": path} for path in (mine,) if os.path.lexists(path)]
 print(json.dumps({"found": found, "others": len(listed(labs)) - os.path.lexists(mine)}))
 """

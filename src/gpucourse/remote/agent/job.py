@@ -7,6 +7,7 @@
   logs/           launcher.log, rank<r>.log          cancelled        somebody asked for the end
   ranks/          <r>.json how a rank ended          exit.json        how the run ended
   env.json        the machine and its software       done             the last file: everything above is complete
+  tmp/            TMPDIR, gone when the run ends
   lock            held by the supervisor as long as it lives
 """
 

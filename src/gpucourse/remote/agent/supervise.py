@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from gpucourse.remote.agent import drill, machine, reap
+from gpucourse.remote.agent import drill, machine, reap, scratch
 from gpucourse.remote.agent.job import MARK, Job, mapping, words
 from gpucourse.remote.agent.rank import expand
 
@@ -36,6 +36,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
         why = "cannot start {}: {}".format(error.filename or "the command", error.strerror)
         with open(job.path("logs", "launcher.log"), "a") as log:
             log.write(why + "\n")
+        scratch.remove(job)
         finish(job, {"code": 127, "reason": "exited", "seconds": 0.0, "killed": 0})
         os.write(say, json.dumps({"error": why}).encode())
         os.close(say)
@@ -62,6 +63,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     if reason != "exited" and code == 0:
         code = 124 if reason == "timed_out" else 143
     _reap_within(describing, _MACHINE_S)
+    scratch.remove(job)
     finish(job, {"code": code, "reason": reason, "seconds": seconds, "killed": killed})
 
 
@@ -79,6 +81,7 @@ def settle(job: Job) -> bool:
         return False
     if not job.has("done"):
         killed = reap.end(job, _LEFT_GRACE_S)
+        scratch.remove(job)
         finish(job, {"code": 137, "reason": "lost", "seconds": None, "killed": killed})
     os.close(lock)
     return True
@@ -111,6 +114,7 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
 
 def _launch(job: Job, spec: dict[str, object], agent: str) -> subprocess.Popen[bytes]:
     full = {name: value for name, value in os.environ.items() if not name.startswith("SSH_")}
+    full["TMPDIR"] = scratch.make(job)
     full.update({name: str(value) for name, value in mapping(spec["env"]).items()})
     full.update({MARK: job.folder, "GPUCOURSE_OUT": job.path("outputs"), "GPUCOURSE_RUN_ID": job.run_id})
     full["PYTHONUNBUFFERED"] = "1"
