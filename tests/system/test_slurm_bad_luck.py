@@ -54,6 +54,18 @@ def test_a_batch_file_of_ones_own(cluster: Learner, tmp_path: Path) -> None:
     assert (cluster.run_folder() / "job.sbatch").read_text() == Path(own).read_text()
 
 
+def test_the_error_file_of_a_batch_file_is_read_and_comes_home(cluster: Learner, tmp_path: Path) -> None:
+    body = "echo begun; python3 -c 'raise ValueError(\"no such model\")'"
+    typed = cluster.types("run", "--script", batch(tmp_path, "--error=err-%j.txt", body=body), code=4)
+    record = cluster.newest_run()
+    assert record["diagnoses"][0]["symptom"] == "script-error"
+    assert "raised ValueError" in typed.out
+    assert "no such model" in typed.err
+    assert "no such model" in cluster.types("logs").out
+    (home,) = cluster.run_folder().glob("outputs/*/err-*.txt")
+    assert "no such model" in home.read_text()
+
+
 @pytest.mark.parametrize(
     ("wish", "words", "way"),
     [

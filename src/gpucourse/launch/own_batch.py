@@ -21,17 +21,20 @@ _WISH = re.compile(r"^#SBATCH\s+(.*)$", re.MULTILINE)
 _NODES = re.compile(r"(?:^|\s)(?:--nodes[=\s]|-N\s*)(\d+)")
 _GPUS = re.compile(r"(?:^|\s)--(?:gres[=\s]gpu(?::[a-z]\w*)?:|gpus-per-node[=\s](?:[a-z]\w*:)?)(\d+)")
 _PARTITION = re.compile(r"(?:^|\s)(?:--partition[=\s]|-p\s*)(\S+)")
+_ERROR = re.compile(r"""(?:^|\s)(?:--error[=\s]\s*|-e\s*)(?:"([^"]+)"|'([^']+)'|([^\s"']+))""", re.MULTILINE)
 _ARRAY = re.compile(r"(?:^|\s)(?:--array\b|-a\s*\d)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnBatch:
-    """What a file asks for in its #SBATCH lines, as far as it is shown: `partition` is empty where it names none."""
+    """What a file asks for in its #SBATCH lines, as far as it is shown or followed: `partition` is empty where it names none,
+    and so is `error`, the file for what the job writes on standard error."""
 
     text: str
     nodes: int
     gpus: int
     partition: str
+    error: str = ""
 
 
 def is_batch(script: Path | None) -> bool:
@@ -51,12 +54,13 @@ def read(script: Path) -> OwnBatch:
             f"{script.name} is an array, whose tasks cannot be followed from a file of your own",
             hint="gpucourse run 2.4 makes arrays; by hand: gpucourse ssh 2, then sbatch there",
         )
-    partition = _PARTITION.search(wishes)
+    partition, errors = _PARTITION.search(wishes), _ERROR.search(wishes)
     return OwnBatch(
         text=text,
         nodes=_number(_NODES, wishes, 1),
         gpus=_number(_GPUS, wishes, 0),
         partition=partition[1] if partition else "",
+        error=next(filter(None, errors.groups()), "") if errors else "",
     )
 
 
@@ -79,7 +83,7 @@ def plan(
         f"--time={sbatch.time_limit(time_s)}" if time_s else "",
     )
     flags = (*filter(None, typed), *FOLLOWED)
-    file = BatchFile(name="job", text=own.text, flags=flags, arguments=request.arguments)
+    file = BatchFile(name="job", text=own.text, flags=flags, arguments=request.arguments, error=own.error)
     where = partition or own.partition or default
     batch = Batch(partition=where, nodes=nodes or own.nodes, tasks=1, gpus=own.gpus, files=(file,), module=module)
     argv = (*slurm.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)

@@ -12,7 +12,8 @@ SLURM = ("slurm", "slurm-pty")
 class BatchFile:
     """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
     `tasks`. `after` names the file whose job must have ended well before this one starts. `flags` are typed before the file's
-    name, where they overrule it, and `arguments` after it."""
+    name, where they overrule it, and `arguments` after it. `error` is where the file itself sends standard error, in sbatch's
+    words (err-%j.txt); empty where that goes with standard output."""
 
     name: str
     text: str
@@ -21,6 +22,7 @@ class BatchFile:
     after: str = ""
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    error: str = ""
 
     @property
     def rows(self) -> int:

@@ -119,6 +119,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "after": file.after,
             "flags": list(file.flags),
             "arguments": list(file.arguments),
+            "error": file.error,
             "job_name": (job_name(file.text) or f"{file.name}.sbatch") if file.text else file.name,
         }
         for file in batch.files

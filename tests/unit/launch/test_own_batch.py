@@ -57,6 +57,26 @@ def test_what_it_wishes_for(tmp_path: Path, wishes: tuple[str, ...], nodes: int,
     assert (own.nodes, own.gpus, own.partition) == (nodes, gpus, partition)
 
 
+@pytest.mark.parametrize(
+    ("wish", "error"),
+    [
+        ("--error=err.txt", "err.txt"),
+        ("--error err-%j.txt", "err-%j.txt"),
+        ("-e e.log", "e.log"),
+        ("-ee.log -N 2", "e.log"),
+        ('--error="with blank.txt"', "with blank.txt"),
+        ("--nodes=2 -e 'e %x.log' --exclusive", "e %x.log"),
+        ("--export=ALL --exclusive --output=o.txt --error-like=x", ""),
+    ],
+)
+def test_where_standard_error_goes(tmp_path: Path, wish: str, error: str) -> None:
+    own = own_batch.read(file(tmp_path, wish))
+    assert own.error == error
+    plan = own_batch.plan(request(), HEAD, own, nodes=None, partition="", default="gpu", time_s=None, module="2")
+    assert plan.batch is not None
+    assert plan.batch.files[0].error == error
+
+
 @pytest.mark.parametrize("wish", ["--array=0-3", "-a 0-3", "--array 1,2"])
 def test_an_array_is_refused_with_the_exercise_that_makes_one(tmp_path: Path, wish: str) -> None:
     with pytest.raises(UsageError, match="is an array") as caught:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm, slurm_told
+from gpucourse.remote.agent import slurm, slurm_errors, slurm_told
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.supervise import finish
@@ -41,6 +41,7 @@ def look(job: Job) -> list[Row]:
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)
             slurm_told.not_shared(job, after, session=bool(_asked_of(job).get("session")))
+            slurm_errors.add_to_logs(job, after)
             finish(job, _end(job, after))
         job.write("seen.json", {"jobs": after})
         return after

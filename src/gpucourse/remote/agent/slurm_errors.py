@@ -1,0 +1,60 @@
+"""What a job wrote into the error file that its batch file names, added to the job's log: there everybody looks for it."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+
+from gpucourse.remote.agent.job import Job, mapping
+
+MOST_BYTES = 1 << 20
+"""So much of the end of an error file is added; the file itself comes home as it is."""
+
+_WORD = re.compile(r"%(\d*)([%a-zA-Z])")
+
+
+def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
+    """Add the error file of every job to that job's log, once. Files that are not there, or no plain files, are left out."""
+    asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
+    files = asked.get("files")
+    wishes = (
+        {str(mapping(file)["name"]): str(mapping(file).get("error") or "") for file in files} if isinstance(files, list) else {}
+    )
+    for row in rows:
+        number, wish = str(row["job"]), wishes.get(str(row["file"]), "")
+        logs = sorted(name for name in os.listdir(job.path("logs")) if name.startswith(f"{number}-"))
+        if not wish or not logs or job.has(f"errors-{number}"):
+            continue
+        job.write(f"errors-{number}", {})
+        for path in sorted(glob.glob(os.path.join(glob.escape(job.path("work")), pattern(wish, number)))):
+            _add(path, job.path("logs", logs[0]))
+
+
+def pattern(wish: str, number: str) -> str:
+    """The names that sbatch's words for a file may mean: the job's number is known, for the rest stands `*`."""
+    found, place = "", 0
+    for word in _WORD.finditer(wish):
+        found += glob.escape(wish[place : word.start()])
+        width, letter = word.groups()
+        found += "%" if letter == "%" else number.zfill(int(width or 0)) if letter in "jA" else "*"
+        place = word.end()
+    return found + glob.escape(wish[place:])
+
+
+def _add(path: str, log: str) -> None:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return
+    try:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode) or not info.st_size or os.path.samestat(info, os.stat(log)):
+            return
+        text = os.pread(handle, MOST_BYTES, max(0, info.st_size - MOST_BYTES))
+    finally:
+        os.close(handle)
+    with open(log, "ab") as target:
+        target.write(f"\n{os.path.basename(path)}, the job's error file:\n".encode("utf-8", "surrogateescape"))
+        target.write(text if text.endswith(b"\n") else text + b"\n")

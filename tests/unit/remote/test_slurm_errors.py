@@ -1,0 +1,84 @@
+"""The error file of a batch file of one's own: found by sbatch's words for it, and added to the job's log, once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucourse.remote.agent import slurm_errors, slurm_submit, slurm_watch
+from gpucourse.remote.agent.job import Job
+from tests.unit.remote.scripted import Scripted, details, row, spec
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nValueError: no such model'
+
+
+@pytest.mark.parametrize(
+    ("wish", "wanted"),
+    [
+        ("err.txt", "err.txt"),
+        ("err-%j.txt", "err-7.txt"),
+        ("%5j.err", "00007.err"),
+        ("%x-%N-%A.err", "*-*-7.err"),
+        ("100%%[x].err", "100%[[]x].err"),
+        ("/shared/%u/e?.log", "/shared/*/e[?].log"),
+    ],
+)
+def test_the_words_of_sbatch_for_a_file(wish: str, wanted: str) -> None:
+    assert slurm_errors.pattern(wish, "7") == wanted
+
+
+def asked(wish: str) -> dict[str, Any]:
+    whole: dict[str, Any] = spec()
+    whole["slurm"]["files"][0]["error"] = wish
+    return whole
+
+
+def finished(scripted: Callable[..., Scripted], wish: str, put: Callable[[Path], object]) -> str:
+    """The log of a job that failed, after everything was looked at."""
+    scripted(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
+    slurm_submit.submit(asked(wish))
+    job = Job("r1")
+    log = Path(job.path("logs", "7-node1.out"))
+    log.write_text("step 1\n")
+    put(Path(job.path("work")))
+    slurm_watch.look(job)
+    slurm_watch.look(job)
+    slurm_errors.add_to_logs(job, [{"job": "7", "file": "job"}])  # as after a look that was killed
+    assert job.has("done")
+    return log.read_text()
+
+
+@pytest.mark.parametrize("wish", ["err-%j.txt", "err-%A.txt", "%x.txt", "err-7.txt"])
+def test_an_error_file_joins_the_log_once(scripted: Callable[..., Scripted], wish: str) -> None:
+    told = finished(scripted, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
+    assert told == f"step 1\n\nerr-7.txt, the job's error file:\n{TRACEBACK}\n"
+
+
+def test_an_error_file_outside_the_work_folder_is_read_too(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
+    (tmp_path / "e.log").write_text(TRACEBACK)
+    assert "no such model" in finished(scripted, f"{tmp_path}/e.log", lambda _work: None)
+
+
+def test_of_a_huge_error_file_the_end_is_added(scripted: Callable[..., Scripted]) -> None:
+    told = finished(scripted, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
+    assert told.endswith("no such model\n")
+    assert len(told) < (1 << 20) + 100
+
+
+@pytest.mark.parametrize("kind", ["none", "empty", "pipe", "folder", "the log itself"])
+def test_what_is_no_error_file_is_left_out(scripted: Callable[..., Scripted], kind: str) -> None:
+    def put(work: Path) -> None:
+        if kind == "empty":
+            (work / "e").touch()
+        elif kind == "pipe":
+            os.mkfifo(work / "e")
+        elif kind == "folder":
+            (work / "e").mkdir()
+        elif kind == "the log itself":
+            (work / "e").symlink_to("../logs/7-node1.out")
+
+    assert finished(scripted, "e", put) == "step 1\n"
