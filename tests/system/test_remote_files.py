@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +13,12 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.plan import Upload
-from gpucourse.remote import answers
+from gpucourse.remote import answers, jobs, premises
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, ssh_lab
+from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, marked, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
@@ -229,6 +230,46 @@ def test_the_agent_says_what_it_does_not_know(lab: SshLab, fleet: Fleet) -> None
 
     with pytest.raises(GpucourseError, match="no such verb: dance"):
         jobs.call(fleet.link(lab.nodes[0]), "dance", answers.Started)
+
+
+TEMPORARY = """
+import os, socket, sys, tempfile
+place = tempfile.mkdtemp(prefix="torchelastic_")
+print(os.environ["TMPDIR"], flush=True)
+socket.socket(socket.AF_UNIX).bind(os.path.join(tempfile.gettempdir(), "x" * 40))
+open(os.path.join(place, "error.json"), "w").write("left")
+if len(sys.argv) > 1: import time; time.sleep(300)
+"""
+
+
+@on_both
+def test_temporary_files_are_the_runs_own_and_end_with_it(lab: SshLab, tmp_path: Path) -> None:
+    run = ran(lab, tmp_path, TEMPORARY)
+    place = Path(run.log().decode().strip())
+    assert len(str(place)) <= 60, "sockets fit below it"
+    assert place.name.startswith("gpucourse-") or place == run.folder() / "tmp"
+    assert not os.path.lexists(place)
+    assert not (run.folder() / "tmp").exists()
+    assert (run.folder() / "done").exists()
+
+
+@pytest.mark.parametrize("found_by", ["a look", "the end of the lab"])
+def test_temporary_files_of_a_lost_run_go_with_whoever_finds_it(
+    found_by: str, lab: SshLab, tmp_path: Path, fleet: Fleet
+) -> None:
+    run = prepare(lab, tmp_path, TEMPORARY, "and stay").launch()
+    link, run_id = fleet.link(lab.nodes[0]), run.plan.run_id
+    eventually(lambda: any((run.folder() / "tmp").glob("*/error.json")), "the rank has left something")
+    place = Path((run.folder() / "logs" / "rank0.log").read_text().strip())
+    os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
+    if found_by == "a look":
+        assert jobs.state(link, run_id).ended
+    else:
+        assert ("link", str(place)) in premises.ours(link, "lab", [run_id]).found
+        assert premises.clear(link, "lab", [run_id]).found == ()
+    assert not os.path.lexists(place)
+    assert not (run.folder() / "tmp").exists()
+    assert not marked(run.folder())
 
 
 def _digest(path: Path) -> str:

@@ -13,7 +13,7 @@ import pytest
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.plan import Upload
-from gpucourse.remote import execute, jobs, premises
+from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
@@ -90,47 +90,6 @@ def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None
     assert run.log().decode() == "\n".join(expected) + "\n"
     described = jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id)
     assert described.ended
-
-
-TEMPORARY = """
-import os, socket, sys, tempfile
-place = tempfile.mkdtemp(prefix="torchelastic_")
-print(os.environ["TMPDIR"], flush=True)
-socket.socket(socket.AF_UNIX).bind(os.path.join(tempfile.gettempdir(), "x" * 40))
-open(os.path.join(place, "error.json"), "w").write("left")
-if len(sys.argv) > 1: import time; time.sleep(300)
-"""
-
-
-@on_both
-def test_temporary_files_are_the_runs_own_and_end_with_it(make: Make, lab: SshLab) -> None:
-    run = make(TEMPORARY).launch()
-    run.follow()
-    for rank, node in enumerate(("node0", "node1")):
-        place = Path(run.log(rank, node).decode().strip())
-        assert len(str(place)) <= 60, "sockets fit below it"
-        assert place.name.startswith("gpucourse-") or place == run.folder(node) / "tmp"
-        assert not os.path.lexists(place)
-        assert not (run.folder(node) / "tmp").exists()
-        assert (run.folder(node) / "done").exists()
-    assert all(end.code == 0 for end in jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id).ranks)
-
-
-def test_temporary_files_of_a_lost_run_go_with_whoever_finds_it(make: Make, lab: SshLab) -> None:
-    for ended_by in ("a look", "the lab's end"):
-        run = make(TEMPORARY, "and stay", nodes=lab.nodes[:1]).launch()
-        log = run.folder() / "logs" / "rank0.log"
-        eventually(lambda log=log: log.exists() and log.read_text().endswith("\n"), "the rank has its place")  # type: ignore[misc]
-        place, link = Path(log.read_text().strip()), run.fleet.link(run.plan.nodes[0])
-        eventually(lambda place=place: any(place.glob("*/error.json")), "the rank has left something")  # type: ignore[misc]
-        os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
-        if ended_by == "a look":
-            assert jobs.state(link, run.plan.run_id).ended
-        else:
-            assert ("folder", str(place)) in premises.ours(link, "lab", [run.plan.run_id]).found
-            assert premises.clear(link, "lab", [run.plan.run_id]).found == ()
-        assert not os.path.lexists(place)
-        assert not (run.folder() / "tmp").exists()
 
 
 @on_both

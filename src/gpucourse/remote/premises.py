@@ -107,7 +107,8 @@ if wanted["verb"] == "clear":
     if not others and all(name in ("labs", "jobs", "store") or name.startswith("agent-") for name in listed(base)):
         shutil.rmtree(base, ignore_errors=True)
 found = [{"kind": "process", "id": str(pid)} for pid in alive()]
-found += [{"kind": "folder", "id": path} for path in [*runs, *links()] if os.path.lexists(path)]
+found += [{"kind": "folder", "id": path} for path in runs if os.path.lexists(path)]
+found += [{"kind": "link", "id": path} for path in links()]
 found += [{"kind": "mark", "id": path} for path in (mine,) if os.path.lexists(path)]
 print(json.dumps({"found": found, "others": len(listed(labs)) - os.path.lexists(mine)}))
 """
@@ -172,17 +173,22 @@ class _Seen:
         self.addresses = answers.addresses(self.addresses)
 
 
+_LINK = re.compile(r"/tmp/gpucourse-[0-9a-f]{12}")  # noqa: S108 (a name that is compared, not opened)
+
+
 @dataclass(kw_only=True)
 class _Belonging:
-    """A process, a folder or the mark of a lab."""
+    """A process, a folder, the mark of a lab, or the short link to the temporary files of a run."""
 
-    kind: Literal["process", "folder", "mark"]
+    kind: Literal["process", "folder", "mark", "link"]
     id: str
 
     def of_these(self, uid: str, runs: Sequence[str]) -> bool:
         """Whether it is of the lab or the runs that were asked about. Its words become a part of a command to type."""
         if self.kind == "process":
             return self.id.isascii() and self.id.isdigit() and len(self.id) <= 10
+        if self.kind == "link":
+            return _LINK.fullmatch(self.id) is not None
         ends = [f"/labs/{uid}"] if self.kind == "mark" else [f"/jobs/{run}" for run in runs]
         return answers.is_folder(self.id) and any(self.id.endswith(f"/.gpucourse{end}") for end in ends)
 
