@@ -86,7 +86,7 @@ class Line:
     def cut(self) -> None:
         """Break every connection."""
         self.cuts += 1
-        for sock in self._open:
+        for sock in tuple(self._open):  # whoever dials again at once gets a line of their own
             _break(sock)
 
     def cut_after(self, count: int, *, from_node: bool = True) -> None:
