@@ -22,6 +22,7 @@ _WITHOUT_CONTENT = {b"1", b"2", b"3", b"4", b"5", b"6"}
 
 _ZIP_END = struct.Struct("<4sHHHHIIH")
 _ZIP_END_MARK, _ZIP_ENTRY_MARK, _ZIP_LARGE_MARK = b"PK\x05\x06", b"PK\x01\x02", b"PK\x06\x07"
+_ZIP_LARGE_BYTES = 20  # of the record that says where the large form's own end is
 _ZIP_METHODS = {0, 8}  # stored, deflated
 _ZIP_COMMENT = (1 << 16) - 1
 
@@ -218,9 +219,9 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 
     try:
         with path.open("rb") as file:
-            _bound_contents(file, limits)
+            size = _bound_contents(file, limits)
             with zipfile.ZipFile(file) as bundle:
-                members = _members(bundle, limits)
+                members = _members(bundle, limits, size)
                 total = limits.total_bytes
                 for name, member in members.items():
                     total -= _unpack_member(bundle, member, root / name, min(limits.member_bytes, total))
@@ -233,10 +234,10 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
     return list(members)
 
 
-def _bound_contents(file: IO[bytes], limits: ZipLimits) -> None:
-    """Refuse a table of contents that is too large before `zipfile` reads it whole."""
+def _bound_contents(file: IO[bytes], limits: ZipLimits) -> int:
+    """Refuse a table of contents that is too large before `zipfile` reads it whole; gives the size of the zip."""
     size = file.seek(0, 2)
-    tail_at = max(0, size - _ZIP_END.size - _ZIP_COMMENT)
+    tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # what may stand before the end's own record, too
     file.seek(tail_at)
     tail = file.read()
     plain = tail[-_ZIP_END.size :]
@@ -244,7 +245,7 @@ def _bound_contents(file: IO[bytes], limits: ZipLimits) -> None:
     if at < 0 or len(tail) - at < _ZIP_END.size:
         raise OutsideError("it is not a zip, or it ends early")
     _, _, _, _, members, contents, _, _ = _ZIP_END.unpack_from(tail, at)
-    if contents == 0xFFFFFFFF or members == 0xFFFF or tail[max(0, at - 20) : at].startswith(_ZIP_LARGE_MARK):
+    if contents == 0xFFFFFFFF or members == 0xFFFF or tail[max(0, at - _ZIP_LARGE_BYTES) : at].startswith(_ZIP_LARGE_MARK):
         raise OutsideError("the zip is of the form for very large archives")
     if members > limits.members:
         raise OutsideError(f"the zip holds {members} files; the limit is {limits.members}")
@@ -253,9 +254,10 @@ def _bound_contents(file: IO[bytes], limits: ZipLimits) -> None:
     file.seek(max(0, tail_at + at - contents))
     if file.read(contents).count(_ZIP_ENTRY_MARK) > limits.members:  # `zipfile` reads the table to its end, not the number
         raise OutsideError(f"the zip holds more files than it says; the limit is {limits.members}")
+    return size
 
 
-def _members(bundle: zipfile.ZipFile, limits: ZipLimits) -> dict[str, zipfile.ZipInfo]:
+def _members(bundle: zipfile.ZipFile, limits: ZipLimits, size: int) -> dict[str, zipfile.ZipInfo]:
     members: dict[str, zipfile.ZipInfo] = {}
     total = 0
     for member in bundle.infolist():
@@ -265,8 +267,8 @@ def _members(bundle: zipfile.ZipFile, limits: ZipLimits) -> dict[str, zipfile.Zi
         kind = (member.external_attr >> 16) & 0o170000
         if "\\" in name or kind not in {0, 0o100000}:
             raise OutsideError(f"the zip holds {printable(name, 80)}, which is not a plain file")
-        if member.header_offset < 0:
-            raise OutsideError(f"the zip says that {printable(name, 80)} begins before the zip itself")
+        if not 0 <= member.header_offset < size:
+            raise OutsideError(f"the zip says that {printable(name, 80)} begins outside the zip itself")
         if member.compress_type not in _ZIP_METHODS:  # others take as much memory as the archive asks for
             raise OutsideError(f"the zip holds {printable(name, 80)} in a compression that is not read")
         if name in members:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 import zipfile
 from pathlib import Path
 
@@ -46,6 +47,26 @@ def end_changed(data: bytes, at: int, new: bytes) -> bytes:
     return data[:at] + new + data[at + len(new) :]
 
 
+def with_large_form(members: int) -> bytes:
+    """A zip whose end has the longest comment, so that the record of the large form lies before all that a reader of the last
+    65,557 bytes sees; that form says how many members there really are."""
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 0, 20, 0, *(0,) * 14)
+    contents = b"".join(entry[:28] + b"\4\0" + entry[30:] + b"%04d" % number for number in range(members))
+    large = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, members, members, len(contents), 0)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, len(contents), 1)
+    return contents + large + locator + struct.pack("<4s4H2LH", b"PK\5\6", *(0,) * 6, 65535) + b"c" * 65535
+
+
+def with_offset(offset: int) -> bytes:
+    """A zip with one file that begins at `offset`, said in the field for large archives."""
+    file = zipped(("a", b"1"))
+    at = file.index(b"PK\1\2")
+    extra = struct.pack("<HHQ", 1, 8, offset)
+    entry = file[at : at + 30] + struct.pack("<H", len(extra)) + file[at + 32 : at + 42] + b"\xff" * 4 + b"a" + extra
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, len(entry), at, 0)
+    return file[:at] + entry + end
+
+
 def test_an_honest_zip_is_unpacked(tmp_path: Path) -> None:
     data = zipped(("a/b.txt", b"b" * 5000), ("folder/", b""), ("c", b""))
     assert unpack(tmp_path, data) == ["a/b.txt", "c"]
@@ -72,6 +93,8 @@ LIES = {
     "more than it says": patched(zipped(("a", bytes(5000))), (5000).to_bytes(4, "little"), (5).to_bytes(4, "little")),
     "another compression": zipped(("a", b"1"), method=zipfile.ZIP_LZMA),
     "a number of files that is not true": end_changed(zipped(*((str(number), b"") for number in range(21))), 8, b"\1\0\1\0"),
+    "a file that begins beyond the end": with_offset(1 << 40),
+    "a file that begins where no file can": with_offset(1 << 62),
     "a table of contents beyond the start": end_changed(zipped(("a", b"1")), 12, b"\xff\xff\xff\0"),
 }
 
@@ -83,6 +106,11 @@ def test_a_zip_that_lies_ends_with_one_error(tmp_path: Path, lie: str) -> None:
         unpack(tmp_path, LIES[lie])
     assert str(caught.value).isprintable()
     assert {path.name for path in tmp_path.iterdir()} == {"a.zip", "root"}
+
+
+def test_the_large_form_is_refused_before_its_table_is_read(tmp_path: Path) -> None:
+    with pytest.raises(OutsideError, match="form for very large archives"):
+        unpack(tmp_path, with_large_form(2))
 
 
 def test_mutations_never_give_another_error(tmp_path: Path) -> None:
