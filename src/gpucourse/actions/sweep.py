@@ -30,11 +30,13 @@ MOST_ROWS = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Swept:
-    """A sweep that has ended, where it lies, and the checks' words of its runs."""
+    """A sweep that has ended, where it lies, and the files to look at. `own_script`: the name of the learner's own script that
+    ran in the exercise's place; then the files are in `folder`, and nothing is handed in."""
 
     sweep: Sweep
     folder: Path
     files: tuple[Path, ...]
+    own_script: str = ""
 
 
 def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
@@ -120,7 +122,9 @@ def sweep(
             ) from error
         raise
     record.state, record.ended = "done", now_utc()
-    return Swept(sweep=record, folder=folder, files=_finished(context, exercise, record, folder, hand_in=order.script is None))
+    own_script = order.script.name if order.script else ""
+    files = _finished(context, exercise, record, folder, own_script)
+    return Swept(sweep=record, folder=folder, files=files, own_script=own_script)
 
 
 def _point(
@@ -189,8 +193,9 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
     return None
 
 
-def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path, *, hand_in: bool) -> tuple[Path, ...]:
-    """The plot, the table as text, the seal; with `hand_in`, copies of them among what is handed in. The files to look at."""
+def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path, own_script: str) -> tuple[Path, ...]:
+    """The plot, the table as text, the seal; for the exercise's own script, copies of them among what is handed in. The files
+    to look at."""
     drawn = _draw(context, exercise, record, folder)
     record.pictures = [path.name for path in drawn]
     write_record(folder / "sweep.json", record)
@@ -200,13 +205,15 @@ def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path,
         rows=tuple(tuple(row) for row in record.rows),
         numeric=tuple(record.numeric),
     )
-    about = f"# {exercise.id} {exercise.title}, by {record.parameter}"
+    about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
     where = f"{record.device} · mode: {record.mode} · sweep {record.id}"
     write_text(folder / "sweep.md", f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
     finish.seal(context.paths.run(exercise.id, record.id), str(record.mode))
     made = (folder / "sweep.json", folder / "sweep.md", *drawn)
-    files: list[Path] = [] if hand_in else list(made)
-    for source in made if hand_in else ():
+    if own_script:
+        return made
+    files: list[Path] = []
+    for source in made:
         target = context.paths.deliverables(exercise.id) / f"sweep-{record.parameter}{source.suffix}"
         copy_file(source, target)
         files.append(target)

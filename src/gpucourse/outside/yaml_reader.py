@@ -24,6 +24,7 @@ _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INT = re.compile(r"[-+]?[0-9]{1,300}")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _AMOUNT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)? \S+")  # 242 TFLOP/s; 000 GB is half of 1,000 GB
+_SPLIT_NUMBER = re.compile(r"0\d\d(?:\.\d+)?")  # the second half of 1,000
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Complaint:
 class Document:
     """What a YAML file says: its data (None where it could not be read), the line of each key, what is wrong with it.
 
-    `unquoted`: one complaint for each inline list with a text of several words that has no quotes. It can be read, so it is
-    for authors alone: a comma in such a text has made two items of it, and the data no longer shows that. No comma has split
-    a list of whole sentences, each with a capital and a full stop.
+    `unquoted`: one complaint for each inline list with a text of several words that has no quotes, or with the second half of
+    a number such as 1,000. It can be read, so it is for authors alone: a comma has made two items of one, and the data does
+    not show that. No comma has split a list of whole sentences, each with a capital and a full stop.
     """
 
     data: Any = None
@@ -150,7 +151,9 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
 
 
 def _is_bare_text(event: yaml.ScalarEvent) -> bool:
-    return not event.style and " " in event.value and not _AMOUNT.fullmatch(event.value)
+    if event.style:
+        return False
+    return bool(_SPLIT_NUMBER.fullmatch(event.value)) or (" " in event.value and not _AMOUNT.fullmatch(event.value))
 
 
 def _is_sentence(item: object) -> bool:

@@ -10,6 +10,7 @@ from gpucourse.course.catalog import load
 from gpucourse.course.lint import lint, main
 from gpucourse.course.locate import find_course
 from gpucourse.course.schema import write_schema
+from gpucourse.outside.yaml_reader import read_document
 
 
 @pytest.fixture
@@ -91,6 +92,7 @@ def test_a_sentence_that_its_commas_may_have_split(linted: Any, hints: str, name
         "[up, down, listen]",
         "[Look up., Does it flow?, Listen!]",
         "[242 TFLOP/s, 0.5 ms, 9 GB]",
+        "[100 up, 0 down, '0']",
         "['it flows', \"it's deep\", wet]",
         "\n      - Look up, or down\n      - nothing, and listen\n      - Listen",
     ],
@@ -98,6 +100,12 @@ def test_a_sentence_that_its_commas_may_have_split(linted: Any, hints: str, name
 def test_a_list_that_no_comma_can_split_is_right(linted: Any, hints: str) -> None:
     linted.change("[Look up., Look down., Listen.]", hints)
     assert lint(linted.load()) == []
+
+
+@pytest.mark.parametrize(("typed", "named"), [("[1,000, 2,000]", ["000"]), ("[1, 2,048.5]", ["048.5"]), ("[1, 0, 500]", [])])
+def test_a_number_that_its_comma_has_split(typed: str, named: list[str]) -> None:
+    reasons = [complaint.reason for complaint in read_document(f"values: {typed}\n".encode()).unquoted]
+    assert [reason.split("'")[1] for reason in reasons] == named
 
 
 def test_a_list_of_one_text_was_not_split(linted: Any) -> None:

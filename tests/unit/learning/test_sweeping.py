@@ -61,7 +61,11 @@ def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
 def test_a_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
     (running.root / "mine.py").write_text("print('mine')\n")
     said = running.types("run", "1.1", "--script", str(running.root / "mine.py"), "--sweep", "depth=4,8")
-    assert "sweep.md" in said.out
+    assert "mine.py by depth" in said.out
+    assert "handed in" not in said.out
+    table = next((running.workspace / "runs/1.1").glob("*/sweep.md"))
+    assert str(table) in said.out
+    assert table.read_text().startswith("# mine.py, by depth")
     assert [one["verdict"] for one in record_of(running)["points"]] == [None, None]
     assert not (running.workspace / "deliverables").exists()
 

@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
+from gpucourse.model.slurm import Batch, BatchFile
 from gpucourse.ui.views import plan
 from tests.unit.ui.examples import node, text
 
@@ -82,3 +86,18 @@ def test_the_commands_of_a_plan_can_be_pasted_into_a_shell() -> None:
 
 def test_plain_words_stay_plain() -> None:
     assert plan.quoted("--nnodes=2") == shlex.quote("--nnodes=2") == "--nnodes=2"
+
+
+@pytest.mark.parametrize(
+    ("session", "says"),
+    [
+        (False, "with logs/, outputs/ and work/ in it; copy the pushed files to work/"),
+        (True, "gpucourse ssh 2 opens a terminal"),
+    ],
+)
+def test_a_plan_for_slurm_says_where_its_command_works_by_hand(session: bool, says: str) -> None:
+    files = (BatchFile(name="job", text="#!/bin/bash\n"),)
+    batch = Batch(partition="gpu", nodes=1, tasks=1, gpus=1, files=files, session=session)
+    footer = " ".join(plan.launch(replace(launch_plan(), batch=batch)).footer)
+    assert says in footer
+    assert "with these files" not in footer

@@ -34,8 +34,11 @@ def sweep(done: Swept) -> View:
             for number, (title, numeric) in enumerate(zip(record.columns, record.numeric, strict=True))
         ]
         parts.append(table(titles, record.rows, title=record.title))
-    parts.append(facts([("folder", str(done.folder)), *(("handed in", str(path)) for path in done.files)], title="Kept"))
-    return View(title=f"{record.exercise}  by {record.parameter}", parts=tuple(parts), mode=record.mode or "")
+    files = (("file" if done.own_script else "handed in", str(path)) for path in done.files)
+    parts.append(facts([("folder", str(done.folder)), *files], title="Kept"))
+    return View(
+        title=f"{done.own_script or record.exercise}  by {record.parameter}", parts=tuple(parts), mode=record.mode or ""
+    )
 
 
 def everything(steps: Sequence[Step]) -> View:

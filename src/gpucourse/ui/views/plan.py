@@ -14,7 +14,11 @@ from gpucourse.ui.views import slurm
 from gpucourse.units import format_seconds
 
 BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
-BATCH_BY_HAND = "The same commands work by hand in a folder with these files."
+BATCH_BY_HAND = (
+    "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
+    "save what stands below each name here beside work/, and type the command there."
+)
+SESSION_BY_HAND = "By hand: gpucourse ssh {module} opens a terminal on that node."
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -36,8 +40,14 @@ def launch(plan: LaunchPlan) -> View:
         )
     ]
     parts.extend(slurm.plan(plan) or (Code(command_line(each), title=_whose(each)) for each in plan.commands))
-    footer = (f"Nothing was started. {BATCH_BY_HAND if plan.batch else BY_HAND}",)
+    footer = (f"Nothing was started. {_by_hand(plan)}",)
     return View(title=f"Plan for {plan.own_script or plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
+
+
+def _by_hand(plan: LaunchPlan) -> str:
+    if plan.batch is None:
+        return BY_HAND
+    return SESSION_BY_HAND.format(module=plan.batch.module) if plan.batch.session else BATCH_BY_HAND
 
 
 def parameters(chosen: Mapping[str, object]) -> str:
