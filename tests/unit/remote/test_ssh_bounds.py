@@ -1,0 +1,98 @@
+"""An SSH server that keeps to no rule of the protocol takes no memory and no time without end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import paramiko
+import pytest
+
+from gpucourse.errors import UnreachableError
+from gpucourse.model.node import Node
+from gpucourse.remote.keys import ensure_client_key
+from gpucourse.remote.ssh import WINDOW, SshTransport
+from tests.unit.remote.test_follow_untrusted import NODE
+
+MANY = 40 * WINDOW
+
+
+class _Greedy(paramiko.ServerInterface):
+    """Lets everybody in, and sends without regard to the window once a command is asked for."""
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey" if username else ""
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return 0 if username and key else 2  # it may come in
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        return 0 if kind and chanid >= 0 else 1  # opened
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        channel.out_window_size = 1 << 40
+        self.asked.set()
+        return bool(command)
+
+
+@contextmanager
+def listening() -> Iterator[tuple[socket.socket, Node]]:
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        yield door, replace(NODE, address="127.0.0.1", port=door.getsockname()[1])
+
+
+@pytest.mark.timeout(60)
+def test_a_server_that_ignores_the_window_loses_its_connection(tmp_path: Path) -> None:
+    host_key = paramiko.RSAKey.generate(2048)
+    ensure_client_key(tmp_path / "key")
+    sent: list[int] = []
+
+    def serve(door: socket.socket) -> None:
+        transport = paramiko.Transport(door.accept()[0])
+        transport.add_server_key(host_key)
+        server = _Greedy()
+        transport.start_server(server=server)
+        channel = transport.accept(20)
+        assert channel is not None
+        assert server.asked.wait(20)
+        with suppress(OSError, EOFError):
+            for _ in range(MANY // 32_000):
+                channel.sendall(bytes(32_000))
+                sent.append(32_000)
+        transport.close()
+
+    with listening() as (door, node):
+        thread = threading.Thread(target=serve, args=(door,), daemon=True)
+        thread.start()
+        pinned = replace(node, host_key=f"{host_key.get_name()} {host_key.get_base64()}")
+        link = SshTransport(tmp_path / "key").connect(pinned)
+        channel = link._transport.open_session()
+        channel.exec_command("anything")
+        thread.join(30)  # nobody reads
+        assert not link.alive
+        assert len(channel.in_buffer) <= 2 * WINDOW + (1 << 16)
+        assert sum(sent) < MANY
+        link.close()
+
+
+@pytest.mark.timeout(60)
+def test_a_packet_that_claims_four_gigabytes_is_not_waited_for(tmp_path: Path) -> None:
+    ensure_client_key(tmp_path / "key")
+
+    def serve(door: socket.socket) -> None:
+        with door.accept()[0] as line, suppress(OSError):
+            line.sendall(b"SSH-2.0-liar\r\n" + (0xFFFFFFF4).to_bytes(4, "big") + bytes(1 << 20))
+            while line.recv(1 << 16):
+                continue
+
+    with listening() as (door, node):
+        threading.Thread(target=serve, args=(door,), daemon=True).start()
+        with pytest.raises(UnreachableError, match="a packet of 4294967"):
+            SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=5.0)
