@@ -1,0 +1,338 @@
+"""A node that lies: a real SSH server on loopback that knows every question of gpucourse. It answers as an honest node does,
+but for one question, when it is told to. It runs no command and has no files."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+import shlex
+import tarfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from gpucourse.remote.agent import frames
+from gpucourse.remote.agent.frames import frame
+
+MESSAGES = {  # words of the command that asks, in the order in which they are looked for
+    "machine": 'importlib.util.find_spec("torch")',
+    "belongings": '"labs"',
+    "store": "ls .gpucourse/store",
+    "take": "tar -xf -",
+    "install": "shutil.rmtree(aside)",
+    "route": "ip -o route get",
+    "programs": "command -v sbatch",
+}
+_VERB = re.compile(r'-I -S "\$HOME"/\.gpucourse/agent-\w+ (\w+) ?(.*)$', re.DOTALL)
+_LATER_S = 0.05
+_NO_AGENT = 97
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lie:
+    """What is answered to `message` in place of the truth: `out` and `err`, then the exit code. `after`: what comes then:
+    `exit`; `endless`, the same again and again; `drop`, a byte of it now and then; `silence`; `cut`, the end of the connection.
+    `slurm`: it is told of a cluster or a run of Slurm. `bare`: without the marks around a command's output."""
+
+    name: str
+    message: str
+    out: bytes = b""
+    err: bytes = b""
+    code: int = 0
+    after: str = "exit"
+    slurm: bool = False
+    bare: bool = False
+
+
+class Liar:
+    """The server. `lie` is what it lies about now; `asked` counts the questions by message."""
+
+    def __init__(self, key: Path) -> None:
+        self.lie: Lie | None = None
+        self.asked: list[str] = []
+        self.port = 0
+        self.ended = True  # whether runs have ended
+        self.scheduled = False  # whether Slurm carries out the newest run
+        self.installed = True  # whether the agent is there
+        self._key = key
+        self._connections: list[asyncssh.SSHServerConnection] = []
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="liar", daemon=True)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its host key, as OpenSSH writes it."""
+        return str(asyncssh.read_private_key(self._key).get_fingerprint())
+
+    def start(self) -> None:
+        """Listen, on a port that the kernel chooses."""
+        self._thread.start()
+        assert self._ready.wait(20)
+
+    def stop(self) -> None:
+        """End every connection and the thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        listener = self._loop.run_until_complete(self._listen())
+        self._ready.set()
+        self._loop.run_forever()
+        listener.close()
+        for connection in self._connections:
+            connection.abort()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(_LATER_S))
+        self._loop.close()
+
+    async def _listen(self) -> asyncssh.SSHAcceptor:
+        acceptor = await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_factory=lambda: _AnyKey(self._connections),
+            server_host_keys=[str(self._key)],
+            process_factory=self._attend,
+            encoding=None,
+            line_editor=False,
+            compression_algs=None,
+            gss_host=None,
+            config=None,
+        )
+        self.port = acceptor.get_port()
+        return acceptor
+
+    async def _attend(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        try:
+            await self._answer(process)
+        except (OSError, asyncssh.Error, asyncio.IncompleteReadError):
+            return
+
+    async def _answer(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        command, word = _unwrapped(process.command or "")
+        message, arguments = classify(command)
+        self.asked.append(message)
+        stdin = await process.stdin.read()
+        if message == "cancel":
+            self.ended = True
+        if message == "start":
+            self.scheduled = "slurm" in json.loads(stdin)
+        lie = self.lie if self.lie is not None and self.lie.message == message else None
+        begin, end = (b"", b"") if lie is not None and lie.bare else (word, word + b"-end")
+        process.stdout.write(begin + b"-out" if begin else b"")
+        process.stderr.write(begin + b"-err" if begin else b"")
+        self.installed = self.installed or message == "install"
+        if lie is None:
+            lacks = not self.installed and message in {"probe", "present"}
+            process.stdout.write((b"" if lacks else self._truth(message, arguments, stdin)) + end)
+            process.stderr.write(end)
+            process.exit(_NO_AGENT if lacks else 0)
+            return
+        process.stdout.write(lie.out)
+        process.stderr.write(lie.err)
+        await _go_on(process, lie)
+        process.stdout.write(end)
+        process.stderr.write(end)
+        process.exit(lie.code)
+
+    def _truth(self, message: str, arguments: list[str], stdin: bytes) -> bytes:
+        return TRUTH.get(message, nothing)(Question(arguments, stdin, self.ended, self.scheduled))
+
+
+class _AnyKey(asyncssh.SSHServer):  # type: ignore[misc]  # it has no types
+    """Lets everybody in."""
+
+    def __init__(self, connections: list[asyncssh.SSHServerConnection]) -> None:
+        self._connections = connections
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connections.append(conn)
+
+    def begin_auth(self, username: str) -> bool:
+        return bool(username)
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return bool(username and key)
+
+
+async def _go_on(process: asyncssh.SSHServerProcess[bytes], lie: Lie) -> None:
+    if lie.after == "cut":
+        process.get_extra_info("connection").abort()
+    elif lie.after == "silence":
+        await asyncio.sleep(3600)
+    elif lie.after in {"endless", "drop"}:
+        piece = lie.out or lie.err
+        while True:
+            stream = process.stdout if lie.out else process.stderr
+            stream.write(piece if lie.after == "endless" else piece[:1])
+            await stream.drain()
+            await asyncio.sleep(0 if lie.after == "endless" else _LATER_S)
+
+
+def _unwrapped(line: str) -> tuple[str, bytes]:
+    """The command in the line that the client sends, and the word of its marks."""
+    *_, escaped, first, second = shlex.split(line)
+    text = re.sub(r"\\0([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
+    return text.encode("latin-1").decode("utf-8", "surrogateescape"), (first + second).encode()
+
+
+def classify(command: str) -> tuple[str, list[str]]:
+    """What a command asks: the agent's verb, or a word of MESSAGES; and the verb's arguments."""
+    if found := _VERB.search(command):
+        return found[1], shlex.split(found[2])
+    return next((message for message, words in MESSAGES.items() if words in command), "present"), []
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an honest node is asked."""
+
+    arguments: list[str]
+    stdin: bytes
+    ended: bool
+    scheduled: bool = False
+
+    @property
+    def document(self) -> Any:
+        """The JSON document that came with it."""
+        return json.loads(self.stdin)
+
+
+END: dict[str, Any] = {"code": 0, "reason": "exited", "seconds": 1.5, "killed": 0}
+RANK: dict[str, Any] = {"code": 0, "at": 1.0}
+JOB = {"row": 0, "job": "1", "file": "x", "state": "COMPLETED", "code": 0, "asked": False, "restarts": 0}
+PROBE: dict[str, Any] = {
+    "python": "3.11.2",
+    "disk_free_bytes": 1 << 36,
+    "cores": 2,
+    "hostname": "honest",
+    "interfaces": {"lo": "127.0.0.1", "eth0": "10.0.0.5"},
+}
+CLUSTER: dict[str, Any] = {
+    "version": "slurm 24.05", "user": "u", "home": "/home/u",
+    "nodes": [
+        {"partition": "gpu", "node": "c1", "state": "idle", "gpus": 1, "cores": 2, "reason": "", "default": True, "open": True}
+    ],
+}  # fmt: skip
+MACHINE: dict[str, Any] = {
+    "python": "/usr/bin/python3", "version": "3.11.2", "torch": True, "gpus": [], "hostname": "honest", "boot": "b",
+    "home": "/home/u", "inode": 7, "device": 8, "disk_free_bytes": 1 << 36, "addresses": {"eth0": "10.0.0.5"},
+}  # fmt: skip
+
+
+def as_json(value: object) -> bytes:
+    """A line of JSON."""
+    return json.dumps(value).encode() + b"\n"
+
+
+def nothing(_question: Question) -> bytes:
+    """No output."""
+    return b""
+
+
+def probe(question: Question, **changes: object) -> bytes:
+    """What a node has."""
+    wanted = question.document
+    modules = {name: {"found": True, "version": "2.6"} for name in wanted["modules"]}
+    ports = [wanted["first_port"], wanted["first_port"] + 1]
+    return as_json({**PROBE, "modules": modules, "ports": ports, "clock": time.time(), **changes})
+
+
+def follow(question: Question) -> bytes:
+    """A log of one rank, how it ended, how the run ended."""
+    if not question.ended:
+        return frame(frames.BEAT)
+    offsets = {name: int(size) for name, _, size in (word.rpartition("=") for word in question.arguments[1:])}
+    text = b"hello from rank 0\n"
+    at = min(offsets.get("c1/0" if question.scheduled else "1", 0), len(text))
+    if question.scheduled:
+        name = frame(frames.NAMED, 1, 0, as_json({"node": "c1", "rank": 0}))
+        return (
+            name + frame(frames.LOG, 1, at, text[at:]) + frame(frames.END, 0, 0, as_json({**END, "jobs": [JOB], "ranks": []}))
+        )
+    rank = frame(frames.RANK, 1, 0, as_json(RANK))
+    return frame(frames.LOG, 1, at, text[at:]) + rank + frame(frames.END, 0, 0, as_json(END))
+
+
+def parcel(
+    files: dict[str, bytes],
+    *,
+    listing: dict[str, Any] | None = None,
+    closing: dict[str, Any] | None = None,
+    more: Callable[[tarfile.TarFile], None] | None = None,
+) -> bytes:
+    """A tar as an honest agent sends it, with the members that `more` adds."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        honest: dict[str, Any] = {
+            "files": len(files),
+            "left": [],
+            "same": [],
+            "state": "ended",
+            "env": {"hostname": "honest"},
+        }
+        _add(tar, "listing.json", as_json({**honest, **(listing or {})}))
+        for name, content in files.items():
+            _add(tar, name, content)
+        if more is not None:
+            more(tar)
+        _add(tar, "closing.json", as_json(closing or {"changed": []}))
+    return out.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))
+
+
+def state(question: Question) -> bytes:
+    """How a run stands."""
+    if not question.ended:
+        return as_json({"state": "running", "exit": None, "ranks": {}})
+    return as_json({"state": "ended", "exit": END, "ranks": {"0": RANK}})
+
+
+TRUTH: dict[str, Callable[[Question], bytes]] = {
+    "machine": lambda _question: as_json({**MACHINE, "clock": time.time()}),
+    "belongings": lambda _question: as_json({"found": [], "others": 0}),
+    "route": lambda _question: b"10.0.0.5 dev eth0 src 10.0.0.5 uid 0\n",
+    "programs": lambda _question: b"/usr/bin/sbatch\n",
+    "cluster": lambda _question: as_json(CLUSTER),
+    "probe": probe,
+    "start": lambda _question: as_json({"state": "running", "pid": 7}),
+    "state": state,
+    "follow": follow,
+    "look": lambda _question: as_json({"ranks": {"0": "computing"}}),
+    "cancel": lambda _question: as_json({"state": "ended", "killed": 0}),
+    "pack": lambda _question: parcel({"files/result.txt": b"result\n"}),
+}
+
+
+@contextmanager
+def liar(folder: Path) -> Iterator[Liar]:
+    """A node that lies, for the block."""
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    file = folder / "host_key"
+    file.touch(mode=0o600)
+    file.write_bytes(key.export_private_key())
+    node = Liar(file)
+    node.start()
+    try:
+        yield node
+    finally:
+        node.stop()

@@ -1,0 +1,312 @@
+"""What a hostile node may answer, as data: to every question of the protocol, and Slurm's. `tests/liar.py` tells it."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import tarfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gpucourse.remote.agent import frames
+from gpucourse.remote.agent.frames import frame
+from tests.liar import CLUSTER, END, JOB, MACHINE, PROBE, RANK, Lie, as_json, parcel
+
+SECRET = "learner_secret.txt"
+"""A file of the learner, beside the workspace: four folders above the outputs of a node, and five above a log's folder."""
+
+WAY_OUT = f"../../../../../{SECRET}"
+ESCAPE = "\x1b[31m\x1b]0;title\x07\x9b2J\u202e\r\n"
+
+_ANSWERS = ("machine", "belongings", "probe", "start", "state", "cancel", "cluster")
+_SLURM = {"cluster", "programs"}
+
+_FORMS: dict[str, dict[str, Any]] = {
+    "is no JSON": {"out": b"hello\n"},
+    "is empty": {"out": b""},
+    "is a list": {"out": b"[]\n"},
+    "is null": {"out": b"null\n"},
+    "is an empty object": {"out": b"{}\n"},
+    "is nested 100,000 deep": {"out": b"[" * 100_000},
+    "has objects in objects, 5,000 deep": {"out": b'{"a":' * 5000 + b"1" + b"}" * 5000},
+    "has a number of 400 digits": {"out": b'{"code": ' + b"9" * 400 + b"}"},
+    "has 1e999": {"out": b'{"clock": 1e999}'},
+    "has NaN": {"out": b'{"clock": NaN}'},
+    "has a lone surrogate": {"out": b'{"hostname": "\\ud800"}'},
+    "is not UTF-8": {"out": b"\xff\xfe\x00{}"},
+    "is 5 MB": {"out": b'"' + b"x" * 5_000_000 + b'"'},
+    "is a million empty lists": {"out": b"[" + b"[]," * 1_000_000 + b"0]"},
+    "does not end": {"out": b"y\n" * 8000, "after": "endless"},
+    "has errors that do not end": {"err": b"y\n" * 8000, "after": "endless"},
+    "comes drop by drop": {"out": b"x", "after": "drop"},
+    "has errors drop by drop": {"err": b"x", "after": "drop"},
+    "does not come": {"after": "silence"},
+    "is cut": {"out": b"{", "after": "cut"},
+    "has no marks": {"out": b"{}", "bare": True},
+    "is a failure with code 3": {"code": 3},
+    "is a failure with escapes": {"err": ESCAPE.encode() * 300, "code": 1},
+    "is an error with escapes": {"out": as_json({"error": ESCAPE * 300, "kind": ESCAPE}), "code": 3},
+    "is an error of numbers": {"out": as_json({"error": 1, "kind": [1]}), "code": 3},
+    "is an error of the disk": {"out": as_json({"error": "full", "kind": "storage"}), "code": 3},
+    "is an error of an unknown kind": {"out": as_json({"error": "odd", "kind": "odd"}), "code": 3},
+    "is an error about Slurm": {"out": as_json({"error": ESCAPE + "munged is gone", "kind": "slurm"}), "code": 3},
+    "says that there is no Python": {"code": 127},
+    "says that there is no agent, always": {"code": 97},
+    "ended with code 255": {"code": 255},
+}
+
+
+def _forms() -> Iterator[Lie]:
+    for message in _ANSWERS:
+        for name, fields in _FORMS.items():
+            yield Lie(name=f"{message} {name}", message=message, slurm=message in _SLURM, **fields)
+
+
+def _changed(message: str, honest: dict[str, Any], changes: dict[str, dict[str, Any]], *, slurm: bool = False) -> Iterator[Lie]:
+    for name, change in changes.items():
+        yield Lie(name=f"{message}: {name}", message=message, out=as_json({**honest, **change}), slurm=slurm)
+
+
+_PROBE = {**PROBE, "modules": {"torch": {"found": True, "version": "2"}}, "ports": [29500], "clock": 1.7e9}
+_PROBES: dict[str, dict[str, Any]] = {
+    "a host name of escapes": {"hostname": ESCAPE},
+    "a host name of 100,000 characters": {"hostname": "h" * 100_000},
+    "an interface of a shell": {"interfaces": {"$(touch /tmp/pwn)": "10.0.0.1"}},
+    "an address that is none": {"interfaces": {"eth0": "10.0.0.1; touch pwn"}},
+    "a port of 0": {"ports": [0]},
+    "a port that was not asked for": {"ports": [22]},
+    "ports of words": {"ports": ["29500"]},
+    "minus one core": {"cores": -1},
+    "a billion cores": {"cores": 1 << 30},
+    "a clock of the year 30 million": {"clock": 1e15},
+    "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},
+    "no modules": {"modules": {}},
+    "a version of escapes": {"python": ESCAPE},
+    "true for a number": {"cores": True},
+}
+_MACHINE = {**MACHINE, "clock": 1.7e9}
+_MACHINES: dict[str, dict[str, Any]] = {
+    "a Python of a shell": {"python": "/usr/bin/python3; touch /tmp/pwn #"},
+    "a Python with a line's end": {"python": "/usr/bin/python3\nProxyCommand touch pwn"},
+    "a Python that is not absolute": {"python": "python3"},
+    "a version of words": {"version": "three"},
+    "a version of ten thousand digits": {"version": "9" * 10_000 + ".1.1"},
+    "GPUs of escapes": {"gpus": [ESCAPE] * 8},
+    "a thousand GPUs": {"gpus": ["T4"] * 1000},
+    "a home of escapes": {"home": ESCAPE},
+    "an address that is none": {"addresses": {"eth0": "example.org"}},
+    "a clock of 1e300": {"clock": 1e300},
+    "a disk of minus one byte": {"disk_free_bytes": -1},
+    "torch as a word": {"torch": "yes"},
+}
+_BELONGINGS: dict[str, dict[str, Any]] = {
+    "a process of a shell": {"found": [{"kind": "process", "id": "1; touch /tmp/pwn"}]},
+    "a folder of the learner": {"found": [{"kind": "folder", "id": "/home/learner"}]},
+    "a folder of a shell": {"found": [{"kind": "folder", "id": "/h/.gpucourse/jobs/$(touch /tmp/pwn)"}]},
+    "a kind that is none": {"found": [{"kind": ESCAPE, "id": "1"}]},
+    "a hundred thousand things": {"found": [{"kind": "process", "id": "1"}] * 20_000},
+    "minus one lab": {"others": -1},
+}
+_STATES: dict[str, dict[str, Any]] = {
+    "a word that is none": {"state": ESCAPE},
+    "an exit with a code of 10^30": {"exit": {**END, "code": 10**30}},
+    "an exit after minus one second": {"exit": {**END, "seconds": -1}},
+    "an exit after 1e300 seconds": {"exit": {**END, "seconds": 1e300}},
+    "an exit without a reason": {"exit": {"code": 0}},
+    "ranks of words": {"ranks": {ESCAPE: RANK}},
+    "rank minus one": {"ranks": {"-1": RANK}},
+    "a rank elsewhere": {"ranks": {"0": {**RANK, "node": WAY_OUT}}},
+    "a list of ranks": {"ranks": [RANK]},
+}
+_CLUSTERS: dict[str, dict[str, Any]] = {
+    "a node with a way out": {"nodes": [{**CLUSTER["nodes"][0], "node": WAY_OUT}]},
+    "a partition of a shell": {"nodes": [{**CLUSTER["nodes"][0], "partition": "x\n#SBATCH --wrap=touch pwn"}]},
+    "minus one GPU": {"nodes": [{**CLUSTER["nodes"][0], "gpus": -1}]},
+    "a home that is none": {"home": "relative"},
+    "no nodes": {"nodes": []},
+}
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+def _named(node: object, rank: object) -> bytes:
+    return frame(frames.NAMED, 1, 0, _json({"node": node, "rank": rank})) + frame(frames.LOG, 1, 0, b"pwned\n")
+
+
+_END = frame(frames.END, 0, 0, _json(END))
+_FOLLOWS: dict[str, bytes] = {
+    "a frame that claims 4 GiB": frames.HEADER.pack(b"L", 1, 0, (1 << 32) - 1),
+    "an unknown kind": frame(b"\x1b"),
+    "half a header": frames.HEADER.pack(b"L", 1, 0, 5)[:7],
+    "an end before anything": _END,
+    "an offset ahead": frame(frames.LOG, 1, 1 << 40, b"x"),
+    "an offset behind": frame(frames.LOG, 1, 0, b"xx") * 2,
+    "rank four billion": frame(frames.LOG, (1 << 32) - 1, 0, b"x"),
+    "five thousand logs": b"".join(frame(frames.LOG, number, 0) for number in range(5000)),
+    "a log of escapes": frame(frames.LOG, 1, 0, ESCAPE.encode() * 100) + _END,
+    "a log of zeros": frame(frames.LOG, 1, 0, bytes(1 << 19)) + _END,
+    "a name without Slurm": _named("", 0),
+    "a rank before the first": frame(frames.RANK, 0, 0, _json(RANK)),
+    "a rank's end elsewhere": frame(frames.RANK, 1, 0, _json({**RANK, "node": WAY_OUT})),
+    "a rank's end of escapes": frame(frames.RANK, 1, 0, _json({**RANK, "code": ESCAPE})),
+    "a rank's end at NaN": frame(frames.RANK, 1, 0, b'{"code": 0, "at": NaN}'),
+    "ends of ranks without end": b"".join(frame(frames.RANK, 1, 0, _json({"code": 1, "at": at / 7})) for at in range(9000)),
+    "an end that is no JSON": frame(frames.END, 0, 0, b"\x1b[31m"),
+    "an end that is nested": frame(frames.END, 0, 0, b"[" * 200_000),
+    "an end without a code": frame(frames.END, 0, 0, _json({"reason": "exited"})),
+    "an end with code 10^30": frame(frames.END, 0, 0, _json({**END, "code": 10**30})),
+    "an end with an unknown reason": frame(frames.END, 0, 0, _json({**END, "reason": ESCAPE})),
+    "an end after 1e300 seconds": frame(frames.END, 0, 0, _json({**END, "seconds": 1e300})),
+    "an end after minus a year": frame(frames.END, 0, 0, _json({**END, "seconds": -3e7})),
+    "an end with jobs of escapes": frame(frames.END, 0, 0, _json({**END, "jobs": [{**JOB, "state": ESCAPE, "node": ESCAPE}]})),
+    "an end with jobs that are none": frame(frames.END, 0, 0, _json({**END, "jobs": {"a": 1}})),
+    "nothing at all": b"",
+}
+_FOLLOWS_OF_SLURM: dict[str, bytes] = {
+    "a name with a way out": _named(WAY_OUT, 0) + _END,
+    "an absolute name": _named("/tmp/pwn", 0) + _END,
+    "a name of two dots": _named("..", 0) + _END,
+    "a name with a slash": _named("a/b", None) + _END,
+    "a name of escapes": _named(ESCAPE, 0) + _END,
+    "a name of 300 characters": _named("a" * 300, 0) + _END,
+    "a name that is a number": _named(1, 0) + _END,
+    "a rank of minus one": _named("c1", -1) + _END,
+    "a rank of 10^30": _named("c1", 10**30) + _END,
+    "a rank of words": _named("c1", "0") + _END,
+    "a log without a name": frame(frames.LOG, 7, 0, b"x") + _END,
+    "a stream of four billion": frame(frames.NAMED, (1 << 32) - 1, 0, _json({"node": "c1", "rank": 0})) + _END,
+    "a name that is a list": frame(frames.NAMED, 1, 0, b"[]") + _END,
+}
+
+
+def _member(name: str, content: bytes = b"x", **fields: Any) -> Callable[[tarfile.TarFile], None]:
+    def add(tar: tarfile.TarFile) -> None:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        for field, value in fields.items():
+            setattr(member, field, value)
+        tar.addfile(member, io.BytesIO(content))
+
+    return add
+
+
+def _header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def _pax(record: bytes) -> bytes:
+    return _header("x", len(record), b"x") + record.ljust(-(-len(record) // 512) * 512, b"\0")
+
+
+_LISTING = parcel({}).partition(b"closing.json")[0]
+_PACKS: dict[str, bytes] = {
+    "a secret as the same": parcel({}, listing={"same": [WAY_OUT]}),
+    "a secret as the same and changed": parcel({"files/a": b"x"}, listing={"same": [WAY_OUT]}, closing={"changed": [WAY_OUT]}),
+    "a secret as changed": parcel({"files/a": b"x"}, closing={"changed": [WAY_OUT, "../../run.json", "a"]}),
+    "the record as the same": parcel({}, listing={"same": ["../../run.json"]}),
+    "/dev/zero as the same": parcel({}, listing={"same": ["../" * 12 + "dev/zero"]}),
+    "numbers as the same": parcel({}, listing={"same": [1]}),
+    "words for a list": parcel({}, listing={"same": "abc"}),
+    "left that is a list of words": parcel({}, listing={"left": ["x"]}),
+    "left with escapes": parcel({}, listing={"left": [{"name": ESCAPE, "reason": ESCAPE * 100}]}),
+    "left a hundred thousand times": parcel({}, listing={"left": [{"name": "x", "reason": "y"}] * 30_000}),
+    "an environment of escapes": parcel({}, listing={"env": {ESCAPE: ESCAPE, "gpus": [{ESCAPE: ESCAPE}]}}),
+    "an environment that is nested": parcel({}, listing={"env": {"a": {"a": {"a": {"a": {"a": {"a": 1}}}}}}}),
+    "an environment that is a list": parcel({}, listing={"env": []}),
+    "a way out": parcel({f"files/{WAY_OUT}": b"pwned"}),
+    "an absolute name": parcel({"/tmp/pwn": b"pwned"}),
+    "a name beside files/": parcel({"../../run.json": b"pwned"}),
+    "a name of escapes": parcel({f"files/{ESCAPE}": b"x"}),
+    "a name of 5,000 characters": parcel({"files/" + "n" * 5000: b"x"}),
+    "a name 2,000 folders deep": parcel({"files/" + "d/" * 2000 + "x": b"x"}),
+    "a name with a zero byte": _LISTING + _pax(b"16 path=files/a\0b\n"[:16] + b"\n") + bytes(1024),
+    "a link and a file through it": parcel({}, more=_member("files/way", b"", type=tarfile.SYMTYPE, linkname="/tmp")),
+    "a hard link": parcel({}, more=_member("files/hard", b"", type=tarfile.LNKTYPE, linkname=WAY_OUT)),
+    "a device": parcel({}, more=_member("files/null", b"", type=tarfile.CHRTYPE)),
+    "a pipe": parcel({}, more=_member("files/pipe", b"", type=tarfile.FIFOTYPE)),
+    "a time out of range": parcel({}, more=_member("files/a", pax_headers={"GPUCOURSE.mtime_ns": "9" * 30})),
+    "a size of 2^60, then the end": _LISTING + _header("files/huge", 1 << 60),
+    "a size of 2^60 of an unknown kind": _LISTING + _header("files/huge", 1 << 60, b"Z"),
+    "a listing of 2^40 bytes": _header("listing.json", 1 << 40),
+    "3,000 chained headers": _LISTING + _pax(b"9 path=a\n") * 3000,
+    "an extended header of 1 GiB": _LISTING + _header("x", 1 << 30, b"x"),
+    "no listing": parcel({})[1024:],
+    "no closing": _LISTING[:-512] + bytes(1024),
+    "a wrong checksum": b"y" * 512 + parcel({}),
+    "no tar at all": b"no tar at all" * 1000,
+    "nothing": b"",
+    "20,000 files": parcel({f"files/{number}": b"" for number in range(20_000)}),
+    "metrics nested 3,000 deep": parcel({"files/metrics.json": b"[" * 3000 + b"]" * 3000}),
+    "metrics of 2 million numbers": parcel({"files/metrics.json": b'{"a":[' + b"1," * 2_000_000 + b"1]}"}),
+    "metrics of 400 digits": parcel({"files/metrics.json": b'{"a": ' + b"9" * 400 + b"}"}),
+    "metrics of escapes": parcel({"files/metrics.json": _json({ESCAPE: ESCAPE, "a": [{"b": 1e308}]})}),
+    "metrics that are a list": parcel({"files/metrics.json": b"[]"}),
+}
+
+
+def _streams(message: str, told: dict[str, bytes], *, slurm: bool = False) -> Iterator[Lie]:
+    for name, out in told.items():
+        yield Lie(name=f"{message}: {name}", message=message, out=out, slurm=slurm)
+
+
+def _odd() -> Iterator[Lie]:
+    beat = frame(frames.BEAT)
+    yield Lie(name="follow: signs of life without end", message="follow", out=beat * 100, after="endless")
+    yield Lie(name="follow: signs of life drop by drop", message="follow", out=beat[:1], after="drop")
+    yield Lie(name="follow: empty pieces without end", message="follow", out=frame(frames.LOG, 1, 0) * 50, after="endless")
+    yield Lie(name="follow: silence", message="follow", after="silence")
+    yield Lie(name="follow: cut again and again", message="follow", out=frame(frames.BEAT), after="cut")
+    yield Lie(name="follow: a failure", message="follow", err=as_json({"error": ESCAPE, "kind": "cut"}), code=3)
+    yield Lie(name="pack: zeros without end", message="pack", out=bytes(1 << 16), after="endless")
+    yield Lie(
+        name="pack: a good parcel, then zeros without end", message="pack", out=parcel({"files/a": b"1"}), after="endless"
+    )
+    yield Lie(name="pack: drop by drop", message="pack", out=b"l", after="drop")
+    yield Lie(name="pack: silence", message="pack", after="silence")
+    yield Lie(name="pack: errors without end", message="pack", err=b"y" * 16_000, after="endless")
+    yield Lie(name="pack: a failure with escapes", message="pack", err=ESCAPE.encode() * 1000, code=1)
+    yield Lie(
+        name="pack: a file that does not end", message="pack", out=_LISTING + _header("files/a", 1 << 29), after="endless"
+    )
+    yield Lie(name="store: a listing without end", message="store", out=b"s-" + b"0" * 64 + b"\n", after="endless")
+    yield Lie(name="store: names of escapes", message="store", out=ESCAPE.encode() * 100)
+    yield Lie(name="store: everything is there", message="store", out=b"\xff" * 1000)
+    yield Lie(name="take: a failure with escapes", message="take", err=ESCAPE.encode(), code=74)
+    yield Lie(name="take: the disk is full", message="take", err=b"No space left on device " + ESCAPE.encode(), code=1)
+    yield Lie(name="take: silence", message="take", after="silence")
+    yield Lie(name="present: there is never an agent", message="present", code=1)
+    yield Lie(name="install: a failure", message="install", err=ESCAPE.encode(), code=1)
+    yield Lie(name="route: an interface of a shell", message="route", out=b"10.0.0.5 dev $(touch${IFS}pwn) src 10.0.0.5\n")
+    yield Lie(name="route: an interface of escapes", message="route", out=b"10.0.0.5 dev \x1b[31m src\n")
+    yield Lie(name="route: words without end", message="route", out=b"dev " * 4000, after="endless")
+    yield Lie(name="programs: words without end", message="programs", out=b"/x\n" * 4000, after="endless", slurm=True)
+    yield Lie(name="programs: silence", message="programs", after="silence", slurm=True)
+    yield Lie(name="look: ranks of words", message="look", out=as_json({"ranks": {ESCAPE: ESCAPE}}))
+    yield Lie(name="look: a word that is none", message="look", out=as_json({"ranks": {"0": ESCAPE}}))
+    yield Lie(name="look: silence", message="look", after="silence")
+    yield Lie(name="look: words without end", message="look", out=b"[" * 8000, after="endless")
+    yield Lie(
+        name="follow: a header alone, without end",
+        message="follow",
+        out=struct.pack(">cIQI", b"L", 1, 0, 1 << 20),
+        after="endless",
+    )
+
+
+LIES: tuple[Lie, ...] = (
+    *_forms(),
+    *_changed("probe", _PROBE, _PROBES),
+    *_changed("machine", _MACHINE, _MACHINES),
+    *_changed("belongings", {"found": [], "others": 0}, _BELONGINGS),
+    *_changed("state", {"state": "ended", "exit": END, "ranks": {}}, _STATES),
+    *_changed("cluster", CLUSTER, _CLUSTERS, slurm=True),
+    *_streams("follow", _FOLLOWS),
+    *_streams("follow", _FOLLOWS_OF_SLURM, slurm=True),
+    *_streams("pack", _PACKS),
+    *_odd(),
+)
