@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 from gpucourse.errors import UnknownName, UntrustedFolder, UsageError
+from gpucourse.outside.names import printable
 from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import locked
 from gpucourse.workspace.paths import WorkspacePaths
@@ -43,13 +44,14 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
     outer = _objections((root, paths.settings, paths.exercises, paths.private), owners)
     # Nobody else comes below a folder that is closed to them, whatever the modes there.
     inner = _objections(_inner(paths), owners, writable_matters=not _closed(paths.private))
-    _require(root, chain(outer, inner), "workspace", environ)
+    scripts = _objections(_tree(paths.exercises), owners, writable_matters=not _closed(root))
+    _require(root, chain(outer, inner, scripts), "workspace", environ)
 
 
 def require_course(root: Path, environ: Mapping[str, str]) -> None:
     """Refuse the course in `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
-    parts = (root, *folders, *(path for folder in folders for path in _below(folder)))
+    parts = chain((root, *folders), *map(_tree, folders))
     _require(root, _objections(parts, _accepted_owners(environ)), "course", environ)
 
 
@@ -109,11 +111,18 @@ def _below(folder: Path) -> Iterator[Path]:
         return  # what this person cannot even list, the program cannot run
 
 
+def _tree(folder: Path) -> Iterator[Path]:
+    """Everything below a folder. A link is not looked at: it is as good as the folder in which it lies."""
+    for place, folders, files in os.walk(folder):
+        paths = (Path(place, name) for name in chain(folders, files))
+        yield from (path for path in paths if not path.is_symlink())
+
+
 def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[str, str]) -> None:
     objection = next(iter(objections), None)
     if objection is None or str(root.resolve()) in trusted(environ):
         return
-    where = shlex.quote(str(root))
+    where = printable(shlex.quote(str(root)), 4096)
     other = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
     raise UntrustedFolder(
         f"{objection}, and a {kind} can run commands: nothing in it was read",
@@ -146,6 +155,7 @@ def _objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matte
 
 def _objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
     """Why what lies at `path` cannot be relied on; None where it can, or where nothing is there."""
+    shown = printable(str(path), 4096)  # others choose the names in their folders
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -153,15 +163,15 @@ def _objection(path: Path, owners: frozenset[int], *, writable_matters: bool) ->
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # nothing can be there; whoever opens it says so
             return None
-        return f"{path} cannot be looked at ({error.strerror})"
+        return f"{shown} cannot be looked at ({error.strerror})"
     if found.st_uid not in owners:
-        return f"{path} belongs to {_user(found.st_uid)}, not to you"
+        return f"{shown} belongs to {_user(found.st_uid)}, not to you"
     if not writable_matters:
         return None
     if found.st_mode & stat.S_IWOTH:
-        return f"everybody on this computer may write to {path}"
+        return f"everybody on this computer may write to {shown}"
     if found.st_mode & stat.S_IWGRP and not _private_group(found):
-        return f"the group {_group(found.st_gid)} may write to {path}"
+        return f"the group {_group(found.st_gid)} may write to {shown}"
     return None
 
 

@@ -28,7 +28,8 @@ def root(tmp_path: Path) -> Path:
     paths.deployments.mkdir()
     paths.deployment("03-hosts").write_text("{}")
     paths.stack("03-hosts").terraform.mkdir(parents=True)
-    paths.exercises.mkdir()
+    (paths.exercises / "03/lib").mkdir(parents=True)
+    (paths.exercises / "03/lib/train.py").touch()
     return paths.root
 
 
@@ -40,8 +41,9 @@ def open_to_all(path: Path) -> None:
     path.chmod(path.stat().st_mode | 0o002)
 
 
-PARTS = ("", "gpucourse.yaml", "exercises", ".gpucourse", ".gpucourse/deployments", ".gpucourse/deployments/03-hosts.json",
-         ".gpucourse/stacks", ".gpucourse/stacks/03-hosts", ".gpucourse/stacks/03-hosts/terraform")  # fmt: skip
+PARTS = ("", "gpucourse.yaml", "exercises", "exercises/03", "exercises/03/lib", "exercises/03/lib/train.py", ".gpucourse",
+         ".gpucourse/deployments", ".gpucourse/deployments/03-hosts.json", ".gpucourse/stacks",
+         ".gpucourse/stacks/03-hosts", ".gpucourse/stacks/03-hosts/terraform")  # fmt: skip
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -64,7 +66,7 @@ def test_a_part_of_others_is_refused_until_it_is_trusted(
 
 
 def test_modes_below_a_closed_folder_do_not_matter(root: Path, environ: dict[str, str]) -> None:
-    for part in PARTS[4:]:
+    for part in PARTS[7:]:
         open_to_all(root / part)
     require_workspace(root, environ)
 
@@ -73,6 +75,21 @@ def test_a_folder_like_tmp_is_refused_although_it_is_sticky(root: Path, environ:
     root.chmod(0o1777)
     with pytest.raises(UntrustedFolder, match="everybody on this computer may write to"):
         require_workspace(root, environ)
+
+
+def test_a_name_with_a_newline_forges_no_line(tmp_path: Path, environ: dict[str, str]) -> None:
+    folder = tmp_path / "a\nfine: nothing is wrong\u202e"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(UntrustedFolder) as caught:
+        require_workspace(folder, environ)
+    assert caught.value.what.isprintable()
+    assert caught.value.hint.isprintable()
+
+
+def test_a_link_of_ones_own_among_the_exercises_is_no_matter(root: Path, environ: dict[str, str]) -> None:
+    (root / "exercises/data").symlink_to("/tmp")
+    require_workspace(root, environ)
 
 
 @as_root
@@ -121,11 +138,12 @@ def test_where_nothing_is_yet_nothing_is_refused(tmp_path: Path, environ: dict[s
     require_workspace(tmp_path / "new", environ)
 
 
-@pytest.mark.parametrize("part", ["", "modules", "exercises", "terraform", "modules/01-rivers", "exercises/01-rivers"])
+@pytest.mark.parametrize("part", ["", "modules", "terraform", "modules/01-rivers", "exercises/01-rivers/a.py"])
 def test_a_course_that_others_may_change_is_refused(tmp_path: Path, environ: dict[str, str], part: str) -> None:
     course = tmp_path / "course"
     for name in ("modules/01-rivers", "exercises/01-rivers", "terraform"):
         (course / name).mkdir(parents=True)
+    (course / "exercises/01-rivers/a.py").touch()
     require_course(course, environ)
     open_to_all(course / part)
     with pytest.raises(UntrustedFolder, match="a course can run commands"):
