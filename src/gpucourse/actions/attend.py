@@ -107,6 +107,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 scheduled=record.slurm is not None,
                 limit_s=limit_s,
                 log_limit=context.settings.log_limit,
+                world_size=record.world_size,
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error

@@ -107,6 +107,7 @@ def _fetch(
                 limit_s=AFTER_CANCEL_S,
                 until=until,
                 log_limit=context.settings.log_limit,
+                world_size=record.world_size,
             )
             attend.note_exits(record, result)
             finish(context, fleet, record, until=until)

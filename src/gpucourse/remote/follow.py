@@ -79,12 +79,14 @@ def follow(
     limit_s: float | None = None,
     until: float | None = None,
     log_limit: int | None = None,
+    world_size: int | None = None,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
     `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
     the monotonic clock). FollowBroken afterwards.
     `log_limit`: so many bytes of each log are kept; the run goes on and the watcher is told.
+    `world_size`: the ranks that were started. Where Slurm starts them the jobs say how many there are.
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
@@ -92,6 +94,7 @@ def follow(
     says nothing for longer than `ears` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
     """
     view = _View(paths, watcher, stop, ears or Ears({}, None), log_limit)
+    view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
     view.result.skew_s = dict(skew_s or {})
     readers = [_Reader(fleet, run_id, node, view, give_up_s, scheduled=scheduled) for node in nodes]
     for reader in readers:
@@ -120,7 +123,7 @@ class _View:
 
     def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event, ears: Ears, log_limit: int | None) -> None:
         self.paths, self.watcher, self.stop, self.ears, self.log_limit = paths, watcher, stop, ears, log_limit
-        self.received = 0
+        self.received, self.ranks = 0, answers.MOST_RANKS
         self.result = FollowResult()
         self.broken: list[Outcome[None]] = []
         self.faults: list[BaseException] = []
@@ -233,8 +236,8 @@ class _Reader(threading.Thread):
             self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.Named))
         elif kind == frames.RANK:
             how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
-            if not 0 < stream <= answers.MOST_RANKS:
-                raise answers.untrusted(name, "how a rank ended", f"there is no rank {stream - 1}")
+            if not 0 < stream <= self._view.ranks or (how.node not in {"", name} and not self._scheduled):
+                raise answers.untrusted(name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}")
             self._view.seen(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd)
@@ -252,7 +255,7 @@ class _Reader(threading.Thread):
 
     def _whose(self, stream: int) -> tuple[str, int | None]:
         """Of which node and rank (None: the launcher) a stream is."""
-        if not self._scheduled and stream <= answers.MOST_RANKS:
+        if not self._scheduled and stream <= self._view.ranks:
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
             return self._named[stream]

@@ -90,6 +90,7 @@ def follow(
             limit_s=limit_s,
             until=until,
             log_limit=log_limit,
+            world_size=2,
         )
 
 
@@ -112,6 +113,9 @@ LIES = {
     "a frame of 4 GiB": frames.HEADER.pack(b"L", 1, 0, (1 << 32) - 1),
     "a frame beyond the limit": frames.HEADER.pack(b"L", 1, 0, (1 << 20) + 1) + bytes(1 << 20),
     "an unknown kind": frame(b"X"),
+    "a log of a rank that was not started": frame(frames.LOG, 3, 0, b"x"),
+    "the end of a rank that was not started": rank({"code": 1, "at": 1.0}, stream=3),
+    "the end of a rank on another node": rank({"code": 1, "at": 1.0, "node": "node1"}),
     "an offset ahead": frame(frames.LOG, 1, 5, b"x"),
     "an offset behind": frame(frames.LOG, 1, 0, b"xx") + frame(frames.LOG, 1, 0, b"yy"),
     "an offset of 2^64 - 1": frame(frames.LOG, 1, (1 << 64) - 1, b"x"),
