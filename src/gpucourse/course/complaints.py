@@ -11,7 +11,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from gpucourse.model.fields import FORMS, NOT_EMPTY
+from gpucourse.outside.names import printable
 from gpucourse.outside.yaml_reader import Complaint, Document, Path
+
+MOST = 200
+"""Complaints about one file that are told; more are counted."""
 
 _KINDS = {
     "string_type": "text",
@@ -36,10 +40,12 @@ def told(file: str, document: Document, complaints: Iterable[Complaint]) -> tupl
     placed = [(complaint.line or document.line(complaint.path), complaint) for complaint in complaints]
     ordered = sorted(placed, key=lambda item: item[0] or 0)
     sentences = []
-    for line, complaint in ordered:
-        place = ".".join(map(str, complaint.path))
+    for line, complaint in ordered[:MOST]:
+        place = printable(".".join(map(str, complaint.path)), 200)
         where = f", line {line}" if line else ""
-        sentences.append(f"{file}: {place + ': ' if place else ''}{complaint.reason}{where}")
+        sentences.append(f"{file}: {place + ': ' if place else ''}{printable(complaint.reason, 600)}{where}")
+    if len(ordered) > MOST:
+        sentences.append(f"{file}: and {len(ordered) - MOST} more complaints")
     return tuple(dict.fromkeys(sentences))
 
 
@@ -50,7 +56,9 @@ def from_pydantic(error: ValidationError, model: type[BaseModel], data: Any) -> 
         if detail["type"] == "too_short" and detail["input"]:  # a list all of whose elements are wrong is not empty
             continue
         by_place.setdefault(_place(detail, data), []).append(detail)
-    return [Complaint(place, _reason(place, details, model)) for place, details in by_place.items()]
+    first = list(by_place.items())[: MOST + 1]
+    rest = [Complaint(place, details[0]["msg"]) for place, details in list(by_place.items())[MOST + 1 :]]  # only counted
+    return [*(Complaint(place, _reason(place, details, model)) for place, details in first), *rest]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -84,7 +92,7 @@ def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]
         return f"is not a key here{did_you_mean(str(place[-1]), known) or '; known: ' + ', '.join(known)}"
     if kind == "literal_error":
         choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
-        return f"{value!r} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
+        return f"{_shown(value)} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
     if kind == "string_pattern_mismatch":
         pattern = str(context["pattern"])
         return "is empty" if pattern == NOT_EMPTY else f"{_shown(value)} is not {FORMS.get(pattern, f'of the form {pattern}')}"
@@ -92,7 +100,7 @@ def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]
         return "is empty"
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
-        return f"{value!r} {words} {context[key]:g}"
+        return f"{_shown(value)} {words} {context[key]:g}"
     if kind == "value_error":
         return str(context["error"])
     wanted = list(dict.fromkeys(_KINDS[each["type"]] for each in details if each["type"] in _KINDS))

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from gpucourse.outside.names import relative_name
 from gpucourse.units import parse_bytes, parse_duration
 
 NAME, SLUG, FILE_NAME, EXERCISE_ID, MODULE_ID, LETTER, NOT_EMPTY = (
@@ -42,8 +43,8 @@ Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not emp
 def _inside(path: str) -> str:
     parts = path.split("/")
     if path.startswith("/") or "\\" in path or any(part in {"", ".", ".."} for part in parts):
-        raise ValueError(f"'{path}' must be a relative path inside its folder, written with /")
-    return path
+        raise ValueError(f"'{path[:200]}' must be a relative path inside its folder, written with /")
+    return relative_name(path)
 
 
 RelativePath = Annotated[

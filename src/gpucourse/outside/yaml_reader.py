@@ -18,6 +18,8 @@ Path = tuple[str | int, ...]
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 16
+MAX_EVENTS = 50_000
+"""Keys, values, beginnings and ends of one file; the largest manifest of the course has 5,000."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -40,6 +42,7 @@ class Complaint:
 class Document:
     """What a YAML file says: its data (None where it could not be read), the line of each key, what is wrong with it.
 
+    `empty`: it holds nothing but perhaps comments.
     `unquoted`: one complaint for each inline list with a text of several words that has no quotes, or with the second half of
     a number such as 1,000. It can be read, so it is for authors alone: a comma has made two items of one, and the data does
     not show that. No comma has split a list of whole sentences, each with a capital and a full stop.
@@ -49,6 +52,7 @@ class Document:
     lines: dict[Path, int] = field(default_factory=dict)
     complaints: list[Complaint] = field(default_factory=list)
     unquoted: list[Complaint] = field(default_factory=list)
+    empty: bool = False
 
     def line(self, path: Path) -> int | None:
         """The line of a key, or of the nearest one around it that stands in the file."""
@@ -97,6 +101,7 @@ def _read(text: str, document: Document) -> None:
     events = _checked(yaml.parse(text, Loader=_LOADER))
     first = next((event for event in events if isinstance(event, yaml.NodeEvent)), None)
     if first is None:
+        document.empty = True
         document.complaints.append(Complaint((), "is empty"))
         return
     document.data = _value(first, events, (), document)
@@ -107,8 +112,10 @@ def _read(text: str, document: Document) -> None:
 
 def _checked(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
     depth = 0
-    for event in events:
+    for number, event in enumerate(events):
         line = _line(event)
+        if number > MAX_EVENTS:
+            raise _Refused(f"holds more than {MAX_EVENTS // 2} keys and values", line)
         if isinstance(event, yaml.AliasEvent):
             raise _Refused(f"has an alias (*{event.anchor}): write the value out", line)
         if isinstance(event, yaml.NodeEvent) and event.anchor:

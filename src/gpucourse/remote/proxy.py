@@ -17,7 +17,13 @@ def through(node: Node, timeout_s: float) -> socket.socket:
 
     Raises UnreachableError where the command cannot be started. One that finds no way closes its end: the handshake says so.
     """
-    words = command(node)
+    try:
+        words = command(node)
+    except ValueError as error:  # a record that somebody changed; the settings refuse such a command
+        raise UnreachableError(
+            f"{node.name} does not answer: its proxy command cannot be used: {error}",
+            hint="mend ssh_proxy_command in gpucourse.yaml, then type deploy again",
+        ) from error
     ours, theirs = socket.socketpair()
     try:
         end = theirs.fileno()
@@ -36,6 +42,9 @@ def through(node: Node, timeout_s: float) -> socket.socket:
 
 
 def command(node: Node) -> list[str]:
-    """The words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does."""
+    """The words of a node's proxy command, with %h, %p, %r and %% filled in as OpenSSH does. Raises ValueError where it is no
+    command."""
     tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
+    if not node.proxy.strip() or "\0" in node.proxy:
+        raise ValueError("it names no program")
     return [re.sub("%.", lambda found: tokens.get(found.group(), found.group()), word) for word in shlex.split(node.proxy)]

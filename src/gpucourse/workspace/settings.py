@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gpucourse.errors import ManifestError
 from gpucourse.model.fields import Bytes, Seconds
 from gpucourse.model.labs import GPU
+from gpucourse.outside.files import read_bounded
+from gpucourse.outside.names import OutsideError, is_shown, printable
+from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
 
 Target = Literal["local", "aws", "hosts"]
+
+_MOST_COMPLAINTS = 50
+_LONGEST_TTL_S = 30 * 24 * 3600.0  # stacks take less: this only keeps what is counted with it within a calendar
 
 
 class Settings(BaseModel):
@@ -27,8 +33,8 @@ class Settings(BaseModel):
     gpu: GPU | None = Field(default=None, description="the GPU of new labs, where the module's own choice is not wanted")
     other_gpus: tuple[GPU, ...] = Field(default=(), description="GPUs to take where the wanted one is sold out, best first")
     spot: bool = Field(default=False, description="spot instances: cheaper, and taken back at two minutes' notice")
-    ttl: Seconds = Field(default=4 * 3600.0, description="how long a lab lives before it ends itself: 4h")
-    budget_usd: Decimal | None = Field(default=None, ge=0, description="what the course may cost in all, in USD")
+    ttl: Seconds = Field(default=4 * 3600.0, le=_LONGEST_TTL_S, description="how long a lab lives before it ends itself: 4h")
+    budget_usd: Decimal | None = Field(default=None, ge=0, le=10**9, description="what the course may cost in all, in USD")
     owner: str = Field(default="", max_length=64, description="who pays, as a tag of every resource; your login by default")
     ssh_cidr: str = Field(
         default="", description="the address that may log in, as 203.0.113.7/32; asked of the internet by default"
@@ -42,6 +48,24 @@ class Settings(BaseModel):
     )
     log_limit: Bytes = Field(default=1 << 30, ge=1 << 10, description="how much of each rank's log is kept: 1 GiB")
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
+
+    @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "shared_folder", "hosts")
+    @classmethod
+    def _typed_text(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        if not all(is_shown(text) for text in ((value,) if isinstance(value, str) else value)):
+            raise ValueError("must not hold control characters")
+        return value
+
+    @field_validator("ssh_proxy_command")
+    @classmethod
+    def _words(cls, value: str) -> str:
+        try:
+            words = shlex.split(value)
+        except ValueError as error:
+            raise ValueError(f"is no command: {str(error).lower()}") from error
+        if value and not (words and words[0]):
+            raise ValueError("is no command: it names no program")
+        return value
 
     @field_validator("rendezvous_ports")
     @classmethod
@@ -62,25 +86,31 @@ def read_settings(path: Path) -> Settings:
     """The settings at `path`, or the defaults where there is no file. Raises ManifestError with every complaint."""
     hint = f"mend {path}, or delete it to get the defaults back"
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = read_document(read_bounded(path.resolve(), MAX_BYTES))
     except FileNotFoundError:
         return Settings()
-    except UnicodeDecodeError as error:
-        raise ManifestError([f"{path}: not UTF-8 text: {error.reason} at byte {error.start}"], hint=hint) from error
-    except yaml.YAMLError as error:
-        raise ManifestError([f"{path}: not YAML: {' '.join(str(error).split())}"], hint=hint) from error
-    if found is None:
+    except (OSError, OutsideError, RuntimeError) as error:  # RuntimeError: a link that leads to itself
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ManifestError([f"{path}: cannot be read: {why}"], hint=hint) from error
+    if document.empty:
         return Settings()
-    if not isinstance(found, dict):
-        raise ManifestError([f"{path}: must hold keys and values, not a {type(found).__name__}"], hint=hint)
+    if document.complaints:
+        raise ManifestError([_place(path, complaint) for complaint in document.complaints[:_MOST_COMPLAINTS]], hint=hint)
+    if not isinstance(document.data, dict):
+        raise ManifestError([f"{path}: must hold keys and values, not a {type(document.data).__name__}"], hint=hint)
     try:
-        return Settings.model_validate(found)
+        return Settings.model_validate(document.data)
     except ValidationError as error:
         complaints = [_complaint(path, list(item["loc"]), item["msg"], item["type"]) for item in error.errors()]
-        raise ManifestError(complaints, hint=hint) from error
+        raise ManifestError(complaints[:_MOST_COMPLAINTS], hint=hint) from error
+
+
+def _place(path: Path, complaint: Complaint) -> str:
+    where = "".join(f"{printable(str(step), 80)}: " for step in complaint.path)
+    return f"{path}: {where}{complaint.reason}" + (f", line {complaint.line}" if complaint.line else "")
 
 
 def _complaint(path: Path, where: list[object], reason: str, kind: str) -> str:
     if kind == "extra_forbidden":
         reason = f"unknown key; known: {', '.join(Settings.model_fields)}"
-    return f"{path}: {'.'.join(map(str, where))}: {reason.removeprefix('Value error, ')}"
+    return f"{path}: {printable('.'.join(map(str, where)), 80)}: {printable(reason.removeprefix('Value error, '))}"

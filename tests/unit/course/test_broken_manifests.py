@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,28 @@ def test_a_missing_manifest(course: Any) -> None:
     course.manifest.unlink()
     with pytest.raises(ManifestError, match="cannot be read: No such file or directory"):
         course.load().module("7")
+
+
+@pytest.mark.parametrize(("key", "old"), [("script", "script: "), ("lesson", "title: Rivers")])
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 40 + "x", "x" * 5000, '"a\\e[31m"'])
+def test_a_name_that_no_file_can_have(course: Any, key: str, old: str, name: str) -> None:
+    text = course.manifest.read_text()
+    place = next(line for line in text.splitlines() if line.strip().startswith(old))
+    indent = place[: len(place) - len(place.lstrip())]
+    new = f"{indent}{key}: {name}" if key == "script" else f"{place}\n{indent}{key}: {name}"
+    course.manifest.write_text(text.replace(place, new, 1))
+    with pytest.raises(ManifestError) as caught:
+        course.load().module("7")
+    assert f"{key}: the file name" in "\n".join(caught.value.complaints)
+    assert all(len(line) < 1000 and line.isprintable() for line in caught.value.complaints)
+
+
+@pytest.mark.parametrize("keys", [60_000, 12_000])
+def test_a_manifest_of_many_keys_is_refused_within_seconds(course: Any, keys: int) -> None:
+    with course.manifest.open("a") as manifest:
+        manifest.writelines(f"key{number}: 1\n" for number in range(keys))
+    began = time.process_time()
+    with pytest.raises(ManifestError) as caught:
+        course.load().module("7")
+    assert time.process_time() - began < 3
+    assert len(caught.value.complaints) <= 201

@@ -56,3 +56,10 @@ def test_a_command_that_does_not_exist_is_told_with_its_setting() -> None:
         through(node("/no/such/proxy %h"), 10.0)
     assert "/no/such/proxy" in caught.value.what
     assert "ssh_proxy_command" in caught.value.hint
+
+
+@pytest.mark.parametrize("written", ["'", "nc\0 %h", " "])
+def test_a_command_that_is_none_is_told_with_its_setting(written: str) -> None:
+    with pytest.raises(UnreachableError, match="its proxy command cannot be used") as caught:
+        through(node(written), 1.0)
+    assert "ssh_proxy_command" in caught.value.hint

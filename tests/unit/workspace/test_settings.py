@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,3 +54,61 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 def test_an_empty_file_means_defaults(tmp_path: Path) -> None:
     (tmp_path / "gpucourse.yaml").touch()
     assert read_settings(tmp_path / "gpucourse.yaml") == Settings()
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} {{{', '.join(f'k{n}: *{before}' for n in range(9))}}}\n" for before, name in pairwise("abcdefghi")
+)
+MERGE = "base: &a {x: 1}\n" + "".join(f"k{n}: &b{n} {{<<: [{', '.join(['*a'] * 500)}]}}\n" for n in range(500))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (BOMB, "has an anchor"),
+        (MERGE, "has an anchor"),
+        ("[" * 5000, "nested deeper than 16 levels"),
+        ("a: " * 3000, "not YAML"),
+        (f"ttl: {'9' * 100_000}\n", "ttl: "),
+        (f"ttl: {'9' * 299}\n", "ttl: "),
+        (f"budget_usd: {'9' * 100_000}\n", "budget_usd: "),
+        ("ttl: 2026-13-45\n", "is not a duration"),
+        ("ttl: 1e300\n", "ttl: "),
+        ('spot: !!int ""\n', "has a tag"),
+        ("owner: !!python/object/apply:os.system [id]\n", "has a tag"),
+        ('ssh_proxy_command: "\'"\n', "is no command: no closing quotation"),
+        ('ssh_proxy_command: "nc\\0 %h"\n', "must not hold control characters"),
+        ("ssh_proxy_command: \"''\"\n", "it names no program"),
+        ('owner: "a\\e[31m"\n', "must not hold control characters"),
+        ('hosts: ["a\\0"]\n', "must not hold control characters"),
+        ("".join(f"k{n}: 1\n" for n in range(60_000)), "holds more than 25000 keys and values"),
+        ("".join(f"k{n}: 1\n" for n in range(20_000)), "unknown key"),
+        ("x" * (1 << 21), "larger than"),
+        ("target: local\ntarget: local\n", "stands twice"),
+    ],
+    ids=range(20),
+)
+def test_what_no_person_writes_is_refused_at_once(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "gpucourse.yaml"
+    path.write_text(text)
+    began = time.process_time()
+    with pytest.raises(ManifestError, match=complaint) as caught:
+        read_settings(path)
+    assert time.process_time() - began < 2
+    assert all(len(line) < 1000 for line in caught.value.complaints)
+    assert len(caught.value.complaints) <= 50
+
+
+def test_settings_that_are_no_plain_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    (tmp_path / "self").symlink_to(tmp_path / "self")
+    for name in ("pipe", "endless", "self"):
+        with pytest.raises(ManifestError, match="cannot be read"):
+            read_settings(tmp_path / name)
+
+
+def test_settings_may_be_a_link_to_a_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("owner: ada\n")
+    (tmp_path / "gpucourse.yaml").symlink_to(tmp_path / "mine.yaml")
+    assert read_settings(tmp_path / "gpucourse.yaml").owner == "ada"
