@@ -242,7 +242,7 @@ NOISY = """
 echo "Hello $USER, you have 3 new mails"
 echo 'a banner for everybody' >&2
 printf '{"no": "newline"}'
-(sleep 1; echo 'late words'; echo 'late banner' >&2) &
+sleep 20 &
 trap 'echo logout' EXIT
 """
 

@@ -1,5 +1,8 @@
 """A command on its way through somebody's login shell: written so that every shell hands it on unchanged, with marks around its
-output, so that what the shell itself prints before or after is never taken for the command's own."""
+output, so that what the shell itself prints before or after is never taken for the command's own.
+
+What a background job of the shell prints while the command runs cannot be told apart: both write into one stream.
+"""
 
 from __future__ import annotations
 
