@@ -93,7 +93,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="gpucourse-", dir="/tmp") as folder:  # as long as SHOWN: all columns stay in place
         if len(folder) != len(SHOWN):
             sys.exit(f"{folder} is not as long as {SHOWN}, so the columns of the picture would move")
-        svg = screen_of(Path(folder))
+        try:
+            svg = screen_of(Path(folder))
+        except subprocess.CalledProcessError as error:
+            sys.exit(f"the picture stays as it was: {error}")
     if paths := foreign_paths(svg):
         sys.exit(f"the screen shows paths of this machine, so the picture stays as it was: {', '.join(paths)}")
     PICTURE.write_text(svg, encoding="utf-8")
