@@ -7,7 +7,7 @@ CODE   := install.py src tests benchmarks exercises terraform
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test thorough parts lint format bench picture schema clean
+.PHONY: demo test thorough fuzz parts lint format bench picture schema clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -18,6 +18,10 @@ test: $(VENV)/.dev parts
 # Every test there is, also those that look a second time at what `make test` looks at once: twice as long.
 thorough: $(VENV)/.dev parts
 	$(BIN)/python -m tests.whole --thorough $(PYTEST_ARGS)
+
+# Input from outside bent at random, for ten minutes or FUZZ_SECONDS. What breaks something is kept in tests/data/fuzz.
+fuzz: $(VENV)/.dev
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m pytest -m fuzz tests/fuzz $(PYTEST_ARGS)
 
 # What apt has for them: a test whose part cannot be had skips.
 parts:

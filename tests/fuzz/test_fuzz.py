@@ -1,0 +1,96 @@
+"""Bytes from outside, bent at random for a bounded time: only errors of the tree, nothing outside the folder.
+
+FUZZ_SECONDS: how long in all (60 by default). Input that broke something is kept in tests/data/fuzz/TARGET, and tried again by
+every run of the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz.targets import TARGETS
+
+SEEDS = Path(__file__).parents[1] / "data" / "fuzz"
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "60")) / len(TARGETS)
+ROUND = 100
+SPLICES = (b"../", b"/dev/zero", b"\0", b"\x1b[31m", b"\xff", b"[" * 100, b'{"a":' * 80, b"9" * 400, b"1e999", b"NaN",
+           b"&a [*a]", b"!!int ", b"\\ud800", b"null", b"-1", b"\n", b"'", b"{", b"}", b"2" * 11)  # fmt: skip
+
+
+@st.composite
+def bent(draw: st.DrawFn, honest: tuple[bytes, ...]) -> bytes:
+    """Honest bytes after a few changes: cut, repeated, overwritten, spliced; or any bytes at all."""
+    data = bytearray(draw(st.sampled_from([*honest, b""])))
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(0, len(data)))
+        end = min(len(data), at + draw(st.integers(0, 40)))
+        how = draw(st.sampled_from(["cut", "repeat", "bytes", "splice", "flip", "end"]))
+        if how == "cut":
+            del data[at:end]
+        elif how == "repeat":
+            data[at:at] = data[at:end] * draw(st.integers(1, 8))
+        elif how == "bytes":
+            data[at:end] = draw(st.binary(max_size=40))
+        elif how == "splice":
+            data[at:end] = draw(st.sampled_from(SPLICES))
+        elif how == "flip" and at < len(data):
+            data[at] ^= 1 << draw(st.integers(0, 7))
+        elif how == "end":
+            del data[at:]
+    return bytes(data)
+
+
+def check(name: str, data: bytes) -> None:
+    """Read the bytes in a folder with a neighbour; the neighbour stays as it is, and nothing comes beside it."""
+    target = TARGETS[name]
+    with tempfile.TemporaryDirectory(prefix="gpucourse-fuzz-") as place:
+        canary, folder = Path(place) / "canary", Path(place) / "a" / "b" / "folder"
+        canary.write_bytes(b"sings")
+        folder.mkdir(parents=True)
+        with contextlib.suppress(*target.may_raise):
+            target.read(data, folder)
+        assert {path for path in Path(place).rglob("*") if folder not in path.parents} == {canary, folder, *folder.parents[:2]}
+        assert canary.read_bytes() == b"sings"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_honest_input_passes(name: str) -> None:
+    for data in TARGETS[name].honest:
+        check(name, data)
+
+
+@pytest.mark.parametrize("seed", sorted(SEEDS.glob("*/*")), ids=lambda path: f"{path.parent.name}-{path.name[:12]}")
+def test_what_broke_something_once(seed: Path) -> None:
+    check(seed.parent.name, seed.read_bytes())
+
+
+@pytest.mark.fuzz
+@pytest.mark.thorough
+@pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.parametrize("name", TARGETS)
+def test_bent_input_raises_only_what_it_may(name: str) -> None:
+    ends = time.monotonic() + SECONDS
+
+    @settings(max_examples=ROUND, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False)
+    @given(bent(TARGETS[name].honest))
+    def one_round(data: bytes) -> None:
+        try:
+            check(name, data)
+        except Exception:
+            kept = SEEDS / name / hashlib.sha256(data).hexdigest()[:16]
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_bytes(data)
+            raise
+
+    one_round()
+    while time.monotonic() < ends:
+        one_round()
