@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
+from hashlib import sha256
 from html import escape
 
 from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
@@ -25,7 +27,7 @@ td { border-bottom: 1px solid var(--line); }
 tr:nth-child(even) td { background: var(--pale); }
 .n { text-align: right; }
 figure { margin: .8rem 0; }
-figure svg, figure img { width: 100%; height: auto; max-height: 11.5cm; }
+figure img { width: 100%; height: auto; max-height: 11.5cm; }
 blockquote { margin: .4rem 0 .8rem; padding: .1rem 0 .1rem 1rem; border-left: 4px solid var(--mark); white-space: pre-line; }
 blockquote, .by, td { overflow-wrap: anywhere; }
 code { font: 9pt/1.4 "SFMono-Regular", Consolas, "DejaVu Sans Mono", monospace; }
@@ -38,11 +40,20 @@ code { font: 9pt/1.4 "SFMono-Regular", Consolas, "DejaVu Sans Mono", monospace; 
 }
 """
 
+_STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
+POLICY = (
+    "default-src 'none'; script-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+    f"style-src 'sha256-{_STYLE_HASH}'"
+)
+"""What a browser may do with a report: show pictures that are in it, with this very style. Names, logs and answers in it are
+escaped; this holds where an escape was forgotten."""
+
 
 def render(report: Report) -> bytes:
     """The report as UTF-8 text of a whole HTML document."""
     body = "\n".join(_body(report))
-    head = f'<meta charset="utf-8">\n<meta name="viewport" content="width=device-width">\n<title>{escape(report.title)}</title>'
+    head = f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+    head += f'<meta name="viewport" content="width=device-width">\n<title>{escape(report.title)}</title>'
     head += f"\n<style>{STYLE}</style>"
     return f'<!doctype html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n'.encode()
 
@@ -85,9 +96,9 @@ def _grid(grid: Grid) -> Iterator[str]:
 
 
 def _picture(picture: Picture) -> str:
-    """The SVG itself, so that it prints sharp. What stands before its root element belongs to a file, not to a page."""
-    drawing = picture.svg.decode("utf-8")
-    return f"<figure>{drawing[drawing.index('<svg') :]}</figure>"
+    """The SVG as an image, so that it prints sharp: in an image a browser runs and fetches nothing."""
+    source = f"data:image/svg+xml;base64,{b64encode(picture.svg).decode()}"
+    return f'<figure><img alt="{escape(picture.title)}" src="{source}"></figure>'
 
 
 def _saying(saying: Saying) -> Iterator[str]:
