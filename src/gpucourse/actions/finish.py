@@ -59,7 +59,7 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 
 def seal(files: RunPaths, mode: str) -> None:
     """Write the SHA-256 of every file of the run, so that a change made later shows."""
-    found = sorted(path for path in files.folder.rglob("*") if path.is_file() and path != files.hashes)
+    found = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
     digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in found if not path.name.startswith(".")}
     write_record(files.hashes, {"version": 1, "mode": mode, "sha256": digests})
 
@@ -81,7 +81,7 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
     if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
-    named = {source.relative_to(files.folder).as_posix(): source for source in sources if source.is_file()}
+    named = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
     with changing(context.paths, context.paths.delivered) as delivered:
         for old in set(delivered.get(exercise.id, ())) - set(named):
             (target / old).unlink(missing_ok=True)
@@ -122,7 +122,7 @@ def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
     """The metrics of the first node that wrote some."""
     for node in record.nodes:
         source = files.node_outputs(node) / "metrics.json"
-        if not source.is_file():
+        if not _is_plain(source):
             continue
         try:
             metrics = read_metrics(source)
@@ -134,6 +134,11 @@ def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
             return None
         return metrics
     return None
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether it is a file itself: what a link leads to is not the run's own."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:

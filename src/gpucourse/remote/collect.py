@@ -29,7 +29,7 @@ from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, combined
 from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.units import format_bytes
-from gpucourse.workspace.files import writing
+from gpucourse.workspace.files import refuse_links, writing
 from gpucourse.workspace.paths import RunPaths
 
 T = TypeVar("T")
@@ -152,6 +152,7 @@ def _persistently(
 ) -> Home:
     for left in reversed(range(_TRIES)):
         try:
+            refuse_links(paths.node_outputs(node.name), paths.folder)
             have = _have(paths.node_outputs(node.name))
             wanted = json.dumps({"globs": list(globs), "max_bytes": max_bytes, "have": have}).encode()
             patience = Patience(f"{node.name}: bringing its outputs home", COLLECT_S, until=until)
@@ -255,6 +256,7 @@ class _Unpacking:
             return f"too large: {format_bytes(member.size)}, the limit for one file is {format_bytes(self._max_bytes)}"
         if name in self._taken:
             return "the node sent two files of that name"
+        refuse_links(self._root, self._run)
         folder = self._root
         for part in parts[:-1]:
             folder /= part

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gpucourse.errors import StorageError
 from gpucourse.remote import answers
 from gpucourse.units import format_bytes
-from gpucourse.workspace.files import storing
+from gpucourse.workspace.files import refuse_links, storing
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_TIMES = 16 << 20
@@ -75,10 +77,18 @@ class LogFile:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
+        folder = self._path.parent
+        refuse_links(folder, folder.parent)
         with storing(self._path):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._path, _FLAGS, 0o644)
             try:
+                found = os.fstat(handle)
+                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                    raise StorageError(
+                        f"{self._path} is no plain file of the run's own",
+                        hint=f"see what it is (ls -li '{folder}'), move it away",
+                    )
                 yield handle
             finally:
                 os.close(handle)

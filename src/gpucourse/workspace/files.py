@@ -92,6 +92,19 @@ def write_text(path: Path, text: str, *, mode: int = 0o644) -> None:
     write_bytes(path, text.encode(), mode=mode)
 
 
+def refuse_links(path: Path, inside: Path) -> None:
+    """Raises StorageError where a part of `path` below the folder `inside` is a link: what is written there would land
+    elsewhere, and what is read there would not be the run's own."""
+    place = inside
+    for part in path.relative_to(inside).parts:
+        place /= part
+        if place.is_symlink():
+            raise StorageError(
+                f"{place} is a link, not a folder of the run",
+                hint=f"see where it leads (ls -l '{place}'), take it away, then type the command again",
+            )
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy one file under its new name at once; a link is followed, so that what lies here stands alone."""
     import shutil

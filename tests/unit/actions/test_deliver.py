@@ -72,6 +72,17 @@ def test_a_newer_run_replaces_an_older_one_whole_and_leaves_the_learners_files(c
     assert (context.paths.deliverables("3.2") / "answers.yaml").read_text() == "mine"
 
 
+def test_what_a_link_leads_to_is_neither_sealed_nor_handed_in(context: Context, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret")
+    record = ended(context, "20260101-000000-a", ranks=1)
+    files = runs.files_of(context.paths, record)
+    (files.logs / "planted.log").symlink_to(tmp_path / "secret")
+    seal(files, "local")
+    deliver(context, EXERCISE, record)
+    assert "logs/planted.log" not in read_json(files.hashes)["sha256"]
+    assert handed_in(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
+
+
 def test_an_older_run_that_comes_home_late_does_not_replace_a_newer_one(context: Context) -> None:
     deliver(context, EXERCISE, ended(context, "20260102-000000-b", ranks=1))
     deliver(context, EXERCISE, ended(context, "20260101-000000-a", ranks=2))

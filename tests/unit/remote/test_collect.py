@@ -107,6 +107,16 @@ def test_a_link_that_lies_here_already_is_not_followed(paths: RunPaths, tmp_path
     assert (paths.node_outputs("node0") / "target").read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize("place", ["outputs", "outputs/node0"])
+def test_a_link_in_place_of_the_runs_own_folder_is_not_followed(paths: RunPaths, tmp_path: Path, place: str) -> None:
+    (tmp_path / "outside/node0").mkdir(parents=True)
+    (paths.folder / place).parent.mkdir(parents=True)
+    (paths.folder / place).symlink_to(tmp_path / "outside")
+    with pytest.raises(StorageError, match="is a link, not a folder of the run"):
+        unpack("node0", io.BytesIO(Parcel().add("files/a", b"1").sent()), paths, LIMIT)
+    assert [path.name for path in (tmp_path / "outside").rglob("*")] == ["node0"]
+
+
 def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
     parcel = Parcel().add("files/big", b"x" * 1001).add("files/a", b"1").add("files/a", b"2").add("files/a/b", b"3")
     home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)

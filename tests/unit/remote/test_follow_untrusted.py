@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -154,6 +155,34 @@ def test_a_node_that_tells_what_cannot_be_is_asked_once(paths: RunPaths, tmp_pat
     assert str(caught.value).isprintable()
     assert list((tmp_path / "outside").iterdir()) == []
     assert {path.parent for path in tmp_path.rglob("*") if path.is_file()} <= {paths.logs}
+
+
+def plant_folder(paths: RunPaths, outside: Path) -> None:
+    paths.folder.mkdir(parents=True)
+    paths.logs.symlink_to(outside)
+
+
+def plant_link(paths: RunPaths, outside: Path) -> None:
+    (outside / "mine").write_text("mine")
+    paths.logs.mkdir(parents=True)
+    os.link(outside / "mine", paths.rank_log("node0", 0))
+
+
+def plant_pipe(paths: RunPaths, outside: Path) -> None:
+    paths.logs.mkdir(parents=True)
+    os.mkfifo(paths.rank_log("node0", 0))
+    os.open(paths.rank_log("node0", 0), os.O_RDONLY | os.O_NONBLOCK)  # a reader, so that it can be opened
+    assert outside.is_dir()
+
+
+@pytest.mark.parametrize("plant", [plant_folder, plant_link, plant_pipe])
+def test_a_log_grows_only_in_a_plain_file_of_the_run(
+    paths: RunPaths, tmp_path: Path, plant: Callable[[RunPaths, Path], None]
+) -> None:
+    plant(paths, tmp_path / "outside")
+    with pytest.raises(StorageError):
+        follow(Scripted([frame(frames.LOG, 1, 0, b"x"), END]), paths)
+    assert {path.read_text() for path in (tmp_path / "outside").iterdir()} <= {"mine"}
 
 
 HOSTS = [
