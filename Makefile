@@ -4,10 +4,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 CODE   := install.py src tests benchmarks exercises terraform
+# torch and what its build with CUDA brings: install.py decides on the build, and each has checksums of its own.
+UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
+  nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
+  nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test thorough fuzz parts lint format bench picture schema clean
+.PHONY: demo test thorough fuzz parts lint format bench picture schema lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -52,13 +56,19 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucourse needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt install.py
+$(VENV)/.local: $(BIN)/python pyproject.toml constraints.txt requirements.lock install.py
 	$(BIN)/python install.py local
 	touch $@
 
-$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt install.py
+$(VENV)/.dev: $(BIN)/python pyproject.toml constraints.txt requirements.lock install.py
 	$(BIN)/python install.py local,dev
 	touch $(VENV)/.local $@
+
+# Newest versions with their checksums, for every system and Python that is promised. Needs uv.
+lock:
+	printf 'hatchling\neditables\n' | uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --constraint constraints.txt \
+	  $(addprefix --no-emit-package ,$(UNLOCKED)) --extra local --output-file requirements.lock pyproject.toml -
 
 clean:
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,8 @@
 """Install this checkout into the Python that runs this file: `python install.py EXTRAS [options of pip install]`.
 
-`make demo` and `make test` call it with the extras `local` and `local,dev`. Its one decision is the build of torch. On Linux
+`make demo` and `make test` call it with the extras `local` and `local,dev`. Everything but torch comes in the versions of
+requirements.lock, and pip refuses a file without the checksum there; the tools of `dev` come by the ranges of pyproject.toml.
+torch is not in that list, for its builds have checksums of their own, and which one comes is decided here. On Linux
 the build on PyPI brings CUDA, several gigabytes that a machine without an NVIDIA card cannot use; PyTorch's own index has a CPU
 build. That index is asked first, for a few seconds at most. Where it does not answer, the version in constraints.txt comes from
 the index that pip uses anyway. GPUCOURSE_TORCH_INDEX names another index of CPU builds, for example a mirror.
@@ -14,6 +16,7 @@ import re
 import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import urllib.parse
 import urllib.request
@@ -23,6 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 CONSTRAINTS = HERE / "constraints.txt"
+LOCK = HERE / "requirements.lock"
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PATIENCE_S = 8.0
 MAX_PAGE_BYTES = 32 * 2**20
@@ -34,13 +38,37 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python install.py local[,dev] [options of pip install]\n")
         return 2
     extras, *options = arguments
+    if code := install_locked(options):
+        sys.stderr.write(
+            f"{LOCK.name} could not be installed: pip says why above. A checksum that differs belongs to another file than\n"
+            "the one listed: leave it. Where this system has no such package, the pip line in README.md takes other versions.\n"
+        )
+        return code
     index, sentence = choose_torch(os.environ.get("GPUCOURSE_TORCH_INDEX", CPU_INDEX))
     sys.stdout.write(f"torch: {sentence}\n")
     sys.stdout.flush()
-    words = ["--constraint", str(CONSTRAINTS), *index, "--editable", f"{HERE}[{extras}]", *options]
+    words = ["--constraint", str(CONSTRAINTS), *index, "--no-build-isolation", "--editable", f"{HERE}[{extras}]"]
+    return run_pip(*words, *options)
+
+
+def run_pip(*words: str) -> int:
+    """Run `pip install` in this Python, its progress on the screen; its exit code."""
     return subprocess.run(
         [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", *words], check=False
     ).returncode
+
+
+def install_locked(options: list[str]) -> int:
+    """Install what requirements.lock names; pip's exit code. What builds a package is in the list, too, and comes first: pip
+    fetches nothing else for a build."""
+    builder = re.search(r"^setuptools==.*?(?=^\S)", LOCK.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    if builder is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            first = Path(folder) / "first.txt"
+            first.write_text(builder[0], encoding="utf-8")
+            if code := run_pip("--require-hashes", "--only-binary", ":all:", "--requirement", str(first), *options):
+                return code
+    return run_pip("--require-hashes", "--no-build-isolation", "--requirement", str(LOCK), *options)
 
 
 def choose_torch(index: str, patience_s: float = PATIENCE_S) -> tuple[list[str], str]:

@@ -1,6 +1,6 @@
 """Every Python that pyproject.toml promises and this machine has: `python -m tests.pythons`, which .ci/run does.
 
-In a virtual environment of its own, each installs this checkout with all that needs no torch, imports every module, runs
+In a virtual environment of its own, each installs requirements.lock and this checkout, imports every module, runs
 `--help` and `list`, and runs the unit tests of the floors that need neither a node nor an account. The Python that runs this
 file is left out: the whole suite runs on it. torch is installed, too, where an index has its CPU build for that Python.
 """
@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 PURE = ("course", "workspace", "launch", "grading", "figures", "coach", "report", "test_units.py")
 TEST_TOOLS = ("pytest", "pytest-timeout", "jsonschema")
 """What those tests need of the extra `dev`."""
+INSTALL_LOCKED = "import sys, install; sys.exit(install.install_locked(sys.argv[1:]))"
 IMPORT_ALL = """
 import importlib, pkgutil, gpucourse
 names = [module.name for module in pkgutil.walk_packages(gpucourse.__path__, "gpucourse.")]
@@ -79,7 +80,8 @@ def check(version: str, path: str) -> tuple[int, str]:
         cpu_build = f"torch=={install.pinned_version('torch')}+cpu"
         steps: list[tuple[Sequence[str], Mapping[str, str]]] = [
             ((path, "-m", "venv", str(Path(folder) / "venv")), os.environ),
-            ((*pip, "--constraint", str(install.CONSTRAINTS), *requirements(), "--editable", str(ROOT)), os.environ),
+            ((python, "-c", INSTALL_LOCKED, "--quiet", "--no-compile"), os.environ),
+            ((*pip, "--constraint", str(install.CONSTRAINTS), *tool_requirements(), "--editable", str(ROOT)), os.environ),
             ((*pip, "--extra-index-url", install.CPU_INDEX, "--retries", "0", cpu_build), os.environ),
             ((python, "-c", IMPORT_ALL), clean),
             ((python, "-m", "gpucourse", "--help"), clean),
@@ -92,16 +94,14 @@ def check(version: str, path: str) -> tuple[int, str]:
                 lines.append("without torch, for no index here has its CPU build for this Python")
             elif done.returncode:
                 return 1, f"Python {version}: FAILED: {' '.join(words)}\n{done.stdout}{done.stderr}\n"
-            elif "-c" in words or "pytest" in words:
+            elif IMPORT_ALL in words or "pytest" in words:
                 lines.append(done.stdout.splitlines()[-1])
     return 0, f"Python {version} ({path}): {'; '.join(lines)}; {time.monotonic() - began:.0f} s in all\n"
 
 
-def requirements() -> list[str]:
-    """What the course needs on this computer except torch, and what its unit tests need."""
-    extras = _project()["optional-dependencies"]
-    tools = [line for line in extras["dev"] if re.split(r"[^\w-]", line)[0] in TEST_TOOLS]
-    return [line for line in extras["local"] if not line.startswith("torch")] + tools
+def tool_requirements() -> list[str]:
+    """What those unit tests need beside the course itself."""
+    return [line for line in _project()["optional-dependencies"]["dev"] if re.split(r"[^\w-]", line)[0] in TEST_TOOLS]
 
 
 def clean_environment(folder: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.server
 import os
 import platform
@@ -89,6 +90,7 @@ def ordinary(tmp_path: Path) -> Iterator[str]:
     tag = f"{TAG}-{TAG}-manylinux_2_17_{platform.machine()}"
     write_wheel(tmp_path / "ordinary", "torch", VERSION, tag, "Requires-Dist: nvidia-cublas\n")
     write_wheel(tmp_path / "ordinary", "nvidia-cublas", "13", "py3-none-any")
+    write_wheel(tmp_path / "ordinary", "held", "1", "py3-none-any")
     write_wheel(tmp_path / "ordinary", "gpucourse", "0", "py3-none-any", "Provides-Extra: local\nRequires-Dist: torch>=2\n")
     with serve(tmp_path / "ordinary") as address:
         yield address
@@ -107,8 +109,8 @@ def cpu_index(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
-def run_pip(ordinary: str, *words: str | Path, path: Path | None = None, **environ: str) -> str:
-    """Run a command that ends in pip, which knows one index alone and installs nothing; what was said."""
+def run_pip(ordinary: str, *words: str | Path, path: Path | None = None, code: int = 0, **environ: str) -> str:
+    """Run a command that ends in pip, which knows one index alone and installs nothing; what it printed."""
     folders = [str(path)] if path else []
     environment = {
         "PATH": os.pathsep.join([*folders, os.environ["PATH"]]),
@@ -124,25 +126,27 @@ def run_pip(ordinary: str, *words: str | Path, path: Path | None = None, **envir
     done = subprocess.run(
         [str(word) for word in words], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """install.py and the constraints in a checkout whose project needs torch alone."""
+def checkout(tmp_path: Path, ordinary: str) -> Path:  # writes the wheel that the list names
+    """install.py, its list and its constraints in a checkout whose project needs torch alone."""
     folder = tmp_path / "check out"
     folder.mkdir()
     shutil.copy(ROOT / "install.py", folder)
     (folder / "constraints.txt").write_text(f"torch=={VERSION}\n")
+    held = (tmp_path / "ordinary" / "held" / "held-1-py3-none-any.whl").read_bytes()
+    (folder / "requirements.lock").write_text(f"held==1 --hash=sha256:{hashlib.sha256(held).hexdigest()}\n")
     (folder / "pyproject.toml").write_text(PROJECT)
     (folder / "backend.py").write_text(BACKEND)
     return folder
 
 
 def comes(said: str) -> set[str]:
-    """What pip would install."""
-    return set(re.findall(r"Would install (.*)", said)[0].split()) - {"gpucourse-0"}
+    """What pip would install last: torch and what it needs."""
+    return set(re.findall(r"Would install (.*)", said)[-1].split()) - {"gpucourse-0"}
 
 
 def test_without_a_card_the_cpu_build_comes_with_its_size(ordinary: str, cpu_index: str, checkout: Path) -> None:
@@ -150,6 +154,15 @@ def test_without_a_card_the_cpu_build_comes_with_its_size(ordinary: str, cpu_ind
     assert f"torch: the CPU build of {VERSION} from {cpu_index}, 3 MB" in said
     assert comes(said) == {f"torch-{VERSION}+cpu"}
     assert "Collecting torch" in said, "pip shows what it does"
+    assert "Would install held-1" in said
+
+
+def test_a_package_without_its_checksum_ends_the_installation(ordinary: str, checkout: Path) -> None:
+    (checkout / "requirements.lock").write_text(f"held==1 --hash=sha256:{'0' * 64}\n")
+    said = run_pip(ordinary, sys.executable, checkout / "install.py", "local", code=1)
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
+    assert "requirements.lock could not be installed" in said
+    assert "torch" not in said.partition("requirements.lock could not be installed")[0]
 
 
 def test_with_a_card_the_build_with_cuda_comes(ordinary: str, cpu_index: str, checkout: Path, tmp_path: Path) -> None:

@@ -25,13 +25,6 @@ def test_one_range_of_pythons_is_promised_everywhere() -> None:
     assert f"gpucourse needs Python {oldest} or newer" in makefile
 
 
-def test_all_but_torch_is_installed() -> None:
-    local = tomllib.loads((pythons.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["local"]
-    chosen = pythons.requirements()
-    assert [line for line in local if line not in chosen] == [line for line in local if line.startswith("torch")]
-    assert len(chosen) == len(local) - 1 + len(pythons.TEST_TOOLS)
-
-
 def test_a_python_that_fails_is_reported(tmp_path: Path) -> None:
     broken = tmp_path / "python3.12"
     broken.write_text("#!/bin/sh\necho 'no module named venv' >&2\nexit 1\n")

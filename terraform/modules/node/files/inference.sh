@@ -2,8 +2,7 @@
 # What the inference exercises need beside torch: transformers in the image's own environment, vLLM in one of its own, since it brings
 # a torch of its own. Runs inside setup.sh, which brings step, retry, root and state. A node without vLLM is ready all the same: the
 # exercises then take transformers, and say so. The versions are fixed: settings and options change between minor versions.
-# Each is held to the checksum of its wheel on PyPI; what it needs beside it comes by its own ranges, checked by HTTPS alone: the
-# whole list with its checksums would not fit into the 16 KB that EC2 takes as a first script.
+# Each is held to the checksum of its wheel on PyPI; what it needs beside it comes by its own ranges, checked by HTTPS alone.
 # shellcheck disable=SC2153,SC2154
 pip_install() { # times python: installs the lines of standard input, each `name==version --hash=...`, and then what those need
   local times=$1 python=$2 list=$state/packages.txt
