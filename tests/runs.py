@@ -37,7 +37,10 @@ class Run:
 
     def follow(self, *, grace_s: float = 5.0) -> execute.FollowResult:
         watch = self.events.append
-        return execute.follow(self.fleet, self.plan.run_id, self.plan.nodes, self.paths, watch, self.stop, grace_s=grace_s)
+        limit = self.plan.log_limit
+        return execute.follow(
+            self.fleet, self.plan.run_id, self.plan.nodes, self.paths, watch, self.stop, grace_s=grace_s, log_limit=limit
+        )
 
     def collect(self, *globs: str, max_bytes: int = 1 << 30) -> execute.Home:
         return execute.collect(self.fleet, self.plan.run_id, globs, self.paths, max_bytes, self.events.append)
@@ -65,6 +68,7 @@ def prepare(
     uploads: Sequence[Upload] = (),
     timeout_s: float = 60.0,
     connect_s: float = 10.0,
+    log_limit: int = 1 << 30,
 ) -> Run:
     """A run of a Python script with one rank a node, not launched yet. `argv` replaces the command."""
     taking_part = list(lab.nodes if nodes is None else nodes)
@@ -92,5 +96,6 @@ def prepare(
         master_port=29500,
         timeout_s=timeout_s,
         collective_timeout_s=60.0,
+        log_limit=log_limit,
     )
     return Run(Fleet(SshTransport(lab.key), taking_part, timeout_s=connect_s), plan, RunPaths(folder / "run"), lab)

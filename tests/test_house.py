@@ -34,7 +34,6 @@ READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (ou
     "remote/push.py": "writes a tar, and reads none",
     "actions/bundle.py": "writes a zip; unpacking one is the gate's",
     "workspace/files.py": "writes records; what it reads comes through the gate first",
-    "workspace/settings.py": "the settings of a workspace that is the learner's own, or that the learner trusts",
     "ui/console.py": "reads what it wrote in the line before",
     "aws/tables.py": "reads tables of this package",
     "aws/pricing.py": "reads what boto3 has of AWS, over TLS",

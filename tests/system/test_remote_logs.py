@@ -241,3 +241,16 @@ def test_a_full_disk_here_ends_the_following_not_the_run(lab: SshLab, tmp_path: 
 def _resident() -> int:
     with Path("/proc/self/statm").open(encoding="ascii") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
+
+
+def test_a_log_is_kept_to_its_limit_here_and_on_the_node_and_the_run_goes_on(lab: SshLab, tmp_path: Path) -> None:
+    limit, copies = 1 << 20, 30  # of a block of 1 MiB
+    run = prepare(lab, tmp_path, FLOOD, str(copies), nodes=lab.nodes[:1], log_limit=limit).launch()
+    result = run.follow()
+    assert [ended.code for ended in result.node_exits] == [0]
+    assert [output.path for output in run.collect().outputs] == ["outputs/node0/md5"], "the script went on to its end"
+    kept = run.log()
+    assert kept[:limit] == (run.folder() / "logs/rank0.log").read_bytes()
+    assert kept[limit:].startswith(b"\n[gpucourse: node0-rank0.log reached its limit of 1.0 MiB")
+    assert result.full_logs == ["node0-rank0.log"]
+    assert sum("reached its limit" in event.text for event in run.events if isinstance(event, Note)) == 1
