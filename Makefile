@@ -11,7 +11,7 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test thorough fuzz parts lint format bench picture schema lock clean
+.PHONY: demo test thorough fuzz parts lint format bench gpu-proof picture schema lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -44,6 +44,10 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev parts
 	$(BIN)/python -m benchmarks
+
+# Every exercise's GPU branch on the card of this computer, in one table; without a card it says so in every row.
+gpu-proof: $(VENV)/.local
+	$(BIN)/python -m benchmarks gpu
 
 # The README's picture: the captured screen of a real run of 3.2.
 picture: $(VENV)/.local

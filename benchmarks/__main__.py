@@ -1,4 +1,7 @@
-"""One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of it."""
+"""One command, one table: `python -m benchmarks`, or `python -m benchmarks startup transfer` for some of it.
+
+`python -m benchmarks gpu` is a program of its own: every exercise's GPU branch on one card (benchmarks/gpu.py).
+"""
 
 from __future__ import annotations
 
@@ -45,4 +48,6 @@ def measure(name: str) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["gpu"]:
+        sys.exit(importlib.import_module("benchmarks.gpu").prove(sys.argv[2:]))
     sys.exit(main(sys.argv[1:], {name: partial(measure, name) for name in NAMES}))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,12 +22,16 @@ from torch.utils._pytree import tree_map
 NAME, CAPABILITY = "NVIDIA H100 80GB HBM3", (9, 0)
 TOTAL = int(os.environ.get("FAKE_GPU_BYTES", "0")) or 80 << 30
 CPU = torch.device("cpu")
+LARGE = 1 << 26  # numbers
+DO_NOTHING = ("init", "set_device", "synchronize", "empty_cache", "reset_peak_memory_stats")
 
 
 class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not look into torch
     """Every call that names a GPU gets the processor instead."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.zero_ and args[0].numel() >= LARGE:  # the flush of a cache that is not there
+            return args[0]
         if func is torch.device:  # a script asks its device what it is
             return func(*args, **(kwargs or {}))
         return func(*tree_map(_moved, args), **tree_map(_moved, kwargs or {}))
@@ -74,10 +79,16 @@ def _in_every_thread(self: threading.Thread) -> None:
         _run(self)
 
 
+def _nothing() -> Callable[..., None]:
+    """A function of its own: torch keeps a table of its functions, and wants none in it twice."""
+    return lambda *_, **__: None
+
+
 _init, _ddp, _run = dist.init_process_group, DistributedDataParallel.__init__, threading.Thread.run
 for _name, _value in {
     "is_available": lambda: True,
     "device_count": lambda: 1,
+    "current_device": lambda: 0,
     "get_device_name": lambda _device=None: NAME,
     "get_device_capability": lambda _device=None: CAPABILITY,
     "get_device_properties": _properties,
@@ -88,9 +99,7 @@ for _name, _value in {
     "memory_reserved": lambda _device=None: 0,
     "_sleep": lambda cycles: time.sleep(cycles / 1.8e9),
     "Event": Event,
-    **dict.fromkeys(
-        ("init", "set_device", "synchronize", "empty_cache", "reset_peak_memory_stats"), lambda *_, **__: None
-    ),
+    **{name: _nothing() for name in DO_NOTHING},
 }.items():  # fmt: skip
     setattr(torch.cuda, _name, _value)
 torch.cuda.nccl.version = lambda: (2, 28, 9)

@@ -1,0 +1,316 @@
+"""Every exercise's GPU branch on one card: `python -m benchmarks gpu`, or `python -m benchmarks gpu 1.1 4.2` for some.
+
+Each exercise runs by hand, as a learner would type it: python, or torchrun with one process a GPU; no SSH, Slurm, network.
+The checks of its manifest judge the metrics.json that it wrote. Without a GPU everything runs with the settings of simulated
+nodes, no figure is printed, and nothing is recorded. At most nine minutes; the last row says what no longer fitted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.gpu_cases import CASES, Case, Figure, figures
+from benchmarks.gpu_machine import Machine, look, versions_of
+from benchmarks.gpu_record import for_plots, write
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from gpucourse.course.parameters import arguments, resolve
+from gpucourse.grading.checks import evaluate
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.verdict import CheckResult
+
+MINUTES_S = 9 * 60.0
+GRACE_S = 15.0
+NO_GPU = "no GPU: not measured"
+ROOT = Path(__file__).parents[1]
+OF_SLURM = ("metrics.slurm", "metrics.session")
+OF_LIBRARY = 0.98  # the share of the library's best that 4.2 shall reach
+FOLDERS = find_course({})
+CATALOG = load(FOLDERS)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One case when it is over: the exit code (None: stopped at its limit), seconds, what it said, what it measured."""
+
+    code: int | None
+    seconds: float
+    output: str
+    metrics: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the table. `good` is false where something was wrong; `metrics` is what a run on a GPU measured, and `entry`
+    what the record keeps of it."""
+
+    exercise: str
+    ran: str
+    checks: str
+    figures: str
+    good: bool = True
+    entry: Mapping[str, Any] | None = None
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+
+
+def prove(
+    wanted: Sequence[str],
+    *,
+    cases: Sequence[Case] = CASES,
+    recorded: Path = ROOT / "recorded",
+    limit_s: float = MINUTES_S,
+    sides: Sequence[int] = (),
+) -> int:
+    """Run the cases of the exercises that are named (all, where none is) for at most `limit_s`, print a table, and keep in the
+    folder `recorded` what a GPU measured. `sides` are those of the library's products, where not its own.
+
+    Gives back 0 where all ran, no check failed on a GPU and no figure is above its ceiling; else 1; 2 where an exercise is
+    unknown.
+    """
+    known = {case.exercise for case in cases}
+    if unknown := [name for name in wanted if name not in known]:
+        sys.stderr.write(f"there is no exercise {', '.join(unknown)} here; known: {', '.join(sorted(known))}\n")
+        return 2
+    machine, ends = look(FOLDERS.exercises / "shared"), time.monotonic() + limit_s
+    sys.stdout.write(f"{machine.gpu or NO_GPU} · {versions_of(machine)}\n\n")
+    lines: list[Line] = []
+    with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder:
+        for case in (case for case in cases if not wanted or case.exercise in wanted):
+            lines.append(_line(case, machine, Path(folder) / f"{len(lines):02d}-{case.exercise}", ends))
+            _tell(lines[-1])
+        library = _library(machine, lines, ends, sides)
+    lines += [library] if library else []
+    sys.stdout.write(f"\n{table(lines)}\n")
+    if machine.gpu and any(line.entry for line in lines):
+        sys.stdout.write(f"\nwritten: {write(recorded, _record(machine, lines))}\n")
+    return 0 if all(line.good for line in lines) else 1
+
+
+def table(lines: Sequence[Line]) -> str:
+    """The rows, aligned; the figures come last, for they are long."""
+    rows = [("exercise", "ran", "checks", "figures"), *((x.exercise, x.ran, x.checks, _last(x)) for x in lines)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
+    )
+
+
+def _last(line: Line) -> str:
+    return " · ".join(text for text in (line.figures, line.note) if text)
+
+
+def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
+    exercise = CATALOG.exercise(case.exercise)[1]
+    if case.variant and not machine.gpu:  # it differs from the case before only on a GPU
+        return Line(case.name, "no", "", NO_GPU)
+    if 0 < machine.gpus < case.gpus:
+        return Line(case.name, "no", "", f"not measured: needs {case.gpus} GPUs, and there is {machine.gpus}")
+    if (left := ends - time.monotonic()) <= 0:
+        return Line(case.name, "no", "", "not measured: the time was over", good=False)
+    ranks = _ranks(exercise, case, machine)
+    settings = _settings(exercise, case, machine, ranks)
+    ended = _run(case, exercise, settings, ranks, folder, min(case.limit_s, left), on_gpu=bool(machine.gpu))
+    if ended.code != 0:
+        how = "stopped at its limit" if ended.code is None else f"ended with {ended.code}"
+        sys.stdout.write("".join(f"    {line}\n" for line in ended.output.splitlines()[-8:]))
+        return Line(case.name, how, "", "not measured" if machine.gpu else NO_GPU, good=False)
+    if machine.gpu and not case.by_design and ended.metrics.get("cuda", "not said") is None:
+        return Line(case.name, f"{ended.seconds:.1f} s on processors", "", "not measured: it did not use the GPU", good=False)
+    checks = _judged(exercise, ended.metrics, settings, ranks, "hosts" if machine.gpu else "local")
+    line = _on_processors(case, exercise, ended, checks)
+    return replace(_on_gpu(line, exercise, ended, checks, machine, settings), note=case.note) if machine.gpu else line
+
+
+def _on_processors(case: Case, exercise: Exercise, ended: Ended, checks: Sequence[CheckResult]) -> Line:
+    """The row of a case that ended well where no figure counts. A check that failed is named and is no fault: nobody knows
+    what else this computer was busy with."""
+    words = [check.verdict for check in checks]
+    unknown = words.count("not_measured") + len(exercise.checks) - len(checks)
+    shown = f"{words.count('passed')} passed" + (f", {unknown} not measured" if unknown else "")
+    shown += "".join(f", {check.verdict}: {check.id}" for check in checks if check.verdict in {"failed", "error"})
+    return Line(case.name, f"{ended.seconds:.1f} s", shown, NO_GPU)
+
+
+def _on_gpu(
+    line: Line, exercise: Exercise, ended: Ended, checks: Sequence[CheckResult], machine: Machine, settings: Mapping[str, Any]
+) -> Line:
+    """The same row with the figures, each beside its ceiling: wrong where a check failed or a figure is not possible."""
+    values: list[Figure] = figures(exercise.id, ended.metrics, machine.sheet)
+    entry = {
+        "settings": settings,
+        "seconds": round(ended.seconds, 1),
+        "checks": {check.id: check.verdict for check in checks},
+        "metrics": for_plots(exercise, ended.metrics),
+    }
+    wrong = any(check.verdict in {"failed", "error"} for check in checks)
+    return replace(
+        line,
+        figures="; ".join(value.text for value in values),
+        good=not wrong and all(value.possible for value in values),
+        entry=entry,
+        metrics=ended.metrics,
+    )
+
+
+def _judged(
+    exercise: Exercise, metrics: Mapping[str, Any], settings: Mapping[str, Any], ranks: int, mode: Any
+) -> list[CheckResult]:
+    """The checks of the manifest, but for those that read what only Slurm knows."""
+    plan = {"world_size": ranks, "nodes": 1, "parameters": settings}
+    asked = {check.id for check in exercise.checks if not any(word in check.value for word in OF_SLURM)}
+    verdict = evaluate(exercise, metrics, plan, {"state": "succeeded"}, mode=mode, run_id="by hand")
+    return [check for check in verdict.checks if check.id in asked]
+
+
+def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
+    """Processes: one a GPU, no more than the exercise has nodes; on processors as many as that. An exercise that says itself
+    how many (0.2) gets that number."""
+    if exercise.launch.kind != "torchrun":
+        return 1
+    if name := exercise.launch.counted_by:
+        return int(str(resolve(exercise, case.settings if machine.gpu else case.simulated, local=not machine.gpu)[name]))
+    return min(machine.gpus, exercise.launch.nodes) if machine.gpu else exercise.launch.nodes
+
+
+def _settings(exercise: Exercise, case: Case, machine: Machine, ranks: int) -> dict[str, Any]:
+    wanted = dict(case.settings if machine.gpu else case.simulated)
+    if machine.gpu and exercise.id == "3.7":
+        wanted["workers"] = str(ranks)
+    if machine.gpu and exercise.id == "3.9":
+        wanted |= {"dp": str(ranks // 2), "tp": "2"}
+    return resolve(exercise, wanted, local=not machine.gpu)
+
+
+def _run(
+    case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int, folder: Path, limit_s: float, *, on_gpu: bool
+) -> Ended:
+    """The exercise in a folder of its own, as on a node: its processes one after another, until one fails."""
+    _lay_out(exercise, folder)
+    begun, said, code = time.monotonic(), "", None
+    for words, more in _commands(case, exercise, settings, ranks):
+        env = {**os.environ, **_environment(folder, ranks, on_gpu=on_gpu), **more}
+        code, output = _process(words, folder, env, limit_s - (time.monotonic() - begun))
+        said += output
+        if code != 0:
+            break
+    path = folder / case.result
+    metrics = json.loads(path.read_text(encoding="utf-8")) if code == 0 and path.is_file() else {}
+    return Ended(code, time.monotonic() - begun, said, metrics)
+
+
+def _lay_out(exercise: Exercise, folder: Path) -> None:
+    module = CATALOG.exercise(exercise.id)[0]
+    folder.mkdir()
+    for name, place in CATALOG.sources(module, exercise).items():
+        shutil.copyfile(FOLDERS.exercises / place, folder / name)
+    if exercise.id == "1.4":  # as it is delivered the exercise fails, on purpose
+        shutil.copyfile(FOLDERS.exercises / "01-basic-gpu" / "solutions" / "my_fix.py", folder / "my_fix.py")
+    for earlier in sorted(folder.parent.glob("*-4.3/metrics.json")) if exercise.id == "4.4" else ():
+        shutil.copyfile(earlier, folder / "earlier-4.3-by-hand.json")
+
+
+def _commands(
+    case: Case, exercise: Exercise, settings: Mapping[str, Any], ranks: int
+) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Each command and what it finds in its environment beside the usual."""
+    flags = arguments(exercise, settings)
+    if exercise.launch.kind == "torchrun":
+        words = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
+        yield [*words, f"--master-port={_free_port()}", exercise.script, *flags], {}
+        return
+    for task in range(case.tasks):
+        yield [sys.executable, exercise.script, *flags], {"SLURM_ARRAY_JOB_ID": "1", "SLURM_ARRAY_TASK_ID": str(task)}
+    script = exercise.launch.slurm.gather if case.tasks and exercise.launch.slurm else exercise.script
+    yield [sys.executable, str(script), *flags], {}
+
+
+def _environment(folder: Path, ranks: int, *, on_gpu: bool) -> dict[str, str]:
+    return {
+        "GPUCOURSE_OUT": str(folder),
+        "GPUCOURSE_NODE": "node0",
+        "GPUCOURSE_BACKEND": "nccl" if on_gpu else "gloo",
+        "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "60",
+        "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
+        "OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // ranks)),
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+def _process(words: Sequence[str], folder: Path, env: Mapping[str, str], limit_s: float) -> tuple[int | None, str]:
+    """The exit code and what was printed; None where it was ended at its limit. It is asked first, for torchrun's workers have
+    sessions of their own and end only with torchrun's own doing; what is left after that is killed."""
+    process = subprocess.Popen(
+        words, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        output = process.communicate(timeout=max(0.1, limit_s))[0]
+    except subprocess.TimeoutExpired:
+        process.terminate()
+    else:
+        return process.returncode, output
+    try:
+        return None, process.communicate(timeout=GRACE_S)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, process.communicate()[0]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequence[int]) -> Line | None:
+    """4.2's best bf16 product beside the best that the vendor's library reaches over many shapes."""
+    rows = [row for line in lines if line.exercise == "4.2" for row in line.metrics.get("summary", [])]
+    mine = next((row["best_tflops"] for row in rows if row["dtype"] == "bfloat16"), None)
+    if mine is None:
+        return None
+    words = [sys.executable, str(Path(__file__).with_name("library_ceiling.py")), *map(str, sides)]
+    code, output = _process(words, ROOT, os.environ, ends - time.monotonic())
+    if code != 0:
+        return Line("library's best", "not to its end", "", "not measured", good=False)
+    found = json.loads(output.splitlines()[-1])
+    peak, best = machine.sheet.get("bf16"), max(found["bf16_tflops"], mine)
+    told = Figure("bf16", best, "TFLOP/s", peak)
+    share = f"4.2 reaches {mine / best:.3f} of it (promise: {OF_LIBRARY})"
+    return Line(
+        "library's best",
+        f"{found['shapes']} shapes",
+        "",
+        f"{told.text}; {share}",
+        told.possible and mine >= OF_LIBRARY * best,
+        found,
+    )
+
+
+def _tell(line: Line) -> None:
+    sys.stdout.write(f"{line.exercise}: {line.ran}; {line.checks or 'nothing judged'}; {_last(line)}\n")
+    sys.stdout.flush()
+
+
+def _record(machine: Machine, lines: Sequence[Line]) -> dict[str, Any]:
+    kept = {line.exercise: line.entry for line in lines if line.entry}
+    return {
+        "gpu": machine.gpu,
+        "date": datetime.now(UTC).date().isoformat(),
+        "gpus": machine.gpus,
+        "versions": dict(machine.versions),
+        "ceilings": kept.pop("library's best", {}),
+        "exercises": kept,
+    }

@@ -1,0 +1,143 @@
+"""What `python -m benchmarks gpu` runs of modules 0 to 4 on one GPU, and which figures it sets beside which ceilings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """One exercise by hand. `settings` replace its defaults on a GPU, `simulated` those without one; `gpus` is how many it
+    needs at least, `limit_s` ends it, `result` is the file with what it measured, `tasks` are those of an array of jobs,
+    `variant` tells two cases of one exercise apart, `note` says what is not as in a lab, `by_design` that it leaves the GPU
+    alone, or that what is judged is gathered without it."""
+
+    exercise: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+    simulated: Mapping[str, str] = field(default_factory=dict)
+    variant: str = ""
+    gpus: int = 1
+    limit_s: float = 60.0
+    result: str = "metrics.json"
+    tasks: int = 0
+    note: str = ""
+    by_design: bool = False
+
+    @property
+    def name(self) -> str:
+        """The exercise, and which of its cases."""
+        return f"{self.exercise} {self.variant}".rstrip()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured value, beside the highest that is possible where that is known. Both in `unit`."""
+
+    what: str
+    value: float
+    unit: str
+    ceiling: float | None = None
+
+    @property
+    def possible(self) -> bool:
+        """Whether it is not above its ceiling."""
+        return self.ceiling is None or self.value <= self.ceiling
+
+    @property
+    def text(self) -> str:
+        """The value, and its share of the ceiling."""
+        shown = f"{self.what} {_shown(self.value)} {self.unit}".rstrip()
+        if self.ceiling is None:
+            return shown
+        share = f"{100 * self.value / self.ceiling:.2g}% of {_shown(self.ceiling)}"
+        return f"{shown} ({share})" if self.possible else f"{shown} (ABOVE the ceiling: {share})"
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+BY_HAND = "one task by hand, without Slurm"
+CASES = (
+    Case("0.1"),
+    Case("0.2", note="two ranks on one GPU compute on processors", by_design=True),
+    Case("0.3", limit_s=30, note="computes on processors, by design", by_design=True),
+    Case("1.1"),
+    Case("1.1", {"dtype": "float16"}, variant="float16"),
+    Case("1.2", {"engine": "transformers", "model": "tiny"}),
+    Case("1.3", {"engine": "transformers", "model": "tiny"}, limit_s=90),
+    Case("1.4", note="with the course's own solution"),
+    Case("2.1", {"seconds": "2"}, result="job-by-hand.json", note=BY_HAND),
+    Case("2.2", result="inference.json", note=BY_HAND),
+    Case("2.3", note=BY_HAND),
+    Case("2.4", tasks=4, note="four tasks by hand, without Slurm", by_design=True),
+    Case("3.1"),
+    Case("3.2"),
+    Case("3.3", {"max_bytes": "268435456"}, gpus=2),
+    Case("3.4"),
+    Case("3.5"),
+    Case("3.6", gpus=2),
+    Case("3.7", gpus=2, limit_s=90),
+    Case("3.8"),
+    Case("3.9", gpus=2, limit_s=90),
+    Case("4.1", limit_s=30),
+    Case("4.2", {"sustained_s": "5"}, limit_s=120),
+    Case("4.3", {"engine": "transformers", "model": "tiny"}, limit_s=120),
+    Case("4.4", {"tok_per_s": "200"}, {"tok_per_s": "200"}, limit_s=30, note="$ of a what-if of 200 tokens/s", by_design=True),
+)
+
+
+def figures(exercise: str, metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> list[Figure]:
+    """The figures of one exercise that are worth a line, beside what `sheet` (a row of gpus.json, or nothing) allows."""
+    return [figure for figure in _READERS.get(exercise, _nothing)(metrics, sheet) if figure.value is not None]
+
+
+def _nothing(_metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield from ()
+
+
+def _products(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    peak = {"float32": "fp32", "float16": "fp16"}[metrics["dtype"]]
+    warm = next(row for row in metrics["rows"] if (row["size"], row["what"]) == (metrics["size"], "warm"))
+    yield Figure(f"product of {metrics['size']}", warm["gflop_per_s"], "GFLOP/s", _thousand(sheet.get(peak)))
+    yield Figure("speed-up", metrics["speedup_large"], "times")
+
+
+def _answers(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("one answer", metrics["tok_per_s"], "tokens/s", metrics["ceiling_tok_per_s"])
+
+
+def _loads(metrics: Mapping[str, Any], sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("float16 products", metrics["arithmetic_gflop_per_s"], "GFLOP/s", _thousand(sheet.get("fp16")))
+    yield Figure("copies", metrics["copying_gb_per_s"], "GB/s", sheet.get("gb_per_s"))
+
+
+def _memory(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("tensors that fitted", metrics["steps_that_fitted"], f"(predicted: {metrics['steps_predicted']})")
+
+
+def _steps(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    yield Figure("one rank", metrics["comparison"][0]["samples_per_s"], "samples/s")
+
+
+def _formats(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    for row in metrics["summary"]:
+        yield Figure(row["dtype"], row["best_tflops"], "TFLOP/s", row["peak_tflops"])
+        yield Figure(f"{row['dtype']} sustained", row["sustained_tflops"], "TFLOP/s", row["peak_tflops"])
+
+
+def _throughput(metrics: Mapping[str, Any], _sheet: Mapping[str, Any]) -> Iterator[Figure]:
+    best = next((row for row in metrics["rows"] if row["batch"] == metrics["best_batch"]), None)
+    if best:
+        yield Figure(f"{best['batch']} at a time", best["output_tok_per_s"], "tokens/s", best["ceiling_tok_per_s"])
+
+
+def _thousand(peak: float | None) -> float | None:
+    return None if peak is None else 1e3 * peak
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Iterator[Figure]]] = {
+    "1.1": _products, "1.2": _answers, "1.3": _loads, "1.4": _memory, "3.2": _steps, "4.2": _formats, "4.3": _throughput,
+}  # fmt: skip

@@ -1,0 +1,51 @@
+"""What a proof runs on: GPUs, their row in the course's table, and versions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ASK = """
+import dataclasses, importlib.metadata, json, platform, sys, torch
+sys.path.append(sys.argv[1])
+import gpus, nvidia_smi
+count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+name = torch.cuda.get_device_name(0) if count else None
+sheet = gpus.find(name) if count else None
+driver = (nvidia_smi.query(("driver_version",)) or [{}])[0].get("driver_version") if count else None
+try:
+    transformers = importlib.metadata.version("transformers")
+except importlib.metadata.PackageNotFoundError:
+    transformers = None
+versions = {"torch": torch.__version__, "cuda": torch.version.cuda, "driver": driver, "transformers": transformers,
+            "python": platform.python_version()}
+print(json.dumps({"gpu": name, "gpus": count, "sheet": dataclasses.asdict(sheet) if sheet else {}, "versions": versions}))
+"""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the proof runs on: the name and number of its GPUs (None and 0 without one), a row of gpus.json, the versions."""
+
+    gpu: str | None
+    gpus: int
+    sheet: Mapping[str, Any]
+    versions: Mapping[str, str | None]
+
+
+def look(shared: Path) -> Machine:
+    """The machine, asked by a process of its own: one that has looked at a GPU holds a part of its memory.
+
+    `shared` is the folder of the exercises' own gpus.py. Raises CalledProcessError where torch is missing."""
+    words = [sys.executable, "-c", ASK, str(shared)]
+    return Machine(**json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
+
+
+def versions_of(machine: Machine) -> str:
+    """The versions in one line."""
+    return " · ".join(f"{name} {version}" for name, version in machine.versions.items() if version)

@@ -1,0 +1,36 @@
+"""The fastest bf16 product that the vendor's library reaches on this GPU, over many shapes: what 4.2 may hope for.
+
+Prints one JSON object: the best TFLOP/s and the shape. `python -m benchmarks gpu` starts it as a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+SIDES = (4096, 6144, 8192, 12288, 16384)
+
+
+def search(sides: Sequence[int]) -> dict[str, object]:
+    """The best of the medians over every shape m x k times k x n of these sides, each of several calls on random numbers."""
+    sys.path.append(str(Path(__file__).parents[1] / "exercises" / "shared"))
+    bench = importlib.import_module("bench")
+    device, found = bench.here(), []
+    for m, n, k in itertools.product(sides, repeat=3):
+        a = torch.randn(m, k, device=device, dtype=torch.bfloat16)
+        b = torch.randn(k, n, device=device, dtype=torch.bfloat16)
+        out = torch.empty(m, n, device=device, dtype=torch.bfloat16)
+        seconds = bench.timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), device, 12)[2:]  # two to warm up
+        found.append((2 * m * n * k / bench.percentile(seconds, 50) / 1e12, (m, n, k)))
+    best, shape = max(found)
+    return {"bf16_tflops": best, "shape": shape, "shapes": len(found)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(search([int(side) for side in sys.argv[1:]] or SIDES)))

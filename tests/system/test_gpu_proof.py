@@ -1,0 +1,119 @@
+"""`python -m benchmarks gpu`: without a GPU, and on one that the processor plays (tests/fake_gpu)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import gpu
+from benchmarks.gpu_cases import CASES, Case, Figure, figures
+from benchmarks.gpu_record import for_plots
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import find_course
+from gpucourse.grading.checks import evaluate
+from tests.system.exercising import FAKE_GPU, needs_torch
+
+pytestmark = [pytest.mark.system, needs_torch]
+
+CATALOG = load(find_course({}))
+LONG_S = 250.0  # on a busy machine
+PRODUCTS = Case("1.1", {"small": "32", "size": "128", "repeats": "2"}, limit_s=LONG_S)
+FORMATS = Case("4.2", {"sizes": "64,128", "dtypes": "bfloat16", "sustained_s": "0.1"}, limit_s=LONG_S)
+
+
+def test_every_exercise_has_its_case() -> None:
+    assert {case.exercise for case in CASES} == {one.id for module in CATALOG.modules for one in module.exercises}
+
+
+def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [
+        Case("4.1", limit_s=LONG_S),
+        Case("1.1", {"size": "5000"}, limit_s=LONG_S),
+        Case("1.1", {"dtype": "float16"}, variant="float16"),
+    ]
+    assert gpu.prove([], cases=cases, recorded=tmp_path) == 0
+    rows = capsys.readouterr().out.split("exercise ")[1].splitlines()[1:]
+    assert [row.split("  ")[0] for row in rows] == ["4.1", "1.1", "1.1 float16"]
+    assert all(row.endswith(gpu.NO_GPU) for row in rows)
+    assert list(tmp_path.iterdir()) == [], "nothing that a GPU did not measure is kept"
+
+
+def test_on_a_gpu_figures_stand_beside_ceilings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FAKE_GPU))
+    cases = [PRODUCTS, FORMATS, Case("3.3", gpus=2), Case("0.3", limit_s=LONG_S)]
+    assert gpu.prove([], cases=cases, recorded=tmp_path, sides=(64,)) == 1, "0.3 computed on processors"
+    said = capsys.readouterr().out
+    assert "product of 128 " in said
+    assert "% of 67,000)" in said, "the float32 peak of an H100, in GFLOP/s"
+    assert "% of 989)" in said, "and that of bf16, in TFLOP/s"
+    assert "needs 2 GPUs, and there is 1" in said
+    assert "not measured: it did not use the GPU" in said
+    assert "of it (promise: 0.98)" in said
+    kept = json.loads((tmp_path / "nvidia-h100-80gb-hbm3.json").read_text(encoding="utf-8"))
+    assert (kept["format"], kept["gpu"], kept["gpus"]) == (1, "NVIDIA H100 80GB HBM3", 1)
+    assert set(kept["versions"]) == {"torch", "cuda", "driver", "transformers", "python"}
+    assert set(kept["exercises"]) == {"1.1", "4.2"}
+    assert kept["exercises"]["1.1"]["settings"]["size"] == 128
+    assert kept["exercises"]["1.1"]["checks"]["right"] == "passed"
+    assert kept["ceilings"]["shapes"] == 1
+
+
+def test_what_runs_past_its_limit_is_ended_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ranks of torchrun have sessions of their own: killed alone, torchrun would leave them behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    endless = Case("0.2", simulated={"epochs": "100", "samples": "65536", "batch_size": "1"}, limit_s=12)
+    assert gpu.prove([], cases=[endless], recorded=tmp_path) == 1
+    assert "0.2: stopped at its limit" in capsys.readouterr().out
+    assert working_in(tmp_path) == []
+
+
+def working_in(folder: Path) -> list[str]:
+    """Processes of this computer whose folder is or was in this one."""
+    found = []
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            found += [str(link)] if str(link.readlink()).startswith(str(folder)) else []
+    return found
+
+
+def test_after_the_time_nothing_is_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.prove(["4.1"], recorded=tmp_path, limit_s=0) == 1
+    assert "4.1: no; nothing judged; not measured: the time was over" in capsys.readouterr().out
+
+
+def test_an_unknown_exercise_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert gpu.prove(["9.9"]) == 2
+    assert "there is no exercise 9.9 here" in capsys.readouterr().err
+
+
+def test_a_figure_above_its_ceiling_is_a_fault() -> None:
+    (over,) = figures("1.2", {"tok_per_s": 200.0, "ceiling_tok_per_s": 122.0}, {})
+    assert not over.possible
+    assert "ABOVE the ceiling" in over.text
+    assert Figure("copies", 3000.0, "GB/s", 3350.0).text == "copies 3,000 GB/s (90% of 3,350)"
+    assert Figure("copies", 3000.0, "GB/s").possible, "nothing is known of this GPU"
+
+
+def test_the_record_has_what_plots_draw_and_no_more() -> None:
+    row = {"size": 128, "speedup": 1.23456789, "speedup_with_copies": 1.0, "first_call_ms": 2.0, "error": 1e-9}
+    kept = for_plots(CATALOG.exercise("1.1")[1], {"speedups": [row], "rows": [row], "seed": 0})
+    assert kept == {"speedups": [{"first_call_ms": 2.0, "size": 128, "speedup": 1.23457, "speedup_with_copies": 1.0}]}
+
+
+@pytest.mark.parametrize(("exercise", "check"), [("3.2", "scaling"), ("3.4", "speed-up")])
+def test_one_gpu_has_nothing_to_be_compared_with(exercise: str, check: str) -> None:
+    metrics: dict[str, Any] = {"cuda": "13.0", "weak_efficiency_percent": None, "strong_speedup": None}
+    plan = {"world_size": 1, "nodes": 1}
+    verdict = evaluate(CATALOG.exercise(exercise)[1], metrics, plan, {"state": "succeeded"}, mode="aws")
+    found = next(each for each in verdict.checks if each.id == check)
+    assert found.verdict == "not_measured"
+    assert f"run {exercise} --nodes 2" in found.observed
