@@ -98,3 +98,12 @@ def test_the_words_of_an_error_are_safe_to_show() -> None:
     with pytest.raises(OutsideError) as caught:
         parse_typed(b'{"\\u001b[31m": {"code": "x"}}', dict[str, Exit])
     assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize("wide", ["\U0001f600", "\\ud83d\\ude00"])
+def test_a_long_document_of_wide_characters_is_refused(wide: str) -> None:
+    """In memory it takes four bytes a character, so that 32 MiB would become 128."""
+    text = '"' + "a" * (17 << 20) + wide + '"'
+    with pytest.raises(OutsideError, match="the limit is"):
+        parse_json(text, max_bytes=32 << 20)
+    assert parse_json(text.replace(wide, ""), max_bytes=32 << 20) == "a" * (17 << 20)
