@@ -94,11 +94,15 @@ def test_input_in_pieces_while_output_flows(link: SshLink) -> None:
     assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(b"".join(pieces)).digest()
 
 
-def test_a_late_word_about_a_channel_that_is_closed_costs_nothing(link: SshLink) -> None:
+@pytest.mark.parametrize("closed_by", ["both ends", "this end, a moment ago"])
+def test_a_late_word_about_a_channel_that_is_closed_costs_nothing(link: SshLink, closed_by: str) -> None:
     channel = link._transport.open_session()
-    channel.exec_command("true")
-    channel.recv_exit_status()
-    eventually(lambda: channel.closed, "both ends have closed the channel")
+    channel.exec_command("true" if closed_by == "both ends" else "cat /dev/zero")
+    if closed_by == "both ends":
+        channel.recv_exit_status()
+        eventually(lambda: channel.closed, "both ends have closed the channel")
+    else:
+        channel.close()
     late = paramiko.Message()
     late.add_byte(paramiko.common.cMSG_CHANNEL_WINDOW_ADJUST)
     late.add_int(channel.remote_chanid)

@@ -138,11 +138,12 @@ class _Channels(dict[int, Any]):
     """A connection's channels by number. A word about one that is closed already goes to nobody.
 
     A client that makes room for more output, while the last of it and the end of the channel are on their way, says so for a
-    channel that the server has forgotten. OpenSSH's server lets that pass; the library would end the whole connection.
+    channel that the server has closed, or forgotten. OpenSSH lets that pass; the library would end the whole connection.
     """
 
-    def __missing__(self, number: int) -> _Nobody:
-        return _Nobody(number)
+    def __getitem__(self, number: int) -> Any:
+        there = self.get(number)
+        return _Nobody(number) if getattr(there, "_recv_state", "closed") in {"close_pending", "closed"} else there
 
 
 class _Nobody:
