@@ -31,6 +31,8 @@ WAITING = (
     "tests/system/test_terraform_aws.py",
     "tests/system/test_mock_aws_terraform.py",
     "tests/system/test_hosts.py",
+    "tests/system/test_hostile_node.py",
+    "tests/system/test_hostile_memory.py",
     "tests/system/test_drills.py",
     "tests/system/test_bad_luck_runs.py",
     "tests/system/test_coach.py",

@@ -171,7 +171,6 @@ def _typed(world: World, lie: Lie, verb: str) -> list[str]:
         return [*_run(world, "script.py"), "--silence", "0.2s"]
     if verb == "cancel":
         world.node.ended = False
-    world.node.installed = lie.message != "install"
     if verb == "destroy":
         return ["destroy", module, "--yes"]
     return {"logs": ["logs", "-f"], "runs": ["runs"], "cancel": ["cancel"]}[verb]
@@ -180,6 +179,7 @@ def _typed(world: World, lie: Lie, verb: str) -> list[str]:
 def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) -> None:
     words = _typed(world, lie, verb)
     before, world.node.lie = world.untouched(), lie
+    world.node.installed = lie.message != "install"
     world.node.asked.clear()
     world.node.scheduled = lie.slurm
     try:

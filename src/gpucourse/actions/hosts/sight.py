@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import shlex
 import time
 import uuid
@@ -71,7 +72,7 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
         def call(link: Link) -> dict[str, str]:
             done = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *tried]), timeout_s=60.0)
             pairs = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines())
-            return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried}
+            return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried and _is_address(pair[1])}
 
         reached = values(fleet.each(call))
     shared = next((address for address in tried if all(address in found for found in reached)), None)
@@ -89,6 +90,14 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
         seconds = time.monotonic() - began
         context.watch(NodeEvent(node=node.name, step="address", ok=True, seconds=seconds, detail=node.private_address))
     return nodes
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return "%" not in text
 
 
 def _port(head: Entered, pieces: Iterator[bytes]) -> int:
