@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.finish import finish
-from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import stage
 from gpucourse.model.node import Node
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict

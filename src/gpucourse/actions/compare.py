@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.evidence import material
+from gpucourse.actions.results import material
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise

@@ -13,10 +13,9 @@ from gpucourse.actions.context import Context
 from gpucourse.actions.lab import open_lab
 from gpucourse.actions.ready import climb
 from gpucourse.actions.slurm_ready import wait_for_slurm
-from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, StorageError, UsageError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 from gpucourse.actions.context import Context
 from gpucourse.actions.homecoming import bring_home
 from gpucourse.actions.lab import Lab, open_lab
-from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
-from gpucourse.model.event import Event, Note, ResourceEvent, Watcher
+from gpucourse.model.event import Event, Note, ResourceEvent, Watcher, stage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.actions import coaching, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.ending import end_state
-from gpucourse.actions.evidence import handed_in, verdict_on
-from gpucourse.actions.timing import stage
+from gpucourse.actions.results import handed_in, verdict_on
 from gpucourse.errors import MissingError
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict

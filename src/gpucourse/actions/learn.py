@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.evidence import gather, handed_in
+from gpucourse.actions.evidence import gather
+from gpucourse.actions.results import handed_in
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import ExerciseVerdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpucourse.actions import evidence, finish
+from gpucourse.actions import evidence, finish, results
 from gpucourse.actions.context import Context
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.model.manifest import Exercise
@@ -58,9 +58,9 @@ def check_all(context: Context) -> list[Rechecked]:
     found: list[Rechecked] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            there = evidence.stored_verdict(context, exercise.id)
+            there = results.stored_verdict(context, exercise.id)
             record = evidence.counting(context, exercise)
-            own = there is not None and evidence.handed_in(context, exercise.id) is None
+            own = there is not None and results.handed_in(context, exercise.id) is None
             verdict = _judged(context, exercise, record) if record else _void(there, own=own)
             if verdict is not None:
                 _mark(context, exercise, verdict)
@@ -75,7 +75,7 @@ def _judged(context: Context, exercise: Exercise, record: RunRecord) -> Exercise
     """The verdict on a run; a file that is damaged, or not as the run left it, is one more check that did not pass."""
     changed = seals.changed(runs.files_of(context.paths, record))
     try:
-        verdict = evidence.verdict_on(context, exercise, record)
+        verdict = results.verdict_on(context, exercise, record)
     except GpucourseError as error:
         broken = _extra("readable", "The run's files can be read", "error", error.what, "whole files", error.hint)
         return ExerciseVerdict(exercise=exercise.id, run=record.id, mode=record.mode, verdict="error", checks=(broken,))
@@ -102,7 +102,7 @@ def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None
 def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
     """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is, or a run that is gone."""
     path = context.paths.verdict(exercise.id)
-    there = evidence.handed_in(context, exercise.id)
+    there = results.handed_in(context, exercise.id)
     if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():
         write_record(path, verdict)
 

@@ -11,10 +11,9 @@ from gpucourse.actions import attend, slurm
 from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order, choose, deployed, plan_on, request
 from gpucourse.actions.reach import reach
-from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, Interrupted, MissingError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan

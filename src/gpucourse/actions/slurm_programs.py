@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.local.machines import packages, requirements
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 
 FLAG = "--unpack-slurm"
 

@@ -19,9 +19,9 @@ from gpucourse.actions.finish import finish
 from gpucourse.actions.prepare import Order, deployed, request
 from gpucourse.actions.reach import reach
 from gpucourse.actions.run import new_record
-from gpucourse.actions.timing import stage
 from gpucourse.errors import ExerciseFailed, GpucourseError
 from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord

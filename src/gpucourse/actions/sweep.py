@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gpucourse.actions import evidence, finish
+from gpucourse.actions import finish, results
 from gpucourse.actions.context import Context
 from gpucourse.actions.prepare import Order
 from gpucourse.actions.run import Ran, run
@@ -245,7 +245,7 @@ def _metrics(context: Context, exercise: Exercise, record: Sweep) -> dict[Any, t
     for point in record.points:
         known = by_id.get(point.run or "")
         if known is not None and point.state == "succeeded":
-            found[point.value] = (known, evidence.material(context, known)["metrics"])
+            found[point.value] = (known, results.material(context, known)["metrics"])
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,3 +66,18 @@ Watcher = Callable[[Event], None]
 
 def unwatched(_event: Event) -> None:
     """The watcher of those who do not watch."""
+
+
+@contextmanager
+def stage(watch: Watcher, name: str, text: str, phases: dict[str, float] | None = None) -> Iterator[None]:
+    """Tell the watcher about the block: its start, its end with the seconds, and whether it failed."""
+    watch(Stage(name=name, text=text))
+    began, ok = time.monotonic(), False
+    try:
+        yield
+        ok = True
+    finally:
+        seconds = time.monotonic() - began
+        if phases is not None:
+            phases[name] = round(seconds, 3)
+        watch(Stage(name=name, text=text, seconds=seconds, ok=ok))

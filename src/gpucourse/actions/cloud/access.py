@@ -7,9 +7,9 @@ from gpucourse.actions.cloud.changed import Changed, held
 from gpucourse.actions.cloud.lab import placed
 from gpucourse.actions.cloud.ours import account_of
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.aws import ingress
 from gpucourse.aws.caller import caller_cidr, checked_cidr
+from gpucourse.model.event import stage
 from gpucourse.workspace import deployments
 
 

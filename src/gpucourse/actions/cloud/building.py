@@ -16,14 +16,13 @@ from gpucourse.actions.cloud.ready import climb
 from gpucourse.actions.context import Context
 from gpucourse.actions.deploy import Deployed
 from gpucourse.actions.homecoming import bring_home
-from gpucourse.actions.timing import stage
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.pricing import estimate
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
 from gpucourse.model.cloud import Attempt, CloudInstance, Failure
 from gpucourse.model.deployment import Deployment, Tried
-from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher
+from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
 from gpucourse.model.node import Inventory
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions

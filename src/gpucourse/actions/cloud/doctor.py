@@ -11,7 +11,6 @@ from gpucourse.actions.cloud.circumstances import circumstances, request_command
 from gpucourse.actions.cloud.needs import checked_nodes, need_of, needs
 from gpucourse.actions.context import Context
 from gpucourse.actions.doctor import course
-from gpucourse.actions.timing import stage
 from gpucourse.aws import look_account, quota
 from gpucourse.aws.offerings import checked_region
 from gpucourse.aws.preflight import preflight
@@ -19,6 +18,7 @@ from gpucourse.aws.pricing import PriceBook, estimate, refreshed
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
+from gpucourse.model.event import stage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,10 +17,10 @@ from gpucourse.actions.cloud.changed import Changed, held
 from gpucourse.actions.cloud.lab import placed
 from gpucourse.actions.cloud.ours import account_of, on_aws
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.aws import instances, schedule
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
 from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import stage
 from gpucourse.workspace import deployments, ledger
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from gpucourse.actions.cloud import bill
 from gpucourse.actions.cloud.strays import receipts
 from gpucourse.actions.cloud.teardown import remove_all
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.aws import charges, everywhere, sweep
 from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, VOLUME
 from gpucourse.aws.offerings import REGIONS
@@ -25,6 +24,7 @@ from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Receipt
+from gpucourse.model.event import stage
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
 

@@ -19,7 +19,6 @@ from gpucourse.actions.cloud.circumstances import circumstances, request_command
 from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed
 from gpucourse.actions.cloud.quote import Purse, Quote, quoted
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.aws import offerings
 from gpucourse.aws.caller import caller_cidr, checked_cidr
 from gpucourse.aws.preflight import blocking, preflight
@@ -28,7 +27,7 @@ from gpucourse.aws.session import Account
 from gpucourse.errors import MissingError
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.workspace import ledger
 from gpucourse.workspace.lock import locked
 

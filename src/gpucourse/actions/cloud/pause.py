@@ -13,13 +13,12 @@ from gpucourse.actions.cloud.lab import open_cloud, placed
 from gpucourse.actions.cloud.ours import account_of
 from gpucourse.actions.context import Context
 from gpucourse.actions.settle import settle
-from gpucourse.actions.timing import stage
 from gpucourse.aws import instances
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingError, UsageError
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.model.node import Inventory
 from gpucourse.workspace import deployments, runs
 

@@ -17,12 +17,11 @@ from gpucourse.actions.cloud.slurm_nodes import forget_others
 from gpucourse.actions.context import Context
 from gpucourse.actions.ready import write_ssh_files
 from gpucourse.actions.slurm_ready import wait_for_slurm
-from gpucourse.actions.timing import stage
 from gpucourse.aws import console, instances
 from gpucourse.aws.caller import caller_cidr
 from gpucourse.errors import GpucourseError, InfrastructureError, UnreachableError
 from gpucourse.model.cloud import CloudInstance
-from gpucourse.model.event import NodeEvent, Note
+from gpucourse.model.event import NodeEvent, Note, stage
 from gpucourse.model.node import Inventory, Node
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from contextlib import suppress
 from gpucourse.actions.cloud import bill
 from gpucourse.actions.cloud.teardown import remove_all
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.aws import sweep
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Receipt
+from gpucourse.model.event import stage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 

@@ -14,7 +14,6 @@ from gpucourse.actions.cloud import bill, endings, orphans
 from gpucourse.actions.cloud.lab import CloudLab, open_cloud, placed
 from gpucourse.actions.cloud.ours import check_account
 from gpucourse.actions.context import Context
-from gpucourse.actions.timing import stage
 from gpucourse.aws import failures, instances, removal, schedule, sweep
 from gpucourse.aws.kinds import ROLE, SCHEDULES
 from gpucourse.aws.session import Account
@@ -31,7 +30,7 @@ from gpucourse.errors import (
 )
 from gpucourse.model.cloud import CloudInstance, Found
 from gpucourse.model.deployment import Deployment, Receipt
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.workspace import deployments, regions
 
 PATIENCE_S = removal.PATIENCE_S

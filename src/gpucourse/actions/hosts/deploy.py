@@ -16,10 +16,9 @@ from gpucourse.actions.hosts.entry import Entered, enter
 from gpucourse.actions.hosts.lab import HostsLab, open_hosts
 from gpucourse.actions.hosts.sight import seen_by_others
 from gpucourse.actions.ready import write_ssh_files
-from gpucourse.actions.timing import stage
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UnreachableError, UsageError
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
+from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet
