@@ -9,10 +9,10 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-from gpucourse.actions.cloud.needs import needs
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
+from gpucourse.labs.aws.needs import needs
 
 PAGE = Path(__file__).parent.parent / "docs" / "cost-and-safety.md"
 BEGIN, END = "<!-- worked out: python -m tests.cost_table --write -->", "<!-- end -->"

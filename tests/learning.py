@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 
-from gpucourse.actions.context import Context
-from gpucourse.actions.finish import deliver, judge, seal
 from gpucourse.cli.boundary import run_command
+from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders, find_course
 from gpucourse.course.schema import write_schema
 from gpucourse.model.record import RunRecord
+from gpucourse.runs.finish import deliver, judge, seal
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_record

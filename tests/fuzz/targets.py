@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.actions import bundle
-from gpucourse.actions.context import Context
+from gpucourse.context import Context
 from gpucourse.course.catalog import read_module
 from gpucourse.course.locate import find_course
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UnreachableError
+from gpucourse.learning import bundle
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict

@@ -16,7 +16,7 @@ from gpucourse.errors import CheckFailed, ExitCode, UsageError
 from gpucourse.model.answer import AnswerResult
 
 if TYPE_CHECKING:
-    from gpucourse.actions.answer import Answering
+    from gpucourse.learning.answer import Answering
 
 
 def answer(
@@ -31,8 +31,8 @@ def answer(
     json: JsonFlag = False,
 ) -> int:
     """Answer the questions of an exercise; numbers are compared with what your own run recorded."""
-    from gpucourse.actions import answer as act
-    from gpucourse.actions.evidence import answers_of
+    from gpucourse.learning import answer as act
+    from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import answers as view
 
     session = current()
@@ -66,8 +66,8 @@ def answer(
 
 def _asked(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
     """Ask question by question; each answer is kept at once, so that nothing is lost however the person leaves."""
-    from gpucourse.actions import answer as act
-    from gpucourse.actions.evidence import answers_of
+    from gpucourse.learning import answer as act
+    from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import judged, question
 
     context, questions = session.context, answering.exercise.questions

@@ -11,15 +11,15 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, Interrupted
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.building import Built
-    from gpucourse.actions.cloud.offer import Proposal
-    from gpucourse.actions.deploy import Wish
+    from gpucourse.labs.aws.build import Built
+    from gpucourse.labs.aws.propose import Proposal
+    from gpucourse.labs.deploy import Wish
 
 
 def deploy_on_aws(session: Session, wish: Wish, *, yes: bool, json: bool) -> int:
     """Show what would be built and what it costs; after a yes, build it."""
-    from gpucourse.actions.cloud.building import build
-    from gpucourse.actions.cloud.offer import offered
+    from gpucourse.labs.aws.build import build
+    from gpucourse.labs.aws.propose import offered
     from gpucourse.ui.views.cloud import quote
 
     context, face = session.context, session.face

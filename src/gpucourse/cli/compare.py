@@ -17,7 +17,7 @@ def compare(
     json: JsonFlag = False,
 ) -> int:
     """Runs of one exercise side by side: GPUs, sizes, numbers of nodes; as tables and charts."""
-    from gpucourse.actions.compare import compare as act
+    from gpucourse.learning.compare import compare as act
     from gpucourse.ui.views.compare import compare as view
 
     session = current()

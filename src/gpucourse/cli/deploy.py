@@ -12,8 +12,8 @@ from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.deploy import Wish
     from gpucourse.cli.session import Session
+    from gpucourse.labs.deploy import Wish
 
 
 def deploy(
@@ -59,7 +59,7 @@ def deploy(
     json: JsonFlag = False,
 ) -> int:
     """Stand up the lab of a module; run again, it heals what died."""
-    from gpucourse.actions.deploy import Wish
+    from gpucourse.labs.deploy import Wish
 
     session = current()
     where = target or ("hosts" if hosts else session.context.settings.target)
@@ -97,7 +97,7 @@ def deploy(
 
 
 def _deploy_here(session: Session, wish: Wish, *, json: bool) -> int:
-    from gpucourse.actions.deploy import deploy as act
+    from gpucourse.labs.deploy import deploy as act
     from gpucourse.ui.views.lab import deploy_plan, deployed
 
     context = session.context

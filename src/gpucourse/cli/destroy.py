@@ -12,7 +12,7 @@ from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.destroy import Survey
+    from gpucourse.labs.destroy import Survey
 
 
 def destroy(
@@ -33,8 +33,8 @@ def destroy(
     json: JsonFlag = False,
 ) -> int:
     """Bring outputs home, take the lab down, and prove that nothing is left."""
-    from gpucourse.actions.destroy import Which, survey
-    from gpucourse.actions.destroy import destroy as act
+    from gpucourse.labs.destroy import Which, survey
+    from gpucourse.labs.destroy import destroy as act
     from gpucourse.ui.views.lab import destroyed
 
     if (module is None) == (not everything):
@@ -62,8 +62,8 @@ def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command
     """Ask, where something that costs money goes. Raises Interrupted after a no."""
     if yes or not (found.strays or any(lab.cloud for lab in found.labs)):
         return
-    from gpucourse.actions.cloud.going import going
     from gpucourse.cli.confirm import confirmed
+    from gpucourse.labs.aws.money.destroy_preview import going
     from gpucourse.ui.views.going import going as view
 
     paid = going(session.context, found.labs)

@@ -14,8 +14,8 @@ from gpucourse.errors import ExitCode, ManifestError, UsageError
 from gpucourse.ui.text import counted
 
 if TYPE_CHECKING:
-    from gpucourse.actions.rehearse import Rehearsed
     from gpucourse.course.catalog import Catalog
+    from gpucourse.learning.rehearse import Rehearsed
 
 _HOLDS = "name a folder that holds modules/ and exercises/: gpucourse dev check DIR"
 
@@ -57,7 +57,7 @@ def dev(
 
 
 def _rehearsed(session: Session, catalog: Catalog, only: list[str]) -> list[Rehearsed]:
-    from gpucourse.actions.rehearse import rehearse
+    from gpucourse.learning.rehearse import rehearse
     from gpucourse.ui.views.many import rehearsed
 
     with session.face.watch() as live:

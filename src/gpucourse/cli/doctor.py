@@ -12,7 +12,7 @@ from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.doctor import Look
+    from gpucourse.labs.aws.doctor import Look
 
 
 def doctor(
@@ -62,7 +62,7 @@ def doctor(
         given = {name: value is not None for name, value in typed.items()}
         _only_on_aws(**given, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
         return _machine(session, module, json=json)
-    from gpucourse.actions.cloud.doctor import Look
+    from gpucourse.labs.aws.doctor import Look
 
     look = Look(
         module=module,
@@ -76,7 +76,7 @@ def doctor(
 
 
 def _machine(session: Session, module: str | None, *, json: bool) -> int:
-    from gpucourse.actions.doctor import doctor as act
+    from gpucourse.labs.doctor import doctor as act
     from gpucourse.ui.views.doctor import machine
 
     if module is not None:
@@ -89,7 +89,7 @@ def _machine(session: Session, module: str | None, *, json: bool) -> int:
 
 
 def _account(session: Session, look: Look, *, json: bool) -> int:
-    from gpucourse.actions.cloud.doctor import doctor as act
+    from gpucourse.labs.aws.doctor import doctor as act
     from gpucourse.ui.views.doctor import account
 
     with session.face.watch() as live:
@@ -102,9 +102,9 @@ def _account(session: Session, look: Look, *, json: bool) -> int:
 
 
 def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:
-    from gpucourse.actions.cloud.circumstances import request_command
-    from gpucourse.actions.cloud.doctor import request_quotas, short_quotas
     from gpucourse.cli.confirm import confirmed
+    from gpucourse.labs.aws.doctor import request_quotas, short_quotas
+    from gpucourse.labs.aws.environment import request_command
     from gpucourse.ui.views.doctor import quotas, requested
 
     context = session.context

@@ -23,9 +23,9 @@ def break_(
     json: JsonFlag = False,
 ) -> int:
     """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""
-    from gpucourse.actions.drill import start
-    from gpucourse.actions.prepare import Order
     from gpucourse.cli.flags import pairs
+    from gpucourse.runs.drill import start
+    from gpucourse.runs.prepare import Order
     from gpucourse.ui.views.drill import drill
 
     listed = f"gpucourse show {exercise} lists its parameters"
@@ -46,7 +46,7 @@ def break_(
 
 def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
     """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
-    from gpucourse.actions.drill import diagnose as act
+    from gpucourse.runs.drill import diagnose as act
     from gpucourse.ui.views.drill import diagnosed
 
     record, verdict = act(session.context, exercise, how, rank)

@@ -13,8 +13,8 @@ from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted
 
 if TYPE_CHECKING:
-    from gpucourse.actions.prepare import Order
     from gpucourse.model.manifest import Exercise
+    from gpucourse.runs.prepare import Order
 
 
 def reset(
@@ -22,7 +22,7 @@ def reset(
     json: JsonFlag = False,
 ) -> int:
     """Put an exercise's files back as they were; a copy of yours is kept."""
-    from gpucourse.actions.reset import reset as act
+    from gpucourse.learning.reset import reset as act
     from gpucourse.ui.views.reset import reset as view
 
     session = current()
@@ -42,9 +42,9 @@ def watch(
     settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
 ) -> int:
     """Run and check an exercise again each time you save one of its files, until Ctrl-C."""
-    from gpucourse.actions import watch as act
-    from gpucourse.actions.prepare import Order, deployed
     from gpucourse.course.parameters import resolve
+    from gpucourse.learning import watch as act
+    from gpucourse.runs.prepare import Order, deployed
     from gpucourse.ui.text import counted
 
     session = current()
@@ -78,10 +78,10 @@ def watch(
 
 def _again(session: Session, exercise: Exercise, order: Order, changed: tuple[Path, ...]) -> None:
     """What a saved file asks for: new answers are weighed, a changed script is run and checked."""
-    from gpucourse.actions.evidence import answers_of
-    from gpucourse.actions.run import run as act
-    from gpucourse.actions.watch import wrong_syntax
     from gpucourse.cli.outcome import tell
+    from gpucourse.learning.evidence import answers_of
+    from gpucourse.learning.watch import wrong_syntax
+    from gpucourse.runs.run import run as act
     from gpucourse.ui.views.answers import answers
 
     context = session.context

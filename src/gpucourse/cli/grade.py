@@ -15,9 +15,9 @@ from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
 from gpucourse.model.event import Note
 
 if TYPE_CHECKING:
-    from gpucourse.actions.bundle import Opened
-    from gpucourse.actions.context import Context
-    from gpucourse.actions.grade import Pending
+    from gpucourse.context import Context
+    from gpucourse.learning.bundle import Opened
+    from gpucourse.learning.grade import Pending
     from gpucourse.model.score import Grade
 
 
@@ -59,8 +59,8 @@ def grade(
 
 
 def _show_own(session: Session, *, csv: bool, json: bool) -> int:
-    from gpucourse.actions.grade import grade as act
-    from gpucourse.actions.grade import who
+    from gpucourse.learning.grade import grade as act
+    from gpucourse.learning.grade import who
     from gpucourse.ui.views import grade as views
     from gpucourse.units import now_utc
 
@@ -105,8 +105,8 @@ def _show_bundles(
 
 
 def _graded(session: Session, path: Path, review: Callable[[Context], None] | None) -> tuple[Opened, Grade]:
-    from gpucourse.actions.bundle import check_reviewer, opened
-    from gpucourse.actions.grade import grade as act
+    from gpucourse.learning.bundle import check_reviewer, opened
+    from gpucourse.learning.grade import grade as act
 
     with opened(session.context, path) as bundle:
         if review is not None:
@@ -131,7 +131,7 @@ def _worst(session: Session, errors: list[GpucourseError]) -> int:
 
 
 def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
-    from gpucourse.actions.bundle import pack
+    from gpucourse.learning.bundle import pack
     from gpucourse.ui.views.grade import bundled
 
     card = pack(session.context, path, by=by)
@@ -142,7 +142,7 @@ def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
 
 
 def _review(session: Session, context: Context, judgements: list[str], by: str | None) -> None:
-    from gpucourse.actions import grade as act
+    from gpucourse.learning import grade as act
 
     if context.reviewed is None:
         session.face.note(
@@ -174,7 +174,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
 
 
 def _asked(session: Session, context: Context, waiting: list[Pending], by: str | None) -> None:
-    from gpucourse.actions import grade as act
+    from gpucourse.learning import grade as act
     from gpucourse.ui.views.grade import to_judge
 
     usual = act.who(session.context)

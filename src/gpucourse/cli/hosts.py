@@ -11,8 +11,8 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
-    from gpucourse.actions.deploy import Deployed, Wish
-    from gpucourse.actions.hosts.trust import UnknownHosts
+    from gpucourse.labs.deploy import Deployed, Wish
+    from gpucourse.labs.hosts.host_keys import UnknownHosts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ def doors(hosts: str | None, key: Path | None, trust: list[str] | None) -> Doors
 
 def deploy_on_hosts(session: Session, wish: Wish, through: Doors, *, json: bool) -> int:
     """Look at the machines, ask about those that nobody knows, and take them."""
-    from gpucourse.actions.hosts.trust import UnknownHosts
+    from gpucourse.labs.hosts.host_keys import UnknownHosts
     from gpucourse.ui.views.lab import deploy_plan, deployed
 
     context = session.context
@@ -52,7 +52,7 @@ def deploy_on_hosts(session: Session, wish: Wish, through: Doors, *, json: bool)
 
 
 def _deploy(session: Session, wish: Wish, through: Doors, also: tuple[str, ...]) -> Deployed:
-    from gpucourse.actions.hosts.deploy import deploy
+    from gpucourse.labs.hosts.deploy import deploy
 
     with session.face.watch() as live:
         session.context.watch = live

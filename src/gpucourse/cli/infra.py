@@ -18,7 +18,7 @@ def status(
     json: JsonFlag = False,
 ) -> int:
     """Every lab and node, as it is right now; labs on AWS as the account says."""
-    from gpucourse.actions.status import status as act
+    from gpucourse.labs.status import status as act
     from gpucourse.ui.views.lab import status as view
 
     session = current()
@@ -44,7 +44,7 @@ def ssh(
     command: Annotated[Optional[list[str]], typer.Argument(help="After --: one command instead of a shell.")] = None,  # noqa: UP045
 ) -> int:
     """A shell on a node, or one command."""
-    from gpucourse.actions.connect import connection
+    from gpucourse.labs.ssh import connection
 
     session = current()
     client = shutil.which("ssh")

@@ -33,8 +33,8 @@ def init(
 
 def list_(json: JsonFlag = False) -> int:
     """The syllabus, with what is done."""
-    from gpucourse.actions.grade import grade
-    from gpucourse.actions.learn import progress
+    from gpucourse.learning.grade import grade
+    from gpucourse.learning.progress import progress
     from gpucourse.ui.views.course import catalog as view
 
     session = current()
@@ -58,7 +58,7 @@ def show(
     json: JsonFlag = False,
 ) -> int:
     """A lesson (3), or an exercise (3.2)."""
-    from gpucourse.actions.learn import progress, still_open
+    from gpucourse.learning.progress import progress, still_open
     from gpucourse.ui.views import course
 
     session = current()
@@ -85,7 +85,7 @@ def hint(
     json: JsonFlag = False,
 ) -> int:
     """The next hint, one at a time."""
-    from gpucourse.actions.learn import next_hint
+    from gpucourse.learning.progress import next_hint
     from gpucourse.ui.views.course import hint as view
 
     session = current()
@@ -119,8 +119,8 @@ def check(
     json: JsonFlag = False,
 ) -> int:
     """Check again what a run of an exercise left; or all exercises; or your diagnosis of a drill."""
-    from gpucourse.actions import recheck
     from gpucourse.cli.outcome import code_of
+    from gpucourse.learning import check as recheck
     from gpucourse.ui.views.checks import every as view_of_all
     from gpucourse.ui.views.checks import verdict as view
 
@@ -138,7 +138,7 @@ def check(
             raise UsageError("--diagnosis is about one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
         return diagnose(session, exercise, diagnosis, rank, json=json)
     if exercise is not None:
-        from gpucourse.actions.drill import open_drill
+        from gpucourse.runs.drill import open_drill
 
         if (drill := open_drill(session.context, exercise)) is not None:
             session.face.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")

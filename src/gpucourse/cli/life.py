@@ -13,7 +13,7 @@ from gpucourse.errors import ExitCode, Interrupted, UsageError
 from gpucourse.units import parse_duration
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.changed import Changed
+    from gpucourse.labs.aws.change import Changed
 
 GpuOption = Annotated[
     Optional[str],  # noqa: UP045
@@ -23,14 +23,14 @@ GpuOption = Annotated[
 
 def stop(module: ModuleArgument, gpu: GpuOption = None, json: JsonFlag = False) -> int:
     """Pause a lab on AWS: its disks stay, and little else costs."""
-    from gpucourse.actions.cloud.pause import stop as act
+    from gpucourse.labs.aws.stop_start import stop as act
 
     return _done(lambda: act(current().context, module, gpu=gpu), json=json)
 
 
 def start(module: ModuleArgument, gpu: GpuOption = None, json: JsonFlag = False) -> int:
     """Bring a stopped lab back, with its new addresses."""
-    from gpucourse.actions.cloud.pause import start as act
+    from gpucourse.labs.aws.stop_start import start as act
 
     return _done(lambda: act(current().context, module, gpu=gpu), json=json)
 
@@ -43,8 +43,8 @@ def extend(
     json: JsonFlag = False,
 ) -> int:
     """More time for a lab on AWS before it ends itself."""
-    from gpucourse.actions.cloud.extend import extend as act
-    from gpucourse.actions.cloud.extend import more_time
+    from gpucourse.labs.aws.extend import extend as act
+    from gpucourse.labs.aws.extend import more_time
     from gpucourse.ui.views.changed import more_time as view
 
     session = current()
@@ -68,7 +68,7 @@ def allow_ip(
     json: JsonFlag = False,
 ) -> int:
     """Let this computer in after its address changed."""
-    from gpucourse.actions.cloud.access import allow_ip as act
+    from gpucourse.labs.aws.allow_ip import allow_ip as act
 
     return _done(lambda: act(current().context, module, cidr=cidr, gpu=gpu), json=json)
 
@@ -80,7 +80,7 @@ def keep(
     json: JsonFlag = False,
 ) -> int:
     """Keep a lab on AWS although nothing happens on it; the deadline stays."""
-    from gpucourse.actions.cloud.extend import keep as act
+    from gpucourse.labs.aws.extend import keep as act
 
     seconds = _seconds(duration, f"gpucourse keep {module} 2h")
     return _done(lambda: act(current().context, module, seconds, gpu=gpu), json=json)

@@ -7,14 +7,14 @@ import sys
 import threading
 from pathlib import Path
 
-from gpucourse.actions.context import Context
-from gpucourse.actions.logs import Tail, log_files, read, timed_lines
-from gpucourse.actions.settle import follow_on, settle
 from gpucourse.cli.outcome import tell
 from gpucourse.cli.session import Session
+from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, Stage
 from gpucourse.model.record import RunRecord
+from gpucourse.runs.logs import Tail, log_files, read, timed_lines
+from gpucourse.runs.settle import follow_on, settle
 from gpucourse.workspace import runs
 
 

@@ -10,16 +10,16 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import CheckFailed, ExerciseFailed, ExitCode, GpucourseError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.prepare import Order
-    from gpucourse.actions.run import Ran
     from gpucourse.model.deployment import Deployment
     from gpucourse.model.manifest import Exercise
+    from gpucourse.runs.prepare import Order
+    from gpucourse.runs.run import Ran
 
 
 def sweep(session: Session, order: Order, typed: str, *, json: bool) -> int:
     """Run an exercise with every value of a parameter; the exit code. Raises ExerciseFailed, CheckFailed."""
-    from gpucourse.actions import sweep as act
-    from gpucourse.actions.run import place
+    from gpucourse.runs import parameter_sweep as act
+    from gpucourse.runs.run import place
     from gpucourse.ui.views.many import sweep as view
 
     context = session.context
@@ -46,7 +46,7 @@ def sweep(session: Session, order: Order, typed: str, *, json: bool) -> int:
 
 def everything(session: Session, order: Order, *, json: bool) -> int:
     """Run every exercise of a module on every lab of it that is up; the exit code. Raises ExerciseFailed, CheckFailed."""
-    from gpucourse.actions.pipeline import labs, run_all
+    from gpucourse.runs.run_module import labs, run_all
     from gpucourse.ui.views.many import everything as view
 
     context = session.context

@@ -11,7 +11,7 @@ from gpucourse.cli.session import current
 from gpucourse.errors import ExitCode, Interrupted, LeftoverError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.leaks import Holdings
+    from gpucourse.labs.aws.cleanup.leaks import Holdings
     from gpucourse.model.cloud import Found
 
 
@@ -22,7 +22,7 @@ def leaks(
     json: JsonFlag = False,
 ) -> int:
     """What your AWS account still holds with the course's tag."""
-    from gpucourse.actions.cloud import leaks as act
+    from gpucourse.labs.aws.cleanup import leaks as act
     from gpucourse.ui.views import leaks as views
 
     session = current()
@@ -56,7 +56,7 @@ def cost(
     json: JsonFlag = False,
 ) -> int:
     """What the course has cost, what it will cost, and what is left of the budget."""
-    from gpucourse.actions.cloud.cost import cost as act
+    from gpucourse.labs.aws.money.cost import cost as act
     from gpucourse.ui.views.cost import cost as view
 
     session = current()

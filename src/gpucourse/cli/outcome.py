@@ -14,7 +14,7 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_metrics
 
 if TYPE_CHECKING:
-    from gpucourse.actions.attend import Attended
+    from gpucourse.runs.follow import Attended
     from gpucourse.ui.live import Live
 
 
@@ -40,7 +40,7 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
 
 def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int:
     """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
-    from gpucourse.actions.finish import deliver, seal_screen
+    from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
     from gpucourse.ui.views.run import result
 

@@ -12,7 +12,7 @@ from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.actions.quiz import Sitting
+    from gpucourse.learning.quiz import Sitting
 
 
 def quiz(
@@ -23,7 +23,7 @@ def quiz(
     json: JsonFlag = False,
 ) -> int:
     """25 questions over the lessons. Leave it when you like: it goes on where you stopped."""
-    from gpucourse.actions import quiz as act
+    from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
     session = current()
@@ -53,7 +53,7 @@ def quiz(
 
 def _ask(session: Session, sitting: Sitting) -> None:
     """Ask what is open; each answer is kept at once."""
-    from gpucourse.actions import quiz as act
+    from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
     questions = sitting.quiz.questions
@@ -73,7 +73,7 @@ def _ask(session: Session, sitting: Sitting) -> None:
 
 
 def _show(session: Session, *, json: bool) -> int:
-    from gpucourse.actions import quiz as act
+    from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
     found, tries = act.the_quiz(session.context), act.kept(session.context)

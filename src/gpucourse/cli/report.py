@@ -21,7 +21,7 @@ def report(
     json: JsonFlag = False,
 ) -> int:
     """The final project: 2 to 3 pages from your own runs and words, as HTML and PDF."""
-    from gpucourse.actions.report import report as act
+    from gpucourse.learning.report import report as act
     from gpucourse.ui.views.report import report as view
 
     session = current()

@@ -65,12 +65,12 @@ def run(
     session = current()
     if not (script or detach or dry_run):
         session.easel.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
-    from gpucourse.actions import slurm
-    from gpucourse.actions.prepare import Order
-    from gpucourse.actions.run import place
-    from gpucourse.actions.run import run as act
     from gpucourse.cli.outcome import show_plan, show_started, tell
     from gpucourse.launch.own_batch import is_batch
+    from gpucourse.runs import slurm
+    from gpucourse.runs.prepare import Order
+    from gpucourse.runs.run import place
+    from gpucourse.runs.run import run as act
     from gpucourse.units import parse_duration
 
     def seconds(flag: str, typed: str | None) -> float | None:
@@ -130,7 +130,7 @@ def runs(
     json: JsonFlag = False,
 ) -> int:
     """The record of every run."""
-    from gpucourse.actions.settle import every_run
+    from gpucourse.runs.settle import every_run
     from gpucourse.ui.views.run import runs as view
 
     session = current()
@@ -162,7 +162,7 @@ def logs(
 
 def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
     """End a run on every node, and bring home what it wrote."""
-    from gpucourse.actions.settle import cancel as act
+    from gpucourse.runs.settle import cancel as act
     from gpucourse.workspace import runs as records
 
     session = current()

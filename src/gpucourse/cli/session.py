@@ -16,7 +16,7 @@ from gpucourse.workspace.locate import find_root, open_workspace
 from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
-    from gpucourse.actions.context import Context
+    from gpucourse.context import Context
     from gpucourse.figures.easel import Easel
 
 
@@ -35,7 +35,7 @@ class Session:
     @cached_property
     def context(self) -> Context:
         """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
-        from gpucourse.actions.context import Context
+        from gpucourse.context import Context
         from gpucourse.course.locate import find_course, named_course
 
         require_workspace(self.root, os.environ)

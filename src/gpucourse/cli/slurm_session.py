@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack
 
-from gpucourse.actions.prepare import Order
 from gpucourse.cli import terminal
 from gpucourse.cli.outcome import show_plan, tell
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
 from gpucourse.model.event import unwatched
+from gpucourse.runs.prepare import Order
 from gpucourse.ui.text import clean
 from gpucourse.workspace import runs
 
@@ -22,7 +22,7 @@ _TOKEN = re.compile(
 
 def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Open the session in this terminal; the exit code of what came of it."""
-    from gpucourse.actions import slurm_session as act
+    from gpucourse.runs import slurm_session as act
 
     context = session.context
     if detach:

@@ -10,11 +10,11 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from gpucourse.actions.cloud import bill
-from gpucourse.actions.context import Context
-from gpucourse.actions.destroy import Destroyed, Which, destroy, survey
 from gpucourse.aws.session import Account
+from gpucourse.context import Context
 from gpucourse.course.locate import find_course
+from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.destroy import Destroyed, Which, destroy, survey
 from gpucourse.model.deployment import Cloud, Deployment
 from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace import deployments, regions
@@ -129,7 +129,7 @@ def lab(
         ),
     )
     deployments.save(paths, deployment)
-    bill.settle(context(learner), Account(REGION, learner.environment), uid)
+    ledger.settle(context(learner), Account(REGION, learner.environment), uid)
     return deployment
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucourse.actions.cloud import teardown
-from gpucourse.actions.destroy import Which
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws.cleanup import take_down
+from gpucourse.labs.destroy import Which
 from gpucourse.model.deployment import Receipt
 from gpucourse.workspace import ledger, regions, runs
 from gpucourse.workspace.paths import WorkspacePaths
@@ -163,7 +163,7 @@ def test_what_others_depend_on_for_good_is_left_with_the_commands(
 ) -> None:
     lab = hand_made.lab(learner)
     learner.account.fail("ec2:DeleteSubnet", "DependencyViolation")
-    monkeypatch.setattr(teardown, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(take_down, "PATIENCE_S", 0.0)
     result = hand_made.destroyed(learner, Which(module="3"))
     [error], [receipt] = result.errors, result.receipts
     assert error.exit_code == 8

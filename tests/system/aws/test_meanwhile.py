@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.actions.cloud import access, extend, pause
-from gpucourse.actions.cloud.outlook import Outlook
-from gpucourse.actions.destroy import Which
-from gpucourse.actions.status import Status, status
 from gpucourse.aws import ingress, schedule
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, UnreachableError, UsageError
+from gpucourse.labs.aws import allow_ip, extend, stop_start
+from gpucourse.labs.aws.status import Outlook
+from gpucourse.labs.destroy import Which
+from gpucourse.labs.status import Status, status
 from gpucourse.model.deployment import Deployment
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
@@ -173,16 +173,16 @@ def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
         assert lab.cloud is not None
         lab.cloud.backstop = backstop
         deployments.save(context.paths, lab)
-        assert words in pause.stop(context, "3").warnings[0]
+        assert words in stop_start.stop(context, "3").warnings[0]
 
 
 def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     context = hand_made.context(learner)
-    pause.stop(context, "3")
+    stop_start.stop(context, "3")
     learner.account.fail("ec2:StartInstances", "InsufficientInstanceCapacity")
     with pytest.raises(CloudError, match="no room for g4dn") as refused:
-        pause.start(context, "3")
+        stop_start.start(context, "3")
     assert "gpucourse start 3" in refused.value.hint
     assert learner.deployment()["cloud"]["stopped"] is True
 
@@ -190,9 +190,9 @@ def test_no_room_at_the_start_is_told_and_the_lab_stays_stopped(learner: CloudLe
 def test_a_lab_whose_time_is_over_is_not_started(learner: CloudLearner) -> None:
     hand_made.lab(learner, hours=0.1)
     context = hand_made.context(learner)
-    pause.stop(context, "3")
+    stop_start.stop(context, "3")
     with pytest.raises(UsageError, match="is over in 6 minutes") as refused:
-        pause.start(context, "3")
+        stop_start.start(context, "3")
     assert "gpucourse extend 3 2h" in refused.value.hint
 
 
@@ -200,7 +200,7 @@ def test_what_cannot_be_stopped(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, spot=True)
     context = hand_made.context(learner)
     with pytest.raises(UsageError, match="spot instances, which cannot be stopped"):
-        pause.stop(context, "3")
+        stop_start.stop(context, "3")
     assert lab.cloud is not None
     lab.cloud.market = "on-demand"
     deployments.save(context.paths, lab)
@@ -210,7 +210,7 @@ def test_what_cannot_be_stopped(learner: CloudLearner) -> None:
     text = file.read_text()
     file.write_text(text.replace("ssh_proxy.py", "no_such_proxy.py"))
     with pytest.raises(UsageError, match="run 20261121-101500-busy is under way") as refused:
-        pause.stop(context, "3")
+        stop_start.stop(context, "3")
     assert "gpucourse cancel" in refused.value.hint
     file.write_text(text)
     kept.state, kept.collected = "cancelled", True
@@ -267,13 +267,15 @@ def test_another_address_and_no_wider_one(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     context = hand_made.context(learner)
     assert (
-        access.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0].startswith("198.51.100.4/32 instead of 203.0.113.7/32")
+        allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32")
+        .changed[0]
+        .startswith("198.51.100.4/32 instead of 203.0.113.7/32")
     )
     assert ingress.allowed(Account(REGION, learner.environment), stack=lab.uid) == ["198.51.100.4/32"]
     assert learner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
-    assert "was allowed already" in access.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
+    assert "was allowed already" in allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
     with pytest.raises(UsageError):
-        access.allow_ip(context, "3", cidr="0.0.0.0/0")
+        allow_ip.allow_ip(context, "3", cidr="0.0.0.0/0")
 
 
 def test_a_hold_is_set_and_lifted(learner: CloudLearner) -> None:
@@ -296,11 +298,11 @@ def test_without_a_lab_on_aws_the_way_to_one_is_told(learner: CloudLearner) -> N
     context = hand_made.context(learner)
     deployments.save(context.paths, local)
     verbs = (
-        lambda: pause.stop(context, "3"),
-        lambda: pause.start(context, "3"),
+        lambda: stop_start.stop(context, "3"),
+        lambda: stop_start.start(context, "3"),
         lambda: extend.more_time(context, "3", 3600),
         lambda: extend.keep(context, "3", 3600),
-        lambda: access.allow_ip(context, "3"),
+        lambda: allow_ip.allow_ip(context, "3"),
     )
     for act in verbs:
         with pytest.raises(UsageError, match="simulated nodes cost nothing"):

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from gpucourse.actions.cloud import leaks
-from gpucourse.actions.cloud.cost import Cost, cost
+from gpucourse.labs.aws.cleanup import leaks
+from gpucourse.labs.aws.money.cost import Cost, cost
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.actions.deploy import Wish
 from gpucourse.cli.cloud import typed
+from gpucourse.labs.deploy import Wish
 
 
 @pytest.mark.parametrize(

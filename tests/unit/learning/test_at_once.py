@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.actions import answer, quiz
 from gpucourse.errors import UsageError
+from gpucourse.learning import answer, quiz
 from gpucourse.model.quiz import Tries
 from gpucourse.workspace.files import read_record
 from tests.learning import Learning

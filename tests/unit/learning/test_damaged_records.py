@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gpucourse.actions import finish
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import NodeExit
+from gpucourse.runs import finish
 from gpucourse.workspace import deployments, runs
 from tests.learning import Learning
 

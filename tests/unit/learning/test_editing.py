@@ -11,8 +11,8 @@ from typing import ClassVar, cast
 
 import pytest
 
-from gpucourse.actions import watch
-from gpucourse.actions.context import Context
+from gpucourse.context import Context
+from gpucourse.learning import watch
 from tests.learning import Learning
 
 

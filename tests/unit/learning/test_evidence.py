@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.actions import finish
-from gpucourse.actions.homecoming import bring_home
 from gpucourse.errors import MissingError, StorageError
+from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.record import RunRecord
+from gpucourse.runs import finish
 from gpucourse.workspace import runs
 from tests.learning import METRICS, Learning
 

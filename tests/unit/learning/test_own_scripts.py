@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.actions import watch
+from gpucourse.learning import watch
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.workspace.files import write_record

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from gpucourse.actions import pipeline, sweep
-from gpucourse.actions.attend import Attended
-from gpucourse.actions.run import Ran
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.node import Inventory, Node
+from gpucourse.runs import parameter_sweep, run_module
+from gpucourse.runs.follow import Attended
+from gpucourse.runs.run import Ran
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from tests.learning import METRICS, Learning
@@ -53,8 +53,8 @@ def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
     old = PLOT[PLOT.index("    checks:") :]
     assert manifest.read_text().count(old) == 1
     manifest.write_text(manifest.read_text().replace(old, PLOT))
-    monkeypatch.setattr(sweep, "run", run)
-    monkeypatch.setattr(pipeline, "run", run)
+    monkeypatch.setattr(parameter_sweep, "run", run)
+    monkeypatch.setattr(run_module, "run", run)
     return learning
 
 
@@ -182,14 +182,14 @@ def test_a_whole_module_on_every_lab(two_labs: Learning) -> None:
 
 
 def test_what_fails_does_not_end_the_whole(two_labs: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
-    before: Callable[..., Ran] = vars(pipeline)["run"]
+    before: Callable[..., Ran] = vars(run_module)["run"]
 
     def sometimes(context: Any, order: Any, **other: Any) -> Ran:
         if order.exercise == "1.1":
             raise MissingError("torch is not installed on node0")
         return before(context, order, **other)
 
-    monkeypatch.setattr(pipeline, "run", sometimes)
+    monkeypatch.setattr(run_module, "run", sometimes)
     said = two_labs.types("run", "1", "--all", code=4)
     assert "2 of 4 did not pass: 1.1 on 01-local, 1.1 on 01-other" in said.err
     assert "torch is not installed on node0" in said.out

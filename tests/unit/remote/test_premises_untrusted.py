@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpucourse.actions.hosts.lab import _remove
-from gpucourse.actions.hosts.sight import _is_address
 from gpucourse.errors import NodeUntrusted
+from gpucourse.labs.hosts.addresses import _is_address
+from gpucourse.labs.hosts.lab import _remove
 from gpucourse.ports import Completed
 from gpucourse.remote import premises
 from tests.unit.remote.test_follow_untrusted import NODE, Scripted

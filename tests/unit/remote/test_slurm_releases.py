@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gpucourse.actions import slurm_ready
 from gpucourse.errors import InfrastructureError, UsageError
+from gpucourse.labs import slurm_readiness
 from gpucourse.local.machines import reports
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.agent import slurm_words as say
@@ -122,7 +122,7 @@ def test_nodes_at_work_down_drained_and_without_power(release: Release) -> None:
         assert {name for name, what in reports.states(release.nodes(name)).items() if not what} == {f"node{one}" for one in fit}
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))
         inventory = Inventory(stack="02-local", nodes=(HEAD, *workers))
-        assert set(slurm_ready._not_ready(inventory, release.nodes(name))) == {f"node{one}" for one in {1, 2, 3} - fit}
+        assert set(slurm_readiness._not_ready(inventory, release.nodes(name))) == {f"node{one}" for one in {1, 2, 3} - fit}
     reasons = {row["node"]: row["reason"] for row in say.nodes(release.said("sinfo-down.txt"))}
     assert (reasons["node2"], reasons["node3"]) == ("Not responding", "bad fan")
 
@@ -181,7 +181,7 @@ def test_a_slurm_that_will_name_wrong_reasons_is_known_before_its_first_job(tmp_
     counted = []
     for text in (whole, at_start, at_start.replace("23.11.4", "24.11.5"), whole + at_start.splitlines()[0] + "\n", ""):
         log.write_text(text, encoding="utf-8")
-        done = subprocess.run(f"{slurm_ready._WRONG_REASONS} {log}", shell=True, capture_output=True, text=True, check=True)
+        done = subprocess.run(f"{slurm_readiness._WRONG_REASONS} {log}", shell=True, capture_output=True, text=True, check=True)
         counted.append(int(done.stdout))
     assert counted == [3, 1, 0, 0, 0]
 

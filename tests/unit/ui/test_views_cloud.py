@@ -6,15 +6,15 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from gpucourse.actions.cloud.offer import Proposal
-from gpucourse.actions.cloud.quote import Purse, Quote, Sibling, quoted
-from gpucourse.actions.deploy import Deployed
 from gpucourse.aws.pricing import PriceBook
+from gpucourse.labs.aws.money.quote import Purse, Quote, Sibling, quoted
+from gpucourse.labs.aws.propose import Proposal
+from gpucourse.labs.deploy import Deployed
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import Tried
 from gpucourse.ui.plain import render
 from gpucourse.ui.views import cloud
-from tests.unit.actions.cloud.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
+from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 
 class Offered:

@@ -10,14 +10,14 @@ from typing import get_args
 
 import pytest
 
-from gpucourse.actions.cloud.changed import Changed
-from gpucourse.actions.cloud.cost import Cost, Part, Running
-from gpucourse.actions.cloud.going import Going
-from gpucourse.actions.cloud.leaks import Held, Holdings, Standing
-from gpucourse.actions.cloud.marks import Idle
-from gpucourse.actions.cloud.outlook import Outlook
-from gpucourse.actions.status import StackStatus
 from gpucourse.aws.billing import Billed
+from gpucourse.labs.aws.change import Changed
+from gpucourse.labs.aws.cleanup.leaks import Held, Holdings, Standing
+from gpucourse.labs.aws.money.cost import Cost, Part, Running
+from gpucourse.labs.aws.money.destroy_preview import Going
+from gpucourse.labs.aws.node_files import Idle
+from gpucourse.labs.aws.status import Outlook
+from gpucourse.labs.status import StackStatus
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Cloud, Deployment, NodeHealth
 from gpucourse.ui.plain import render

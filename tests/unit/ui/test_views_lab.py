@@ -3,8 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpucourse.actions.deploy import Deployed
-from gpucourse.actions.status import StackStatus
+from gpucourse.labs.deploy import Deployed
+from gpucourse.labs.status import StackStatus
 from gpucourse.model.deployment import Leftover, NodeHealth, Receipt
 from gpucourse.ui.views import lab
 from tests.unit.ui.examples import deployment, record, text

@@ -10,8 +10,8 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.changed import Changed
-    from gpucourse.actions.cloud.extend import More
+    from gpucourse.labs.aws.change import Changed
+    from gpucourse.labs.aws.extend import More
 
 
 def changed(done: Changed) -> View:

@@ -11,7 +11,7 @@ from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, V
 from gpucourse.ui.views.course import VERDICTS
 
 if TYPE_CHECKING:
-    from gpucourse.actions.recheck import Rechecked
+    from gpucourse.learning.check import Rechecked
 
 
 def checks(verdict: ExerciseVerdict) -> list[Part]:

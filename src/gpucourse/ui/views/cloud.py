@@ -14,9 +14,9 @@ from gpucourse.units import format_seconds, seconds_since
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.actions.cloud.offer import Proposal
-    from gpucourse.actions.cloud.quote import Purse, Quote
-    from gpucourse.actions.deploy import Deployed
+    from gpucourse.labs.aws.money.quote import Purse, Quote
+    from gpucourse.labs.aws.propose import Proposal
+    from gpucourse.labs.deploy import Deployed
     from gpucourse.model.cloud import Finding
     from gpucourse.model.deployment import Cloud, Tried
 

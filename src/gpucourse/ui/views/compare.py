@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpucourse.ui.tables import Column, Facts, Part, View, facts, table
 
 if TYPE_CHECKING:
-    from gpucourse.actions.compare import Compared
+    from gpucourse.learning.compare import Compared
 
 
 def compare(result: Compared) -> View:

@@ -10,9 +10,9 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.cost import Cost, Running
-    from gpucourse.actions.cloud.cost import Part as Share
     from gpucourse.aws.billing import Billed
+    from gpucourse.labs.aws.money.cost import Cost, Running
+    from gpucourse.labs.aws.money.cost import Part as Share
 
 
 def cost(known: Cost) -> View:

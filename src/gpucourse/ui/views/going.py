@@ -11,7 +11,7 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.units import seconds_since
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.going import Going
+    from gpucourse.labs.aws.money.destroy_preview import Going
     from gpucourse.model.cloud import Found
 
 

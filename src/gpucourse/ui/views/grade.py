@@ -13,8 +13,8 @@ from gpucourse.ui.tables import Cell, Column, Content, Items, Paragraph, Part, S
 from gpucourse.ui.text import clean_line, counted
 
 if TYPE_CHECKING:
-    from gpucourse.actions.bundle import Card, Opened
-    from gpucourse.actions.grade import Pending
+    from gpucourse.learning.bundle import Card, Opened
+    from gpucourse.learning.grade import Pending
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
 COUNTS = {"course": "", "bonus": ", bonus", "own": ", a score of its own"}

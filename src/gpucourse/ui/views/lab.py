@@ -15,8 +15,8 @@ from gpucourse.units import format_seconds, seconds_since
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.actions.deploy import Deployed
-    from gpucourse.actions.status import StackStatus
+    from gpucourse.labs.deploy import Deployed
+    from gpucourse.labs.status import StackStatus
 
 _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn", "destroying": "warn"}
 _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}

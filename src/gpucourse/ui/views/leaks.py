@@ -12,7 +12,7 @@ from gpucourse.ui.views.money import hourly
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.leaks import Held, Holdings
+    from gpucourse.labs.aws.cleanup.leaks import Held, Holdings
     from gpucourse.model.cloud import Found
 
 

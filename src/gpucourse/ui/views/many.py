@@ -11,9 +11,9 @@ from gpucourse.ui.views.course import VERDICTS
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
-    from gpucourse.actions.pipeline import Step
-    from gpucourse.actions.rehearse import Rehearsed
-    from gpucourse.actions.sweep import Swept
+    from gpucourse.learning.rehearse import Rehearsed
+    from gpucourse.runs.parameter_sweep import Swept
+    from gpucourse.runs.run_module import Step
 
 
 def sweep(done: Swept) -> View:

@@ -12,8 +12,8 @@ from gpucourse.ui.text import age
 from gpucourse.ui.views.money import hourly, usd
 
 if TYPE_CHECKING:
-    from gpucourse.actions.cloud.marks import Idle
-    from gpucourse.actions.cloud.outlook import Outlook
+    from gpucourse.labs.aws.node_files import Idle
+    from gpucourse.labs.aws.status import Outlook
     from gpucourse.model.deployment import Deployment
 
 SOON_S = 30 * 60

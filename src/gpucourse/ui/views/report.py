@@ -9,7 +9,7 @@ from gpucourse.ui.tables import Items, Part, View, facts
 from gpucourse.ui.text import counted
 
 if TYPE_CHECKING:
-    from gpucourse.actions.report import Reported
+    from gpucourse.learning.report import Reported
 
 
 def report(result: Reported) -> View:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpucourse.ui.tables import Paragraph, View, table
 
 if TYPE_CHECKING:
-    from gpucourse.actions.reset import Reset
+    from gpucourse.learning.reset import Reset
 
 
 def reset(done: Reset) -> View:

@@ -23,10 +23,10 @@ from gpucourse.workspace.paths import RunPaths
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.actions.settle import Listed
     from gpucourse.model.manifest import Column as ManifestColumn
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.manifest import Table as ManifestTable
+    from gpucourse.runs.settle import Listed
 
 SHOWN = 12  # files listed by name; more are counted
 MOST_ROWS = 200  # rows of a table; more are counted

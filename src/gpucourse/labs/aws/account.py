@@ -1,0 +1,67 @@
+"""The account that a lab stands in, and the lab that a command means."""
+
+from __future__ import annotations
+
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.labs.aws.lab import placed
+from gpucourse.model.deployment import Deployment
+from gpucourse.workspace import deployments
+
+_NO_CLOCK = {
+    "local": "simulated nodes cost nothing and have no clock: they stand until you destroy them",
+    "hosts": "these machines are not the course's own: it neither starts nor ends them",
+}
+
+
+def account_of(context: Context, deployment: Deployment) -> Account:
+    """The account of a lab, seen from its region.
+
+    Raises MissingError where the credentials are for another account: there nothing of the lab would be found, which would
+    look as if it were gone. Raises what a call raises.
+    """
+    cloud = placed(deployment)
+    account = Account(cloud.region, context.environ)
+    check_account(account, deployment)
+    return account
+
+
+def check_account(account: Account, deployment: Deployment) -> None:
+    """Raises MissingError where the lab stands in another account."""
+    held = placed(deployment).account
+    if not held:
+        return
+    who = account.identity()
+    if who.account != held:
+        raise MissingError(
+            f"{deployment.stack} stands in the AWS account {held}, and these credentials are for {who.account}",
+            hint="use the credentials that built it: AWS_PROFILE=NAME gpucourse ...",
+        )
+
+
+def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> Deployment:
+    """The lab of a module on AWS that is meant. `verb` is the command that was typed.
+
+    Raises MissingError where there is none, UsageError where it is not clear which, or where the lab has no clock.
+    """
+    wanted = context.catalog.module(module).id
+    standing = deployments.of_module(context.paths, wanted)
+    found = [one for one in standing if one.cloud is not None and gpu in {None, one.cloud.gpu}]
+    if len(found) > 1:
+        named = ", ".join(one.stack for one in found)
+        gpus = " or ".join(f"--gpu {placed(one).gpu}" for one in found)
+        raise UsageError(
+            f"module {wanted} has several labs on AWS: {named}", hint=f"say which: gpucourse {verb} {wanted} {gpus}"
+        )
+    if found:
+        return found[0]
+    if standing and standing[0].cloud is None:
+        raise UsageError(
+            f"{standing[0].stack} is no lab on AWS: {_NO_CLOCK[standing[0].target]}", hint=f"gpucourse destroy {wanted}"
+        )
+    which = f" with a GPU {gpu}" if gpu else ""
+    raise MissingError(
+        f"module {wanted} has no lab on AWS{which}",
+        hint=f"gpucourse deploy {wanted} --target aws" + (f" --gpu {gpu}" if gpu else ""),
+    )

@@ -1,0 +1,245 @@
+"""A lab on AWS, built as it was offered: the record, then Terraform (elsewhere where there is no room), then the ladder."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from gpucourse.aws import instances, schedule
+from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.pricing import estimate
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
+from gpucourse.labs.aws import failure_report
+from gpucourse.labs.aws.cleanup import take_down, unmanaged
+from gpucourse.labs.aws.failover import Place, Route, judged
+from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed, tags
+from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.money.quote import with_type
+from gpucourse.labs.aws.propose import Offer, Proposal
+from gpucourse.labs.aws.readiness import climb
+from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.deploy import Deployed
+from gpucourse.model.cloud import Attempt, CloudInstance, Failure
+from gpucourse.model.deployment import Deployment, Tried
+from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
+from gpucourse.model.node import Inventory
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, regions
+from gpucourse.workspace.exercises import all_names, ensure_copies
+
+AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What came of a proposal: the labs that stand, and an error for each that does not."""
+
+    labs: list[Deployed]
+    errors: list[GpucourseError]
+
+
+def build(context: Context, proposal: Proposal) -> Built:
+    """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
+
+    One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
+    """
+    offers = proposal.offers
+    ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+    if len(offers) == 1:  # in this thread, where Ctrl-C arrives
+        return Built(labs=[_build(context, offers[0])], errors=[])
+    done = Built(labs=[], errors=[])
+
+    def one(offer: Offer) -> None:
+        own = replace(context, watch=_named(context.watch, offer.deployment.stack))
+        offer.lab = replace(offer.lab, context=own)
+        try:
+            done.labs.append(_build(own, offer))
+        except GpucourseError as error:
+            done.errors.append(error)
+
+    asked = False
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        work = [pool.submit(one, offer) for offer in offers]
+        try:
+            wait(work)
+        except KeyboardInterrupt:
+            context.stop.set()
+            asked = True
+    for lab in work:
+        lab.result()  # a fault of ours is raised as one
+    if asked:
+        raise Interrupted(
+            "\n".join(error.what for error in done.errors) or "interrupted",
+            hint=f"gpucourse deploy goes on; gpucourse destroy {offers[0].choice.module.id} takes all of it down",
+        )
+    done.labs.sort(key=lambda lab: lab.deployment.stack)
+    return done
+
+
+def _build(context: Context, offer: Offer) -> Deployed:
+    began = time.monotonic()
+    deployment = offer.deployment
+    before = deployment.inventory
+    interrupted = offer.choice.former is not None or (offer.choice.standing is not None and deployment.phase != "ready")
+    regions.note(context.paths, placed(deployment).region)
+    _priced(offer)
+    if offer.quote.ends or offer.forgotten:
+        bring_home(context, deployment, discard=False)
+    with failure_report.recorded(context, deployment):
+        lab = offer.lab
+        if interrupted or offer.forgotten:
+            unmanaged.clear(context, lab)
+        if offer.quote.changes or before is None:
+            deployment.inventory = _raised(context, offer)
+            deployment.terraform = lab.describe()
+            deployments.save(context.paths, deployment)
+            lab = open_cloud(context, deployment)
+        _guarded(context, lab)
+        deployment.inventory = climb(context, lab)
+    return Deployed(
+        deployment=deployment,
+        changes=offer.quote.changes,
+        dry_run=False,
+        seconds=time.monotonic() - began,
+        healed=_healed(before, offer),
+    )
+
+
+def _raised(context: Context, offer: Offer) -> Inventory:
+    """The nodes of the lab, built in the first place that has room. Raises what stopped it, in the table's words."""
+    deployment, lab = offer.deployment, offer.lab
+    cloud = placed(deployment)
+    route = Route(found=offer.zones, allowed=offer.allowed, with_types=offer.choice.with_types)
+    while True:
+        here = Place(attempt=Attempt(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group)
+        try:
+            with stage(context.watch, f"apply {deployment.stack}", f"building {deployment.stack} in {cloud.zone}"):
+                return lab.up(context.watch)
+        except TerraformFailed as error:
+            failure = judged(error)
+            if failure is None:
+                raise
+            # Nodes that stand keep their place: another zone would take them away from whoever works on them.
+            there = route.after(here, failure) if offer.fresh else None
+            _note(context, deployment, here, failure, there)
+            if there is None:
+                raise failure_report.told(failure, cloud.tried, error) from error
+        _removed(context, lab)
+        _move(offer, there)
+        deployments.save(context.paths, deployment)
+        lab = open_cloud(context, deployment)
+        with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
+            lab.prepare(context.watch)
+            lab.plan(context.watch)
+
+
+def _note(context: Context, deployment: Deployment, here: Place, failure: Failure, there: Place | None) -> None:
+    """Write a try down that failed, and say where it goes on."""
+    cloud = placed(deployment)
+    if failure.elsewhere or there is not None:
+        why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
+        cloud.tried.append(
+            Tried(zone=here.attempt.zone, instance_type=here.attempt.instance_type, code=failure.code, why=why, at=now_utc())
+        )
+    if there is None:
+        return
+    on = f"{there.attempt.instance_type} in {there.attempt.zone}"
+    apart = " without a placement group" if here.placement_group and not there.placement_group else ""
+    text = f"{here.attempt.instance_type} in {here.attempt.zone}: {failure.tell} [{failure.code}]. Next: {on}{apart}"
+    context.watch(Note(text=text, level="warning"))
+
+
+def _removed(context: Context, lab: CloudLab) -> None:
+    """Take away what the failed try left, also what Terraform does not know of or cannot remove.
+
+    Raises LeftoverError where something stays: a try elsewhere would then cost twice.
+    """
+    stack = lab.deployment.stack
+    with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed try left"):
+        take_down.with_terraform(context, lab, lab.found())
+        _found, left = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
+    stays = [one for one in left if one.seen]
+    if stays:
+        names = ", ".join(f"{one.kind} {one.leftover.id}" for one in stays)
+        raise LeftoverError(
+            f"what the failed try of {stack} left could not be removed, so nothing is tried elsewhere: {names}",
+            hint="by hand:\n" + "\n".join(one.remove for one in stays),
+        )
+
+
+def _move(offer: Offer, there: Place) -> None:
+    cloud = placed(offer.deployment)
+    cloud.zone, cloud.instance_type = there.attempt.zone, there.attempt.instance_type
+    cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
+    cloud.placement_group = there.placement_group
+    _priced(offer)
+
+
+def _priced(offer: Offer) -> None:
+    cloud = placed(offer.deployment)
+    found = estimate(offer.book, with_type(offer.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone)
+    cloud.usd_per_hour = f"{found.per_hour:.4f}"
+    cloud.priced = f"{found.sources[0]}; the rest list prices of {found.oldest}"
+
+
+def _guarded(context: Context, lab: CloudLab) -> None:
+    """What costs is in the ledger, and a schedule outside the nodes ends them: before anything else can fail."""
+    deployment, cloud = lab.deployment, lab.cloud
+    ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
+    alive = [one for one in instances.find(lab.account, stack=deployment.uid) if one.alive]
+    ids = [one.id for one in alive]
+    with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
+        finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
+    cloud.backstop = "" if finding.state == "ok" else finding.detail
+    if cloud.backstop:
+        context.watch(Note(text=f"{finding.what}: {cloud.backstop}", level="warning"))
+    deployments.save(context.paths, deployment)
+    _check_power_off(context, lab, alive)
+
+
+def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]) -> None:
+    """Deadline and idle watch power a node off. EC2 cannot be told to end a spot instance then, so it is asked whether it will.
+
+    Raises InfrastructureError where it will not and there is no backstop either: nothing would end such a node for good.
+    """
+    spot = [one.id for one in alive if one.market == "spot"]
+    try:
+        kept = instances.survive_power_off(lab.account, spot)
+        what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off"
+    except GpucourseError as error:
+        kept, what = spot, f"EC2 does not say whether powering off ends {', '.join(spot)}: {error.what}"
+    if not kept:
+        return
+    if lab.cloud.backstop:
+        mend = "; ".join(schedule.setup_commands())
+        raise InfrastructureError(
+            f"{what}; and there is no backstop: nothing would end a forgotten node for good, and its disk would go on costing",
+            hint=f"deploy without --spot; or have the backstop's role made, by someone with administrator's rights: {mend}",
+        )
+    context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
+
+
+def _healed(before: Inventory | None, offer: Offer) -> list[str]:
+    """The nodes that were there and are made anew, as Terraform addresses; one more node is none of these."""
+    made = [address for action, address in offer.quote.changes if action in {"create", "replace"} and "aws_instance" in address]
+    names = [node.name for node in before.nodes] if before else []
+    return [address for address in made if any(f'["{name}-' in address for name in names)]
+
+
+def _named(watch: Watcher, stack: str) -> Watcher:
+    """Labs that go side by side have nodes and resources of the same names: each is told with its stack."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, ResourceEvent):
+            watch(replace(event, address=f"{stack} {event.address}"))
+        elif isinstance(event, NodeEvent):
+            watch(replace(event, node=f"{stack} {event.node}"))
+        elif isinstance(event, Stage):
+            watch(replace(event, name=f"{stack} {event.name}", text=f"{stack}: {event.text}"))
+        else:
+            watch(event)
+
+    return tell

@@ -1,0 +1,45 @@
+"""What a command changed about a lab that stands, in the one shape that all of them give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.labs.aws.account import on_aws
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.workspace import deployments
+from gpucourse.workspace.lock import locked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """Sentences about what is different now, and what did not go well; the lab's end (ISO 8601, UTC) and cost (USD) now."""
+
+    stack: str
+    module: str
+    title: str
+    changed: list[str]
+    warnings: list[str] = field(default_factory=list)
+    expires: str = ""
+    usd_per_hour: Decimal | None = None
+    next: str = ""
+
+
+@contextmanager
+def held(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[Deployment]:
+    """The lab on AWS that is meant, with its lock held for the block. Raises as `on_aws`; StackBusy."""
+
+    def waiting(holder: str) -> None:
+        context.watch(Note(text=f"waiting for {holder}", level="warning"))
+
+    stack = on_aws(context, module, gpu=gpu, verb=verb).stack
+    with locked(context.paths.lock(stack), f"{verb} {module}", on_wait=waiting):
+        deployment = deployments.load(context.paths, stack)
+        if deployment is None:  # another command was faster
+            raise MissingError(f"{stack} was destroyed just now", hint=f"gpucourse deploy {module} --target aws")
+        yield deployment

@@ -1,0 +1,184 @@
+"""Which lab is wanted: what was typed, then the settings, then the manifest; and what of it stands already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpucourse.aws.offerings import checked_region, type_for
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.labs.aws.lab import placed
+from gpucourse.labs.aws.needs import checked_nodes, lab_of, need_of
+from gpucourse.model.cloud import LabNeed, Market
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.labs import AwsLab
+from gpucourse.model.manifest import Module
+from gpucourse.provision.state import addresses
+from gpucourse.units import format_seconds
+from gpucourse.workspace import deployments
+
+if TYPE_CHECKING:
+    from gpucourse.labs.deploy import Wish
+
+SHORTEST_H, LONGEST_H = 0.25, 72.0  # as the stacks have it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """One lab with one GPU. `others` are types to take where its own is sold out.
+
+    `standing` is its record where something of it stands; `former` the record of a try that left nothing, whose name it keeps.
+    """
+
+    module: Module
+    lab: AwsLab
+    gpu: str
+    need: LabNeed
+    nodes: int
+    market: Market
+    region: str
+    ttl_hours: float
+    others: tuple[str, ...] = ()
+    standing: Deployment | None = None
+    former: Deployment | None = None
+
+    @property
+    def stack(self) -> str:
+        """The name of its stack in the workspace."""
+        known = self.standing or self.former
+        return known.stack if known else deployments.stack_name(self.module.id, "aws", self.gpu)
+
+    @property
+    def instance_type(self) -> str:
+        """The type of its machines with a GPU."""
+        return self.need.machines[-1].instance_type
+
+    @property
+    def with_types(self) -> tuple[str, ...]:
+        """The types that have to stand in the same zone: a head without a GPU."""
+        return tuple(machines.instance_type for machines in self.need.machines[:-1])
+
+    def with_nodes(self, nodes: int) -> Choice:
+        """The same lab with another number of nodes."""
+        need = need_of(self.module, gpu=self.gpu, nodes=nodes)
+        return Choice(**{**vars(self), "nodes": nodes, "need": need})
+
+
+def choices(context: Context, wish: Wish) -> list[Choice]:
+    """The labs that were asked for, one a GPU.
+
+    Raises UnknownName or UsageError for what there is not, or not so, MissingError for a lab that is stopped.
+    """
+    module = context.catalog.module(wish.module)
+    lab = lab_of(module)
+    known = [found for found in deployments.of_module(context.paths, module.id) if found.target == "aws"]
+    known.sort(key=lambda found: found.phase != "ready")  # a try that failed is not the lab that is meant
+    wanted = list(dict.fromkeys(gpu.lower() for gpu in wish.gpu))
+    if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
+        wanted = [placed(known[0]).gpu if known else context.settings.gpu or lab.gpu]
+    # A lab whose GPU is compared with others must not become one of them where its own is sold out.
+    taken = {*wanted, *(placed(one).gpu for one in known if _stands(context, one))}
+    found = [_choice(context, wish, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
+    if len({(choice.region, choice.market) for choice in found}) > 1:
+        places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in found)
+        raise UsageError(
+            f"these labs are not in one place: {places}",
+            hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {wanted[0]}",
+        )
+    return found
+
+
+def _meant(known: list[Deployment], module: Module, gpu: str) -> Deployment | None:
+    """The record of the lab with that GPU, else of the one that was to have it: a stack keeps its name where its GPU was
+    sold out and another was taken."""
+    name = deployments.stack_name(module.id, "aws", gpu)
+    return next((one for one in known if placed(one).gpu == gpu), None) or next(
+        (one for one in known if one.stack == name), None
+    )
+
+
+def _choice(
+    context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: Deployment | None, taken: set[str]
+) -> Choice:
+    type_for(gpu, lab.size)
+    former, standing = (None, known) if known and _stands(context, known) else (known, None)
+    usual = standing.nodes_wanted if standing else lab.nodes
+    nodes = usual if wish.nodes is None else checked_nodes(module, wish.nodes)
+    if standing:
+        _fits(wish, module, standing, gpu)
+        cloud = placed(standing)
+        return Choice(
+            module=module,
+            lab=lab,
+            gpu=gpu,
+            need=need_of(module, gpu=gpu, nodes=nodes),
+            nodes=nodes,
+            market=cloud.market,
+            region=cloud.region,
+            ttl_hours=cloud.ttl_hours,
+            others=_others(context, lab, taken),
+            standing=standing,
+        )
+    settings = context.settings
+    return Choice(
+        module=module,
+        lab=lab,
+        gpu=gpu,
+        need=need_of(module, gpu=gpu, nodes=nodes),
+        nodes=nodes,
+        market="spot" if (settings.spot if wish.spot is None else wish.spot) else "on-demand",
+        region=checked_region(wish.region) if wish.region else settings.region,
+        ttl_hours=_hours(module, settings.ttl if wish.ttl_s is None else wish.ttl_s),
+        others=_others(context, lab, taken),
+        former=former,
+    )
+
+
+def _stands(context: Context, deployment: Deployment) -> bool:
+    """Whether anything of it may stand. A try that failed and left nothing does not bind the next one."""
+    return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
+
+
+def _fits(wish: Wish, module: Module, standing: Deployment, gpu: str) -> None:
+    """Raises where a lab that stands would have to be another one."""
+    cloud = placed(standing)
+    if cloud.gpu != gpu:
+        raise UsageError(
+            f"{standing.stack} stands already, with {cloud.gpu.upper()} since {gpu.upper()} was sold out then",
+            hint=f"go on with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
+            f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
+        )
+    if cloud.stopped:
+        raise MissingError(f"the lab {standing.stack} is stopped", hint=f"gpucourse start {module.id}")
+    market = None if wish.spot is None else "spot" if wish.spot else "on-demand"
+    differs = [
+        f"{said} instead of {now}"
+        for said, now in ((wish.region, cloud.region), (market, cloud.market))
+        if said is not None and said != now
+    ]
+    if differs:
+        raise UsageError(
+            f"{standing.stack} stands already; {' and '.join(differs)} would be another lab",
+            hint=f"gpucourse destroy {module.id}, then deploy again",
+        )
+    if wish.ttl_s is not None:
+        raise UsageError(
+            f"{standing.stack} stands already, until {cloud.expires}; --ttl is for a new lab",
+            hint=f"gpucourse extend {module.id} 2h",
+        )
+
+
+def _hours(module: Module, seconds: float) -> float:
+    hours = float(Decimal(str(seconds)) / 3600)
+    if not SHORTEST_H <= hours <= LONGEST_H:
+        raise UsageError(
+            f"a lab lives {SHORTEST_H * 60:.0f} minutes to {LONGEST_H:.0f} hours, not {format_seconds(seconds)}",
+            hint=f"gpucourse deploy {module.id} --target aws --ttl 4h; gpucourse extend gives a lab more time",
+        )
+    return round(hours, 4)
+
+
+def _others(context: Context, lab: AwsLab, taken: set[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(type_for(gpu, lab.size).name for gpu in context.settings.other_gpus if gpu not in taken))

@@ -1,0 +1,233 @@
+"""The end of a lab on AWS: Terraform first, then a look by tag in every region that was ever used, then what Terraform missed.
+
+Nothing here believes Terraform: where it fails, was killed, or lost its state, the tags still find everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import NoReturn
+
+from gpucourse.aws import failures, instances, removal, schedule, sweep
+from gpucourse.aws.kinds import ROLE, SCHEDULES
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import (
+    CloudError,
+    CredentialsError,
+    GpucourseError,
+    Interrupted,
+    LeftoverError,
+    PermissionRefused,
+    StackBusy,
+    StorageError,
+    TerraformFailed,
+)
+from gpucourse.labs.aws import termination_reason
+from gpucourse.labs.aws.account import check_account
+from gpucourse.labs.aws.cleanup import unmanaged
+from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed
+from gpucourse.labs.aws.money import ledger
+from gpucourse.model.cloud import CloudInstance, Found
+from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.model.event import Note, stage
+from gpucourse.workspace import deployments, regions
+
+PATIENCE_S = removal.PATIENCE_S
+BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they go last, when there is nothing left for them to end
+
+
+def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
+    """Remove everything of this deployment, and write into the receipt what existed, what went and what is still there.
+
+    Raises CredentialsError or CloudError where the account cannot be asked at the outset (nothing was touched then),
+    LeftoverError where it can no longer be asked later on, Interrupted, StackBusy.
+    """
+    account = Account(placed(deployment).region, context.environ)
+    receipt.regions = list(places(context, deployment))
+    lab = _at_rest(context, deployment)
+    before = _look_first(context, account, deployment, receipt)
+    receipt.existed = [_line(one) for one in before if one.seen]
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+        deployments.save(context.paths, deployment, "destroying")
+    try:
+        if lab is not None:
+            with_terraform(context, lab, before)
+        found, left = clear(context, account, deployment.uid, receipt.regions)
+    except (KeyboardInterrupt, Interrupted) as error:
+        raise Interrupted(
+            f"destroying {deployment.stack} was interrupted; what is left of it still costs",
+            hint=f"gpucourse destroy {deployment.module} goes on where this stopped",
+        ) from error
+    except StackBusy:
+        raise
+    except GpucourseError as error:
+        _blind(context, deployment, before, error)
+    gone = {one.id for one in left}
+    receipt.removed = [_line(one) for one in before if one.seen and one.id not in gone]
+    receipt.swept = [f"{one.kind} {one.id} in {one.region}" for one in found if one.seen and one.kind not in BACKSTOP]
+    receipt.leftovers = [one.leftover for one in left]
+    if not left:
+        _disarm(context, account, deployment)
+    settled(context, account, deployment, receipt)
+
+
+def places(context: Context, deployment: Deployment) -> tuple[str, ...]:
+    """Every region to look into: the deployment's own, and whatever this workspace ever used."""
+    return tuple(dict.fromkeys([placed(deployment).region, *regions.used(context.paths)]))
+
+
+def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[Found], list[Found]]:
+    """Sweep, remove what is found, sweep again: what the first look found, and what the last one still found.
+
+    Raises what a look raises.
+    """
+    with stage(context.watch, f"sweep {uid}", f"looking for left-overs in {', '.join(where)}"):
+        found = sweep.find(account, stack=uid, regions=where)
+    if not found:
+        return [], []
+    return found, remove_all(context, account, found, lambda: sweep.find(account, stack=uid, regions=where))
+
+
+def remove_all(context: Context, account: Account, found: list[Found], look: Callable[[], list[Found]]) -> list[Found]:
+    """Remove these things; what a new look still finds, each with the reason where there is one. Raises what a look raises."""
+    text = "taking the backstop away" if all(one.kind in BACKSTOP for one in found) else "removing what is left"
+    with stage(context.watch, f"remove {id(found)}", text):
+        refused = removal.remove(account, found, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
+    with stage(context.watch, f"look again {id(found)}", "looking once more"):
+        left = look()
+    notes = {(one.kind, one.id): one.note for one in refused}
+    return [replace(one, note=one.note or notes.get((one.kind, one.id), "")) for one in left]
+
+
+def settled(context: Context, account: Account, deployment: Deployment, receipt: Receipt) -> None:
+    """The ledger says what the lab cost, and the receipt as well. What is left goes on costing in the ledger."""
+    cloud = placed(deployment)
+    try:
+        if receipt.leftovers:
+            ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+        else:
+            ledger.close(context, account, deployment.uid, expires=cloud.expires)
+        receipt.cost_usd = f"{ledger.spent(context, deployment.uid):.4f}"
+    except GpucourseError as error:  # money that is gone must not keep what costs more
+        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
+
+
+def _look_first(context: Context, account: Account, deployment: Deployment, receipt: Receipt) -> list[Found]:
+    """What stands before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
+    cloud = placed(deployment)
+    with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
+        try:
+            check_account(account, deployment)
+            found = sweep.find(account, stack=deployment.uid, regions=receipt.regions)
+            known = _instances(account, deployment.uid)
+        except CredentialsError as error:
+            raise CredentialsError(
+                f"{error.what}. {_untouched(context, deployment)}", hint=_again(error, deployment)
+            ) from error
+        except CloudError as error:
+            what = f"{error.what}. {_untouched(context, deployment)}"
+            hint = _again(error, deployment)
+            raise type(error)(what, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind) from error
+    receipt.ended = [
+        termination_reason.told(one, cloud.expires)
+        for one in termination_reason.of_its_nodes(deployment, known)
+        if not one.alive
+    ]
+    try:
+        ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+    except GpucourseError as error:
+        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
+    return found
+
+
+def _at_rest(context: Context, deployment: Deployment) -> CloudLab | None:
+    """The lab, once the Terraform of a killed command has ended, so that a look sees all that it made; None without one."""
+    try:
+        lab = open_cloud(context, deployment)
+        lab.terraform.settle(context.watch)
+    except (Interrupted, StackBusy):
+        raise
+    except GpucourseError as error:
+        _without_terraform(context, error)
+        return None
+    return lab
+
+
+def with_terraform(context: Context, lab: CloudLab, before: list[Found]) -> None:
+    """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
+    stack = lab.deployment.stack
+    with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
+        try:
+            if lab.existed():  # an instance that Terraform does not know of would hold its network for as long as it waits
+                unmanaged.clear(context, lab, before)
+            lab.down(context.watch)
+        except (Interrupted, StackBusy):
+            raise
+        except GpucourseError as error:
+            _without_terraform(context, error)
+
+
+def _without_terraform(context: Context, error: GpucourseError) -> None:
+    context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
+
+
+def _blind(context: Context, deployment: Deployment, before: list[Found], error: GpucourseError) -> NoReturn:
+    """It began, and now AWS does not say any more what is left: what stood at the beginning is all that is known."""
+    known = [one for one in before if one.seen]
+    ids = (
+        ", ".join(one.id for one in known if one.kind in {"instance", "file system", "volume"}) or "nothing that costs was seen"
+    )
+    commands = "\n".join(one.remove for one in known)
+    raise LeftoverError(
+        f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.meanwhile(context, deployment)}. "
+        f"At the beginning there stood: {ids}",
+        hint=f"{_again(error, deployment)}" + (f"; by hand:\n{commands}" if commands else ""),
+    ) from error
+
+
+def _disarm(context: Context, account: Account, deployment: Deployment) -> None:
+    """Schedules that end instances which are gone cost nothing and do nothing; still they go."""
+    finding = schedule.disarm(account, stack=deployment.uid)
+    if finding.state != "ok" and not placed(deployment).backstop:
+        text = "the schedules that would have ended the lab could not be taken away; they cost nothing and find nothing to end"
+        context.watch(Note(text=text))
+
+
+def _instances(account: Account, uid: str) -> list[CloudInstance]:
+    try:
+        return instances.find(account, stack=uid)
+    except PermissionRefused:  # the sweep says so as well, and that decides
+        return []
+
+
+def _pause(context: Context) -> Callable[[float], None]:
+    def pause(seconds: float) -> None:
+        if context.stop.wait(seconds):
+            raise Interrupted("stopped while something was being removed")
+
+    return pause
+
+
+def _untouched(context: Context, deployment: Deployment) -> str:
+    ids = ledger.machines(context, deployment.uid)
+    stands = f": {', '.join(ids)}" if ids else ""
+    return f"Nothing of {deployment.stack} was touched{ledger.meanwhile(context, deployment)}{stands}"
+
+
+def _again(error: GpucourseError, deployment: Deployment) -> str:
+    command = f"gpucourse destroy {deployment.module}"
+    return f"{error.hint}; then: {command}" if error.hint else command
+
+
+def _short(error: GpucourseError) -> str:
+    """One line of what Terraform said: AWS's error where it names one."""
+    if isinstance(error, TerraformFailed) and (known := failures.from_text(f"{error.summary}\n{error.detail}")):
+        return failures.sentence(known)
+    return error.what.split("\n")[0]
+
+
+def _line(one: Found) -> str:
+    return f"{one.kind} {one.id}" + (f" ({one.name})" if one.name else "")

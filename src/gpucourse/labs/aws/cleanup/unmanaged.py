@@ -1,0 +1,31 @@
+"""What a killed Terraform made and does not remember: found by its tags, and removed before it is made once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpucourse.aws.kinds import INSTANCE, KEY_PAIR, PLACEMENT_GROUP
+from gpucourse.aws.removal import remove
+from gpucourse.context import Context
+from gpucourse.labs.aws.lab import CloudLab
+from gpucourse.model.cloud import Found
+from gpucourse.model.event import Note
+from gpucourse.provision import state
+
+IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # what costs, and what has a name that is taken once
+
+
+def clear(context: Context, lab: CloudLab, standing: Sequence[Found] | None = None) -> list[Found]:
+    """Remove what carries this lab's tags and is not in Terraform's state; what was found. `standing`: what a look at the lab
+    found a moment ago, where there was one.
+
+    Where the state knows nothing, that is everything; else only instances, and what would be in the way of the next try.
+    Raises what a look raises; what cannot be removed is left for `destroy`.
+    """
+    known = state.values(lab.paths.state)
+    stands = lab.found() if standing is None else standing
+    found = [one for one in stands if one.seen and (not known or (one.kind in IN_THE_WAY and one.id not in known))]
+    if found:
+        context.watch(Note(text=f"removing {len(found)} things that an interrupted try left", level="warning"))
+        remove(lab.account, found, context.watch)
+    return found

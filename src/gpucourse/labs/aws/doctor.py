@@ -1,0 +1,174 @@
+"""`doctor --target aws`: what stands between this account and the course, the course's price, and requests for quota."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from gpucourse.aws import look_account, quota
+from gpucourse.aws.offerings import checked_region
+from gpucourse.aws.preflight import preflight
+from gpucourse.aws.pricing import PriceBook, estimate, refreshed
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError, UsageError
+from gpucourse.labs.aws.environment import circumstances, request_command
+from gpucourse.labs.aws.needs import checked_nodes, need_of, needs
+from gpucourse.labs.doctor import course
+from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
+from gpucourse.model.event import stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the learner typed after `doctor --target aws`. None and empty: the settings decide, and all modules count.
+
+    Several GPUs are several labs side by side; `nodes` needs a `module`.
+    """
+
+    module: str | None = None
+    gpu: tuple[str, ...] = ()
+    nodes: int | None = None
+    region: str | None = None
+    spot: bool | None = None
+    ssh_cidr: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModulePrice:
+    """What the lab of one module costs while it stands, and for as long as the module usually takes."""
+
+    module: str
+    title: str
+    machines: str
+    usd_per_hour: Decimal
+    hours: Decimal
+
+    @property
+    def usd(self) -> Decimal:
+        """USD for those hours."""
+        return self.usd_per_hour * self.hours
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examined:
+    """Everything that was found, in the order in which to mend it. `sources` says where the prices were read, and when."""
+
+    region: str
+    market: Market
+    findings: list[Finding]
+    prices: list[ModulePrice]
+    sources: list[str]
+
+    @property
+    def missing(self) -> int:
+        """How many things must be mended before every lab can be built."""
+        return sum(finding.state == "missing" for finding in self.findings)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the account itself could not be looked at."""
+        return any(finding.what == look_account.IDENTITY and finding.state == "unknown" for finding in self.findings)
+
+    @property
+    def usd(self) -> Decimal:
+        """USD of all these labs, each for as long as its module usually takes."""
+        return sum((price.usd for price in self.prices), Decimal(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Short:
+    """A quota that does not hold what the course needs, or of which that is not known; and the request that is open for it."""
+
+    quota: Quota
+    open: QuotaRequest | None = None
+
+    @property
+    def to_ask(self) -> bool:
+        """Whether asking AWS for more makes sense now."""
+        return self.open is None and self.quota.enough is False
+
+
+def doctor(context: Context, look: Look) -> Examined:
+    """Look at everything that the labs need of the account, at once. Changes nothing, there and here.
+
+    Raises UnknownName or UsageError for a module that has no lab on AWS; what AWS answers never raises.
+    """
+    account, market, labs = _account(context, look), _market(context, look), _labs(context, look)
+    with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
+        book = _book(account, labs)
+        request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
+        known = circumstances(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
+        findings = [*preflight(account, labs, known), *([course(context)] if context.catalog.broken else [])]
+    estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
+    return Examined(
+        region=account.region,
+        market=market,
+        findings=findings,
+        prices=[
+            ModulePrice(
+                module=lab.module, title=lab.title, machines=_machines(lab), usd_per_hour=found.per_hour, hours=lab.hours
+            )
+            for lab, found in estimates
+        ],
+        sources=list(dict.fromkeys(source for _lab, found in estimates for source in found.sources)),
+    )
+
+
+def short_quotas(context: Context, look: Look) -> list[Short]:
+    """The quotas that do not hold the largest of these labs, or of which nobody knows, with requests that are open already."""
+    account = _account(context, look)
+    with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
+        account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
+        found = quota.assess(account, _labs(context, look), _market(context, look))
+        return [
+            Short(quota=one, open=quota.open_request(account, one.code) if one.enough is False else None)
+            for one in found
+            if not one.enough
+        ]
+
+
+def request_quotas(context: Context, look: Look, wanted: Sequence[Short]) -> list[QuotaRequest]:
+    """Ask AWS for more, once for each; what is open already stays as it is. Raises what a call raises."""
+    account = _account(context, look)
+    return [quota.request_increase(account, short.quota) for short in wanted if short.to_ask]
+
+
+def _account(context: Context, look: Look) -> Account:
+    return Account(checked_region(look.region or context.settings.region), context.environ)
+
+
+def _market(context: Context, look: Look) -> Market:
+    spot = context.settings.spot if look.spot is None else look.spot
+    return "spot" if spot else "on-demand"
+
+
+def _labs(context: Context, look: Look) -> list[LabNeed]:
+    gpus = look.gpu or (context.settings.gpu,)
+    if look.module is not None:
+        module = context.catalog.module(look.module)
+        nodes = None if look.nodes is None else checked_nodes(module, look.nodes)
+        return [need_of(module, gpu=gpu, nodes=nodes) for gpu in gpus]
+    if look.nodes is not None:
+        raise UsageError("--nodes: of which module?", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
+    labs = [lab for gpu in gpus for lab in needs(context.catalog, gpu=gpu)]
+    if not labs:
+        raise MissingError(f"no module in {context.folders.modules} has a lab on AWS", hint="gpucourse list")
+    return labs
+
+
+def _book(account: Account, labs: Sequence[LabNeed]) -> PriceBook:
+    """Today's prices where AWS knows who asks, else those that ship with the package."""
+    book = PriceBook(region=account.region)
+    try:
+        account.identity()
+    except GpucourseError:  # the look at the credentials tells
+        return book
+    types = {machines.instance_type for lab in labs for machines in lab.machines}
+    return refreshed(book, account, types, datetime.now(UTC))
+
+
+def _machines(lab: LabNeed) -> str:
+    return " + ".join(f"{machines.count} x {machines.instance_type}" for machines in lab.machines)

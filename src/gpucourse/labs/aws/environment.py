@@ -1,0 +1,56 @@
+"""What a preflight has to know besides the account: this computer, this workspace, the money."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+from gpucourse.aws.caller import caller_cidr
+from gpucourse.aws.preflight import Circumstances
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.model.cloud import Market
+from gpucourse.provision.binary import find_terraform
+from gpucourse.workspace import deployments, ledger, regions
+
+
+def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> Circumstances:
+    """The circumstances of a lab that this workspace is about to build, with the caller's address where it is known already,
+    and the command that asks for its quota."""
+    return Circumstances(
+        market=market,
+        terraform=_terraform(context),
+        public_key=_public_key(context),
+        ssh_cidr=ssh_cidr,
+        book=book,
+        budget=context.settings.budget_usd,
+        spent=ledger.read(context.paths.ledger).total(datetime.now(UTC)),
+        standing=frozenset(each.uid for each in deployments.every(context.paths) if each.target == "aws"),
+        regions=regions.used(context.paths),
+        ask_address=partial(caller_cidr, context.environ),
+        request=request,
+    )
+
+
+def request_command(module: str | None, *, region: str | None, gpu: Sequence[str], nodes: int | None) -> str:
+    """The command that asks AWS for the quota of such labs, in the region where they are to stand: an increase elsewhere is of
+    no use. The market is left out."""
+    words = ["gpucourse", "doctor", "--target", "aws", "--request-quota"]
+    for flag, said in (("--module", module), ("--region", region), ("--gpu", ",".join(gpu)), ("--nodes", nodes)):
+        words += [flag, str(said)] if said else []
+    return shlex.join(words)
+
+
+def _terraform(context: Context) -> str | None:
+    try:
+        return ".".join(map(str, find_terraform(context.environ, cache=context.paths.terraform_version).version))
+    except MissingError:
+        return None
+
+
+def _public_key(context: Context) -> str:
+    public = context.paths.client_key.with_name(f"{context.paths.client_key.name}.pub")
+    return public.read_text(encoding="utf-8") if public.is_file() else ""

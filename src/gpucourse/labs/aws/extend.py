@@ -1,0 +1,193 @@
+"""`extend` and `keep`: more time for a lab, and a while without the idle agent. Each killer is told, the strictest last.
+
+The nodes come first: where one of them does not take the new deadline, the record, the tags and the backstop stay as they
+were, so that the earlier end still holds for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from gpucourse.aws import instances, schedule
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
+from gpucourse.labs.aws import node_files
+from gpucourse.labs.aws.account import account_of, on_aws
+from gpucourse.labs.aws.change import Changed, held
+from gpucourse.labs.aws.lab import placed
+from gpucourse.labs.aws.money import ledger as bill
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import stage
+from gpucourse.workspace import deployments, ledger
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+
+LONGEST = timedelta(hours=72)  # what a stack takes as its time to live
+
+
+@dataclass(frozen=True, kw_only=True)
+class More:
+    """What more time means: the old and the new end, USD for the added time and for everything to the new end.
+
+    `left` is what the budget still holds for the whole course; None without a budget.
+    """
+
+    deployment: Deployment
+    before: datetime
+    expires: datetime
+    usd_per_hour: Decimal | None
+    usd_added: Decimal
+    usd_to_end: Decimal
+    left: Decimal | None
+
+    @property
+    def above_budget(self) -> bool:
+        """Whether the lab, left alone until its new end, costs more than is left."""
+        return self.left is not None and self.usd_to_end > self.left
+
+
+def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> More:
+    """What so many seconds more would mean. Changes nothing.
+
+    Raises UsageError for nothing at all and where the lab would live for more than 72 hours in all.
+    """
+    if seconds < 60:
+        raise UsageError("that is no more time", hint=f"gpucourse extend {module} 2h")
+    deployment = on_aws(context, module, gpu=gpu, verb="extend")
+    seconds = min(seconds, 10 * LONGEST.total_seconds())  # refused below, with what would be right
+    before, at = datetime.fromisoformat(placed(deployment).expires), bill.now()
+    expires = max(before, at) + timedelta(seconds=seconds)
+    latest = datetime.fromisoformat(deployment.created) + LONGEST
+    if expires > latest:
+        room = max(0.0, (latest - max(before, at)).total_seconds() / 3600)
+        raise UsageError(
+            f"{deployment.stack} would live until {expires:%Y-%m-%d %H:%M} UTC: more than 72 hours since it was built",
+            hint=f"gpucourse extend {module} {int(room)}h is the most"
+            if room >= 1
+            else f"build it anew when you go on: gpucourse destroy {module}",
+        )
+    rate = bill.per_hour(context, deployment)
+    budget = context.settings.budget_usd
+    return More(
+        deployment=deployment,
+        before=before,
+        expires=expires,
+        usd_per_hour=rate,
+        usd_added=_cost(rate, expires - max(before, at)),
+        usd_to_end=_cost(rate, expires - at),
+        left=None if budget is None else budget - ledger.read(context.paths.ledger).total(at),
+    )
+
+
+def extend(context: Context, more: More) -> Changed:
+    """Give the lab that time: the nodes' deadline, the backstop, the tags, the record.
+
+    Raises UnreachableError where a node does not take it: then the earlier end holds, and the same command tries again.
+    """
+    gpu = placed(more.deployment).gpu
+    with held(context, more.deployment.module, gpu=gpu, verb="extend") as deployment:
+        cloud = placed(deployment)
+        account = account_of(context, deployment)
+        warnings: list[str] = []
+        with stage(context.watch, "deadline", "moving the deadline on the nodes"):
+            if not cloud.stopped and (failed := write_deadline(context, deployment, more.expires)):
+                raise _kept(deployment, more, failed)
+        with stage(context.watch, "backstop", "moving the backstop and the tags"):
+            finding = schedule.move(account, more.expires, stack=deployment.uid)
+            if finding.state != "ok" and not cloud.backstop:
+                when = more.before + schedule.AFTER
+                warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
+            found = [one for one in instances.find(account, stack=deployment.uid) if one.alive]
+            ids = [item for one in found for item in (one.id, *one.disks)]
+            try:
+                instances.retag_expires(account, ids, more.expires)
+            except GpucourseError as error:
+                warnings.append(f"the tags still say the old end, which nothing acts on: {error.what}")
+        cloud.expires = more.expires.isoformat(timespec="seconds")
+        deployments.save(context.paths, deployment)
+        return Changed(
+            stack=deployment.stack,
+            module=deployment.module,
+            title=f"{deployment.stack} has more time",
+            changed=[
+                f"it ends at {more.expires:%Y-%m-%d %H:%M} UTC instead of {more.before:%H:%M}",
+                "the backstop outside the nodes ends it ten minutes later"
+                if finding.state == "ok"
+                else "there is no backstop outside the nodes",
+                f"that is about ${more.usd_added:.2f} more; ${more.usd_to_end:.2f} from now to its end",
+            ],
+            warnings=warnings,
+            expires=cloud.expires,
+            usd_per_hour=more.usd_per_hour,
+        )
+
+
+def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Changed:
+    """Hold the idle agent off every node for so many seconds; 0 lets it go on at once. The deadline stays.
+
+    Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
+    """
+    if seconds > LONGEST.total_seconds():
+        raise UsageError("no lab lives for more than 72 hours", hint=f"gpucourse keep {module} 2h")
+    with held(context, module, gpu=gpu, verb="keep") as deployment:
+        cloud = placed(deployment)
+        if cloud.stopped:
+            raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
+        until = bill.now() + timedelta(seconds=seconds)
+        with stage(context.watch, "hold", "telling the idle agents"):
+            if seconds:
+                failed = _each(context, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}"))
+            else:
+                failed = _each(context, deployment, lambda link: node_files.remove(link, "hold"))
+        if failed:
+            raise _same(failed, f"not every node of {deployment.stack} was told: {'; '.join(one.what for one in failed)}")
+        deadline = datetime.fromisoformat(cloud.expires)
+        said = (
+            f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
+        )
+        sooner = until > deadline
+        return Changed(
+            stack=deployment.stack,
+            module=deployment.module,
+            title=f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer",
+            changed=[said],
+            warnings=[f"its deadline comes sooner, at {deadline:%Y-%m-%d %H:%M} UTC: gpucourse extend {module} 2h"]
+            if sooner
+            else [],
+            expires=cloud.expires,
+            usd_per_hour=bill.per_hour(context, deployment),
+        )
+
+
+def write_deadline(context: Context, deployment: Deployment, moment: datetime) -> list[GpucourseError]:
+    """Write the deadline on every node; the errors of those that did not take it."""
+    return _each(context, deployment, lambda link: node_files.write(link, "deadline", f"{moment.timestamp():.0f}"))
+
+
+def _each(context: Context, deployment: Deployment, task: Callable[[Link], None]) -> list[GpucourseError]:
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.ssh import SshTransport
+
+    nodes = deployment.inventory.nodes if deployment.inventory else ()
+    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+        return [outcome.error for outcome in fleet.each(task) if outcome.error is not None]
+
+
+def _kept(deployment: Deployment, more: More, failed: list[GpucourseError]) -> GpucourseError:
+    said = "; ".join(error.what for error in failed)
+    return _same(failed, f"{said}. {deployment.stack} still ends at {more.before:%Y-%m-%d %H:%M} UTC: nothing else was moved")
+
+
+def _same(failed: list[GpucourseError], what: str) -> GpucourseError:
+    """One error for all, unreachable where any node was."""
+    first = next((error for error in failed if isinstance(error, UnreachableError)), failed[0])
+    return type(first)(what, hint=first.hint)
+
+
+def _cost(rate: Decimal | None, span: timedelta) -> Decimal:
+    return (rate or Decimal(0)) * Decimal(str(max(0.0, span.total_seconds()))) / 3600

@@ -1,0 +1,104 @@
+"""After something went wrong: what exists now, what it costs, how to take it down; and the error in the table's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+
+from gpucourse.aws import charges, failures, sweep
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import (
+    CloudError,
+    CredentialsError,
+    GpucourseError,
+    Interrupted,
+    PermissionRefused,
+    StorageError,
+    TerraformFailed,
+)
+from gpucourse.labs.aws.lab import placed
+from gpucourse.labs.aws.money import ledger
+from gpucourse.model.cloud import Failure
+from gpucourse.model.deployment import Deployment, Tried
+from gpucourse.workspace import deployments
+
+
+@contextmanager
+def recorded(context: Context, deployment: Deployment) -> Iterator[None]:
+    """The record stands before anything is created, and says how it went whatever happens in the block.
+
+    What is raised in the block says afterwards also what exists, what it costs, and how to take it down.
+    """
+    deployments.save(context.paths, deployment, "creating")
+    try:
+        yield
+    except (KeyboardInterrupt, Interrupted) as error:
+        _failed(context, deployment, "interrupted")
+        raise Interrupted(
+            f"deploying {deployment.stack} was interrupted. {standing(context, deployment)}",
+            hint=f"{again(deployment)} goes on; {down(deployment)} takes it down",
+        ) from error
+    except GpucourseError as error:
+        _failed(context, deployment, error.what)
+        error.what = f"{error.what}\n{standing(context, deployment)}"
+        error.hint = "\n".join(filter(None, (error.hint, f"take it down: {down(deployment)}")))
+        raise
+    except BaseException as error:
+        _failed(context, deployment, str(error) or type(error).__name__)
+        raise
+    deployments.save(context.paths, deployment, "ready")
+
+
+def standing(context: Context, deployment: Deployment) -> str:
+    """What exists of a lab right now and what it costs, in one sentence; asks the account. The ledger learns of it."""
+    cloud = placed(deployment)
+    account = Account(cloud.region, context.environ)
+    try:
+        found = [one for one in sweep.find(account, stack=deployment.uid) if one.seen]
+        costing = charges.standing(account, PriceBook(region=cloud.region), stack=deployment.uid)
+    except GpucourseError as error:
+        return f"What exists of it in {cloud.region} cannot be asked now ({error.what}); it may cost"
+    with suppress(GpucourseError):  # the sentence matters more, and the next command settles it
+        ledger.settle(context, account, deployment.uid, expires=cloud.expires)
+    if not found:
+        return "Nothing of it exists in the account, so nothing costs"
+    rate = sum((charge.units * charge.rate.usd_per_hour for charge in costing), Decimal(0))
+    kinds = [one.kind for one in found]
+    machines = kinds.count("instance")
+    of_them = f", {machines} of them instance{'' if machines == 1 else 's'}" if machines else ", no instance among them"
+    things = f"{len(found)} thing{' exists' if len(found) == 1 else 's exist'}"
+    return f"{things} in {cloud.zone}{of_them}: together ${rate:.2f} an hour"
+
+
+def told(failure: Failure, tried: Sequence[Tried], error: TerraformFailed) -> GpucourseError:
+    """The error of a failure that no other place mends: of its own class, in the words of the table."""
+    what = failures.sentence(failure)
+    if len(tried) > 1:
+        places = "; ".join(f"{one.instance_type} in {one.zone}: {one.code}" for one in tried)
+        what = f"{what}\nTried {len(tried)} times: {places}"
+    if failure.kind == "permission":
+        return PermissionRefused(what, hint=failure.cure, log=error.log, action=failure.action)
+    if failure.kind == "credentials":
+        return CredentialsError(what, hint=failure.cure, log=error.log)
+    told = CloudError(what, hint=failure.cure, cloud_code=failure.code, message=failure.message, kind=failure.kind)
+    told.log = error.log
+    return told
+
+
+def again(deployment: Deployment) -> str:
+    """The command that goes on with this lab."""
+    return f"gpucourse deploy {deployment.module} --target aws --gpu {placed(deployment).gpu}"
+
+
+def down(deployment: Deployment) -> str:
+    """The command that takes it down."""
+    return f"gpucourse destroy {deployment.module} --gpu {placed(deployment).gpu}"
+
+
+def _failed(context: Context, deployment: Deployment, why: str) -> None:
+    # On a full disk the older record stays: it says `creating`, and `destroy` takes that as well.
+    with suppress(StorageError):
+        deployments.save(context.paths, deployment, "failed", error=why)

@@ -1,0 +1,134 @@
+"""The first boot of a node, watched over SSH: the step it is at, the marker at its end, the log where it failed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import InfrastructureError, Interrupted
+from gpucourse.model.event import NodeEvent, ResourceEvent
+from gpucourse.outside import OutsideError
+from gpucourse.outside.documents import parse_typed
+from gpucourse.outside.names import printable
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+    from gpucourse.remote.fleet import Fleet
+
+PATIENCE_S, PAUSE_S = 1200.0, 3.0
+_LONGEST = 4000
+# One answer: a word, then what belongs to it. cloud-init is asked only where our own set-up left no mark at all.
+_LOOK = """
+state="${GPUCOURSE_NODE_ROOT:-}/var/lib/gpucourse"
+echo "${GPUCOURSE_NODE_ROOT:+simulated}"
+if [ -s "$state/ready" ]; then echo ready; cat "$state/ready"
+elif [ -e "$state/failed" ]; then echo failed; cat "$state/failed"
+elif [ -s "$state/step" ]; then echo step; cat "$state/step"
+elif [ -e /var/lib/cloud/instance/boot-finished ]; then
+  echo silent; cloud-init status --long 2>&1; tail -n 20 /var/log/cloud-init-output.log 2>&1
+else echo step; echo "cloud-init"
+fi
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """The GPUs and the driver that a node names once it is set up."""
+
+    gpus: list[str] = field(default_factory=list)
+    driver: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mark:
+    """What a node says of itself once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
+
+    simulated: bool
+    told: Hardware
+
+
+def wait(context: Context, fleet: Fleet) -> dict[str, Mark]:
+    """Wait until every node has set itself up; what each says, by name. Each step is told with its time while it passes.
+
+    Raises InfrastructureError with the end of the log of a node that failed, or that is not done in time.
+    """
+    from gpucourse.remote.fleet import values
+
+    found = values(fleet.each(lambda link: _wait(context, link)))
+    return {node.name: mark for node, mark in zip(fleet.nodes, found, strict=True)}
+
+
+def _wait(context: Context, link: Link) -> Mark:
+    began = since = time.monotonic()
+    at = ""
+    while True:
+        simulated, word, text = _asked(link)
+        now = time.monotonic()
+        step = printable(text.strip(), 80) if word == "step" else ""
+        if step != at:
+            if at:
+                _tell(context, link, at, "done", now - since)
+            if step:
+                _tell(context, link, step, "started", 0.0)
+            at, since = step, now
+        if word == "ready":
+            mark = Mark(simulated=simulated, told=_document(text))
+            context.watch(NodeEvent(node=link.node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
+            return mark
+        if word in {"failed", "silent"} or now - began > PATIENCE_S:
+            why = text.strip()[-_LONGEST:] or f"still at the step '{at}' after {now - began:.0f} s"
+            context.watch(
+                NodeEvent(node=link.node.name, step="set up", ok=False, seconds=now - began, detail=why.split("\n")[0])
+            )
+            what = (
+                "the set-up failed"
+                if word == "failed"
+                else "the set-up left no word"
+                if word == "silent"
+                else "not set up in time"
+            )
+            raise InfrastructureError(
+                f"{link.node.name}: {what}\n{why}",
+                hint=f"the whole log: gpucourse ssh MODULE --node {link.node.name} -- cat /var/log/gpucourse-setup.log",
+            )
+        if context.stop.wait(PAUSE_S):
+            raise Interrupted("stopped while the nodes set themselves up")
+
+
+def _asked(link: Link) -> tuple[bool, str, str]:
+    """Whether it is a simulated computer, the word, and what belongs to it."""
+    done = link.run(_LOOK, timeout_s=60.0)
+    simulated, _, rest = done.stdout.decode(errors="replace").partition("\n")
+    word, _, text = rest.partition("\n")
+    if not done.ok or not word:
+        raise InfrastructureError(
+            f"{link.node.name} cannot be asked about its set-up: {done.stderr.decode(errors='replace').strip()[-300:]}",
+            hint="type gpucourse deploy again",
+        )
+    return simulated == "simulated", word, text[-_LONGEST:]
+
+
+def _document(text: str) -> Hardware:
+    try:
+        return parse_typed(text, Hardware, max_bytes=_LONGEST)
+    except OutsideError:
+        return Hardware()
+
+
+def _summary(mark: Mark) -> str:
+    gpus, driver = mark.told.gpus, mark.told.driver
+    parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
+    return printable(", ".join(filter(None, parts)))
+
+
+def _tell(context: Context, link: Link, step: str, state: str, seconds: float) -> None:
+    context.watch(
+        ResourceEvent(
+            address=f"{link.node.name}: {step}",
+            action="set-up",
+            state="done" if state == "done" else "started",
+            seconds=seconds,
+        )
+    )

@@ -1,0 +1,166 @@
+"""A lab on AWS: Terraform's half, and the account's own word for what really stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpucourse.aws import instances, sweep
+from gpucourse.aws.removal import remove
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.model.cloud import Found
+from gpucourse.model.deployment import Cloud, Deployment, Leftover, NodeHealth
+from gpucourse.model.event import Watcher
+from gpucourse.model.node import Inventory
+from gpucourse.provision.stack import TerraformStack
+from gpucourse.workspace import regions
+from gpucourse.workspace.paths import StackPaths
+
+
+@dataclass(frozen=True)
+class CloudLab:
+    """One stack in an AWS account. Implements actions.lab.Lab."""
+
+    context: Context
+    paths: StackPaths
+    deployment: Deployment
+    terraform: TerraformStack
+    account: Account
+
+    @property
+    def folder(self) -> Path:
+        """The stack's folder."""
+        return self.paths.folder
+
+    @property
+    def cloud(self) -> Cloud:
+        """Where it stands. Every deployment on AWS has one."""
+        return placed(self.deployment)
+
+    def prepare(self, watcher: Watcher) -> None:
+        """Make Terraform's folder ready, with the variables that the record asks for by now."""
+        self.terraform.prepare(watcher)
+
+    def sick(self) -> list[str]:
+        """Nothing is replaced: Terraform sees for itself what has ended, and a stopped node is started instead."""
+        return []
+
+    def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """What `up` would do."""
+        return self.terraform.plan(watcher, replace=tuple(replace))
+
+    def up(self, watcher: Watcher) -> Inventory:
+        """Build what was planned. The nodes have no host key yet: the readiness ladder pins it."""
+        regions.note(self.context.paths, self.cloud.region)
+        return reachable(self.context, self.terraform.up(watcher))
+
+    def describe(self) -> str:
+        """Which Terraform builds it."""
+        return self.terraform.binary.describe()
+
+    def forget_if_empty(self) -> None:
+        """Remove Terraform's folder if nothing stands."""
+        self.terraform.discard_if_empty()
+
+    def inspect(self) -> list[NodeHealth]:
+        """How the account describes each node. Asks AWS; raises what a call raises."""
+        alive = {one.node: one for one in instances.find(self.account, stack=self.deployment.uid) if one.alive}
+        wanted = [node.name for node in self.deployment.inventory.nodes] if self.deployment.inventory else sorted(alive)
+        return [
+            NodeHealth(
+                node=name,
+                healthy=name in alive and alive[name].state == "running",
+                detail=f"{alive[name].state} ({alive[name].id})" if name in alive else "no such instance in the account",
+            )
+            for name in wanted
+        ]
+
+    def existed(self) -> list[str]:
+        """What stands, as Terraform addresses."""
+        return self.terraform.addresses()
+
+    def down(self, watcher: Watcher) -> list[str]:
+        """Remove everything that Terraform knows of."""
+        return self.terraform.down(watcher)
+
+    def sweep(self) -> list[Leftover]:
+        """What the account still holds with this stack's tags, in every region that was ever used."""
+        return [one.leftover for one in self.found()]
+
+    def found(self) -> list[Found]:
+        """The same, as it was found."""
+        places = dict.fromkeys([self.cloud.region, *regions.used(self.context.paths)])
+        return sweep.find(self.account, stack=self.deployment.uid, regions=places)
+
+    def end_everything(self) -> None:
+        """Remove by direct calls whatever Terraform missed."""
+        remove(self.account, self.found(), self.context.watch)
+
+
+def placed(deployment: Deployment) -> Cloud:
+    """Where a deployment on AWS stands."""
+    if deployment.cloud is None:  # written at once with the record
+        raise AssertionError(f"{deployment.stack} is on AWS and says nowhere where")
+    return deployment.cloud
+
+
+def open_cloud(context: Context, deployment: Deployment) -> CloudLab:
+    """The lab of a deployment on AWS. Raises MissingError without Terraform."""
+    from gpucourse.provision.binary import find_terraform
+
+    paths = context.paths.stack(deployment.stack)
+    terraform = TerraformStack(
+        paths=paths,
+        template=context.folders.terraform / "stacks" / deployment.template,
+        variables=variables(context, deployment),
+        binary=find_terraform(context.environ, cache=context.paths.terraform_version),
+        environ=context.environ,
+        stop=context.stop,
+    )
+    return CloudLab(context, paths, deployment, terraform, Account(placed(deployment).region, context.environ))
+
+
+def variables(context: Context, deployment: Deployment) -> dict[str, object]:
+    """What the stack's Terraform files are given."""
+    from gpucourse.remote.keys import ensure_client_key
+
+    cloud = placed(deployment)
+    asked: dict[str, object] = {
+        "region": cloud.region,
+        "zone": cloud.zone,
+        "instance_type": cloud.instance_type,
+        "node_count": deployment.nodes_wanted,
+        "spot": cloud.market == "spot",
+        "placement_group": cloud.placement_group,
+        "ssh_cidr": cloud.ssh_cidr,
+        "public_key": ensure_client_key(context.paths.client_key),
+        "ttl_hours": cloud.ttl_hours,
+        "tags": tags(context, deployment),
+    }
+    # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
+    flat = (context.paths.stack(deployment.stack).terraform / "variables.tf").is_file()
+    return asked if flat else {"lab": asked}
+
+
+def tags(context: Context, deployment: Deployment) -> dict[str, str]:
+    """What marks every resource of a deployment as ours."""
+    cloud = placed(deployment)
+    return {
+        "Project": "gpucourse",
+        "Course": context.workspace.id,
+        "Module": deployment.module,
+        "Owner": cloud.owner,
+        "Stack": deployment.uid,
+        "Expires": cloud.expires,
+    }
+
+
+def reachable(context: Context, inventory: Inventory) -> Inventory:
+    """The nodes with what the learner's settings say about the way to them."""
+    settings = context.settings
+    nodes = (
+        replace(node, proxy=settings.ssh_proxy_command, python=settings.node_python or node.python) for node in inventory.nodes
+    )
+    return replace(inventory, nodes=tuple(nodes))

@@ -1,0 +1,31 @@
+"""Which nodes of a lab on AWS are no more, by the account's own word."""
+
+from __future__ import annotations
+
+from gpucourse.aws import instances
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws import termination_reason
+from gpucourse.labs.aws.lab import placed
+from gpucourse.model.deployment import Deployment
+
+
+def gone(context: Context, deployment: Deployment) -> dict[str, str]:
+    """The nodes on record that the account no longer has, by name, with why they ended. A stopped node is not gone.
+
+    Empty where the account does not say: then only trying tells.
+    """
+    cloud = placed(deployment)
+    try:
+        found = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
+    except GpucourseError:
+        return {}
+    alive = {one.node for one in found if one.alive}
+    newest = {one.node: one for one in found if not one.alive}  # by launch: the last one of a name wins
+    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
+    return {
+        name: termination_reason.told(newest[name], cloud.expires) if name in newest else f"{name}: AWS no longer lists it"
+        for name in names
+        if name not in alive
+    }

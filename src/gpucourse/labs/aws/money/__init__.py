@@ -1,0 +1,1 @@
+"""What labs on AWS cost: before, meanwhile, to the end."""

@@ -1,0 +1,201 @@
+"""`cost`: what the course has cost, by module and by exercise, what it will cost to the end, what is left of the budget.
+
+From the ledger, which is brought in line with the account first. What AWS has really billed is another question, which
+costs a cent to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+from gpucourse.aws import billing
+from gpucourse.aws.billing import Billed
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws.account import check_account
+from gpucourse.labs.aws.bounded import at_once
+from gpucourse.labs.aws.lab import placed
+from gpucourse.labs.aws.money import ledger as bill
+from gpucourse.model.cloud import RunTime, Span
+from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.workspace import deployments, ledger, runs
+from gpucourse.workspace.files import read_record
+from gpucourse.workspace.ledger import Ledger
+
+WITHIN_S = 20.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """One stack that costs now: USD an hour, so far, and to its end (None where no deadline is on record)."""
+
+    stack: str
+    module: str
+    usd_per_hour: Decimal
+    usd: Decimal
+    expires: str = ""
+    usd_to_end: Decimal | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A module, an exercise or a kind of thing, and what it cost in USD; hours where it is time that was used."""
+
+    name: str
+    usd: Decimal
+    hours: float | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Everything about money, in USD. `sources` tells where the prices were read and when; `warnings` what is not sure."""
+
+    usd: Decimal
+    usd_per_hour: Decimal
+    usd_to_end: Decimal
+    budget_usd: Decimal | None
+    running: list[Running]
+    modules: list[Part]
+    exercises: list[Part]
+    kinds: list[Part]
+    sources: list[str]
+    warnings: list[str] = field(default_factory=list)
+    billed: Billed | None = None
+
+    @property
+    def left(self) -> Decimal | None:
+        """USD of the budget that are left now; None without a budget."""
+        return None if self.budget_usd is None else self.budget_usd - self.usd
+
+
+def cost(context: Context, *, ask_aws: bool = False) -> Cost:
+    """What is known. The account is asked about what stands; where it does not answer, the ledger alone speaks.
+
+    With `ask_aws` also Cost Explorer, at a cent a request. Raises what that call raises.
+    """
+    labs = {one.uid: one for one in deployments.every(context.paths) if one.cloud is not None}
+    warnings = _settled(context, labs)
+    known, at = ledger.read(context.paths.ledger), bill.now()
+    if known.damaged:
+        warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
+    running = _running(known, labs, at)
+    times = _times(context, known)
+    by_exercise = known.by_exercise(times, at)
+    titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
+    hours: dict[str, float] = {}
+    for run in times:
+        hours[run.exercise] = hours.get(run.exercise, 0.0) + ((run.ended or at) - run.started).total_seconds() / 3600
+    return Cost(
+        usd=bill.cents(known.total(at)),
+        usd_per_hour=bill.cents(known.per_hour()),
+        usd_to_end=bill.cents(known.total(at) + sum((one.usd_to_end or Decimal(0) for one in running), Decimal(0))),
+        budget_usd=context.settings.budget_usd,
+        running=running,
+        modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
+        exercises=[
+            Part(name=name, usd=bill.cents(usd), hours=round(hours[name], 3)) for name, usd in sorted(by_exercise.items())
+        ],
+        kinds=_parts(known.by("kind", at)),
+        sources=sorted({f"{span.charge.rate.source}, {span.charge.rate.date}" for span in known.spans}),
+        warnings=warnings,
+        billed=_billed(context, known) if ask_aws else None,
+    )
+
+
+def _settled(context: Context, labs: dict[str, Deployment]) -> list[str]:
+    """Bring the ledger in line with the account, stack by stack, also where no record of a stack is left."""
+    open_ = ledger.read(context.paths.ledger).open()
+    looks = {}
+    for uid in sorted({span.charge.stack for span in open_} | set(labs)):
+        region = placed(labs[uid]).region if uid in labs else _region([span for span in open_ if span.charge.stack == uid])
+        if region:
+            looks[uid] = partial(_settle, context, Account(region, context.environ), uid, labs.get(uid))
+    said = at_once(looks, WITHIN_S)
+    names = {uid: labs[uid].stack if uid in labs else uid for uid in said}
+    return [
+        f"{names[uid]}: the account did not say what it costs now, so this is what was written down last: {answer.what}"
+        for uid, answer in said.items()
+        if isinstance(answer, GpucourseError)
+    ]
+
+
+def _settle(context: Context, account: Account, uid: str, lab: Deployment | None) -> None:
+    if lab is not None:
+        check_account(account, lab)
+    bill.settle(context, account, uid, expires=placed(lab).expires if lab else "")
+
+
+def _region(spans: Sequence[Span]) -> str:
+    """The region of a stack whose record is lost: a zone's name without its letter."""
+    return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
+
+
+def _running(known: Ledger, labs: dict[str, Deployment], at: datetime) -> list[Running]:
+    found = []
+    for uid in sorted({span.charge.stack for span in known.open()}):
+        rate = known.per_hour(stack=uid)
+        mine = [span for span in known.spans if span.charge.stack == uid]
+        lab = labs.get(uid)
+        left = max(timedelta(), datetime.fromisoformat(placed(lab).expires) - at) if lab else None
+        found.append(
+            Running(
+                stack=lab.stack if lab else uid,
+                module=mine[0].charge.module,
+                usd_per_hour=bill.cents(rate),
+                usd=bill.cents(sum((span.cost(at) for span in mine), Decimal(0))),
+                expires=placed(lab).expires if lab else "",
+                usd_to_end=None if left is None else bill.cents(rate * Decimal(str(left.total_seconds())) / 3600),
+            )
+        )
+    return found
+
+
+def _times(context: Context, known: Ledger) -> list[RunTime]:
+    """When each run used which stack. A run knows its stack's name; the ledger knows its id, which deployments and receipts
+    tie together, and else the time at which both were there."""
+    ids = _ids(context)
+    found = []
+    for record in runs.readable(context.paths)[0]:
+        if record.mode != "aws" or not record.started:
+            continue
+        began = datetime.fromisoformat(record.started)
+        ended = datetime.fromisoformat(record.ended) if record.ended else None
+        if record.ended_state and ended is None:
+            continue
+        uid = next((uid for name, uid, since, until in ids if name == record.stack and since <= began < until), "")
+        uid = uid or next((span.charge.stack for span in known.spans if _covers(span, record.module, began)), "")
+        if uid:
+            found.append(RunTime(exercise=record.exercise, stack=uid, started=began, ended=ended))
+    return found
+
+
+def _ids(context: Context) -> list[tuple[str, str, datetime, datetime]]:
+    """Every stack by name, with its id and the time in which it stood."""
+    end = bill.now() + timedelta(days=1)
+    found = [(one.stack, one.uid, datetime.fromisoformat(one.created), end) for one in deployments.every(context.paths)]
+    for file in sorted(context.paths.receipts.glob("*.json")) if context.paths.receipts.is_dir() else ():
+        receipt = read_record(file, Receipt)
+        if receipt is not None and receipt.mode == "aws" and receipt.created:
+            since, until = datetime.fromisoformat(receipt.created), datetime.fromisoformat(receipt.destroyed)
+            found.append((receipt.stack, receipt.uid, since, until))
+    return found
+
+
+def _covers(span: Span, module: str, moment: datetime) -> bool:
+    return span.charge.module == module and span.started <= moment < (span.ended or moment + timedelta(days=1))
+
+
+def _parts(totals: dict[str, Decimal]) -> list[Part]:
+    return [Part(name=name, usd=bill.cents(usd)) for name, usd in sorted(totals.items())]
+
+
+def _billed(context: Context, known: Ledger) -> Billed:
+    today = bill.now().date()
+    first = min((span.started.date() for span in known.spans), default=date(today.year, today.month, 1))
+    return billing.billed(Account(context.settings.region, context.environ), first, today)

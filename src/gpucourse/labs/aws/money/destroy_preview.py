@@ -1,0 +1,39 @@
+"""What a destroy will take down in the cloud, from the records alone: shown before the person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from gpucourse.context import Context
+from gpucourse.labs.aws.money import ledger
+from gpucourse.model.deployment import Deployment
+from gpucourse.workspace import runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Going:
+    """One lab that will go: what it costs an hour (None: not known), what it has cost, the runs that end with it."""
+
+    deployment: Deployment
+    per_hour: Decimal | None
+    spent: Decimal
+    runs: tuple[str, ...] = ()
+
+
+def going(context: Context, stacks: Sequence[Deployment]) -> list[Going]:
+    """The labs among these that cost money."""
+    paid = [deployment for deployment in stacks if deployment.cloud is not None]
+    if not paid:
+        return []
+    active = runs.under_way(context.paths)
+    return [
+        Going(
+            deployment=deployment,
+            per_hour=ledger.per_hour(context, deployment),
+            spent=ledger.spent(context, deployment.uid),
+            runs=tuple(record.id for record in active if record.stack == deployment.stack),
+        )
+        for deployment in paid
+    ]

@@ -1,0 +1,116 @@
+"""The ledger kept true: what the account says costs right now, against what is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from gpucourse.aws import charges, instances
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.model.cloud import Charge, CloudInstance, Span
+from gpucourse.model.deployment import Deployment
+from gpucourse.workspace import ledger
+
+Ends = dict[str, tuple[datetime, str]]
+
+
+def now() -> datetime:
+    """This moment, in UTC."""
+    return datetime.now(UTC)
+
+
+def settle(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
+    """Bring the ledger in line with what this stack costs right now. Raises what a call raises, and StorageError."""
+    costing = charges.standing(account, PriceBook(region=account.region), stack=uid)
+    _settle(context, account, uid, costing, expires)
+
+
+def close(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
+    """Write down that nothing of this stack costs any more, each thing since it ended. Raises StorageError."""
+    _settle(context, account, uid, (), expires)
+
+
+def per_hour(context: Context, deployment: Deployment) -> Decimal | None:
+    """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None where neither says."""
+    found = ledger.read(context.paths.ledger)
+    if any(span.charge.stack == deployment.uid for span in found.spans):
+        return cents(found.per_hour(stack=deployment.uid))
+    return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud and deployment.cloud.usd_per_hour else None
+
+
+def spent(context: Context, uid: str) -> Decimal:
+    """USD that a stack has cost so far, as the ledger has it."""
+    at = now()
+    mine = (span for span in ledger.read(context.paths.ledger).spans if span.charge.stack == uid)
+    return cents(sum((span.cost(at) for span in mine), Decimal(0)))
+
+
+def cents(amount: Decimal) -> Decimal:
+    """The amount in steps of a ten-thousandth of a cent: what a person or a script can use of it."""
+    return amount.quantize(Decimal("0.000001"))
+
+
+def machines(context: Context, uid: str) -> list[str]:
+    """The instances of a stack that cost, by the ledger: what is known of them where the account does not answer."""
+    return [span.charge.item for span in ledger.read(context.paths.ledger).open(stack=uid) if span.charge.kind == "instance"]
+
+
+def meanwhile(context: Context, deployment: Deployment) -> str:
+    """What a lab costs while somebody thinks about what to do, in words; nothing where it costs nothing or is not known."""
+    rate = per_hour(context, deployment) if deployment.cloud else None
+    return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
+
+
+def _settle(context: Context, account: Account, uid: str, costing: Sequence[Charge], expires: str) -> None:
+    at = now()
+    known = ledger.read(context.paths.ledger)
+    running = known.open(stack=uid)
+    costing = [_again(charge, known.spans) for charge in costing]
+    items = {charge.item for charge in costing}
+    ends: Ends = {}
+    if any(span.charge.item not in items for span in running):
+        found: list[CloudInstance] = []
+        with suppress(GpucourseError):  # without it the moment is only known to lie before now
+            found = instances.find(account, stack=uid)
+        ends = _ends(running, found, _latest(at, expires))
+    ledger.settle(context.paths.ledger, uid, costing, at, ended=ends)
+
+
+def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
+    """What cost before, was stopped, and costs again did not begin before it had ended: then it began just now."""
+    last = max((span.ended for span in spans if span.charge.item == charge.item and span.ended), default=None)
+    return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
+
+
+def _ends(running: Iterable[Span], found: Sequence[CloudInstance], latest: datetime) -> Ends:
+    """When and why each thing ended, as far as the account still tells; the rest ended by `latest`.
+
+    A terminated instance no longer says which disk was its own: it is the one that began with it.
+    """
+    known: Ends = {
+        item: (instance.ended or latest, instance.reason or instance.state) for item, instance in charges.endings(found).items()
+    }
+    spans = list(running)
+    hosts = [span for span in spans if span.charge.kind == "instance" and span.charge.item in known]
+    for span in spans:
+        if span.charge.item in known:
+            continue
+        known[span.charge.item] = latest, "gone"
+        if span.charge.kind == "disk" and hosts:
+            host = min(hosts, key=lambda one: abs((one.started - span.started).total_seconds()))
+            if abs((host.started - span.started).total_seconds()) < 60:
+                known[span.charge.item] = known[host.charge.item]
+    return known
+
+
+def _latest(at: datetime, expires: str) -> datetime:
+    """What nobody saw end had ended by now, and by its deadline at the latest."""
+    if not expires:
+        return at
+    return min(at, datetime.fromisoformat(expires))

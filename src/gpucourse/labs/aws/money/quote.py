@@ -1,0 +1,163 @@
+"""What a lab is going to cost, before anybody says yes: line by line, to its end, against the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from gpucourse.aws.pricing import PriceBook, estimate
+from gpucourse.errors import UsageError
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.lab import placed
+from gpucourse.model.cloud import CostLine, Estimate, LabNeed, Machines, Market
+from gpucourse.model.deployment import Deployment
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sibling:
+    """A type that is taken where the wanted one is sold out, and what the lab costs with it, in USD an hour."""
+
+    instance_type: str
+    usd_per_hour: Decimal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quote:
+    """The price of one lab. `changes` is the plan, as (action, address); `hours` until its end, `usual_hours` what the module
+    usually takes; `head` the type of a head without a GPU beside the nodes, if there is one. Amounts are USD."""
+
+    stack: str
+    module: str
+    title: str
+    region: str
+    zone: str
+    instance_type: str
+    gpu: str
+    market: Market
+    nodes: int
+    changes: list[tuple[str, str]]
+    estimate: Estimate
+    hours: Decimal
+    expires: str
+    usual_hours: Decimal
+    head: str = ""
+    siblings: tuple[Sibling, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know before saying yes."""
+        if not self.ends:
+            return ()
+        nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
+        return (f"{self.stack}: {nodes}; what runs on this lab is ended first, and its outputs come home",)
+
+    @property
+    def creates(self) -> int:
+        """How many resources are to be made, or made anew."""
+        return sum(action in {"create", "replace"} for action, _address in self.changes)
+
+    @property
+    def ends(self) -> int:
+        """How many nodes that stand are to be taken away, or made anew."""
+        return sum(action in {"delete", "replace"} and "aws_instance" in address for action, address in self.changes)
+
+    @property
+    def per_hour(self) -> Decimal:
+        """USD an hour while it stands."""
+        return self.estimate.per_hour
+
+    @property
+    def to_the_end(self) -> Decimal:
+        """USD where it stands until its time is over."""
+        return self.estimate.over(self.hours)
+
+    @property
+    def usually(self) -> Decimal:
+        """USD for as long as the module usually takes."""
+        return self.estimate.over(self.usual_hours)
+
+    @property
+    def lines(self) -> tuple[CostLine, ...]:
+        """What costs, part by part."""
+        return self.estimate.lines
+
+    def document(self) -> dict[str, object]:
+        """The quote for `--json`: amounts as text, USD."""
+        return {
+            **{key: value for key, value in vars(self).items() if key != "estimate"},
+            "notes": self.notes,
+            "usd_per_hour": f"{self.per_hour:.4f}",
+            "usd_to_the_end": f"{self.to_the_end:.2f}",
+            "usd_usually": f"{self.usually:.2f}",
+            "lines": [
+                {
+                    "what": line.what,
+                    "kind": line.kind,
+                    "usd_per_hour": f"{line.per_hour:.4f}",
+                    "source": line.rate.source,
+                    "date": line.rate.date,
+                    "note": line.rate.note,
+                }
+                for line in self.lines
+            ],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Purse:
+    """The learner's money: the budget of the whole course (None: none was set), and what is spent of it, in USD."""
+
+    budget: Decimal | None
+    spent: Decimal
+
+    @property
+    def left(self) -> Decimal | None:
+        """What may still be spent."""
+        return None if self.budget is None else self.budget - self.spent
+
+    def check(self, quotes: list[Quote], *, over_budget: bool) -> None:
+        """Raises UsageError where these labs, left alone until their end, cost more than is left."""
+        wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
+        if self.left is None or not wanted or wanted <= self.left or over_budget:
+            return
+        module = quotes[0].module
+        raise UsageError(
+            f"this would cost ${wanted:.2f} to its end; of the budget of ${self.budget:.2f} "
+            f"${max(self.left, Decimal(0)):.2f} is left",
+            hint=f"a shorter life (--ttl), --spot, fewer --nodes; or all the same: gpucourse deploy {module} --target aws "
+            "--yes-over-budget; the budget stands in gpucourse.yaml (budget_usd)",
+        )
+
+
+def quoted(choice: Choice, deployment: Deployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal) -> Quote:
+    """The quote of a lab as its record has it by now."""
+    cloud = placed(deployment)
+    need = with_type(choice.need, cloud.instance_type)
+    return Quote(
+        stack=deployment.stack,
+        module=choice.module.id,
+        title=choice.module.title,
+        region=cloud.region,
+        zone=cloud.zone,
+        instance_type=cloud.instance_type,
+        gpu=cloud.gpu,
+        market=cloud.market,
+        nodes=deployment.nodes_wanted,
+        changes=changes,
+        estimate=estimate(book, need, market=cloud.market, zone=cloud.zone),
+        hours=hours,
+        expires=cloud.expires,
+        usual_hours=need.hours,
+        head=next(iter(choice.with_types), ""),
+        siblings=tuple(
+            Sibling(instance_type=kind, usd_per_hour=estimate(book, with_type(need, kind), market=cloud.market).per_hour)
+            for kind in choice.others
+        ),
+    )
+
+
+def with_type(need: LabNeed, kind: str) -> LabNeed:
+    """The same lab with another type of machines."""
+    *heads, workers = need.machines
+    other = Machines(instance_type=kind, count=workers.count, disk_gib=workers.disk_gib, spot=workers.spot)
+    return LabNeed(**{**vars(need), "machines": (*heads, other)})

@@ -1,0 +1,100 @@
+"""The record of a lab that is about to be built: where, until when, under which tags. One that stands keeps all of these."""
+
+from __future__ import annotations
+
+import getpass
+import uuid
+from dataclasses import dataclass
+from decimal import Decimal
+
+from gpucourse.aws import instances
+from gpucourse.aws.offerings import first_attempt, instance_type
+from gpucourse.aws.session import Account, Identity
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.lab import placed
+from gpucourse.model.cloud import Offers
+from gpucourse.model.deployment import Cloud, Deployment
+from gpucourse.model.event import Note
+from gpucourse.units import later, now_utc, seconds_since
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """What the account gives: its number, the zones with their types, the address that SSH is opened to."""
+
+    account: str
+    zones: Offers
+    ssh_cidr: str
+
+
+def same_account(choice: Choice, who: Identity) -> None:
+    """Raises MissingError where the lab stands in another account than the one that the credentials open."""
+    held = choice.standing and placed(choice.standing).account
+    if held and held != who.account:
+        raise MissingError(
+            f"{choice.stack} stands in the AWS account {held}, and these credentials are for {who.account}",
+            hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
+        )
+
+
+def founded(context: Context, choice: Choice, ground: Ground) -> Deployment:
+    """The record with which the lab is planned. Not stored yet. Raises MissingError where no zone has what it takes."""
+    if choice.standing is not None:
+        return _standing(context, choice, choice.standing)
+    kind = instance_type(choice.instance_type)
+    place = first_attempt(ground.zones, kind.name, with_types=choice.with_types)
+    if place is None:
+        raise MissingError(
+            f"no zone of {choice.region} offers {kind.name}",
+            hint="another --gpu, or another --region: gpucourse doctor --target aws",
+        )
+    now = now_utc()
+    return Deployment(
+        stack=choice.stack,
+        uid=choice.former.uid if choice.former else f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=choice.module.id,
+        title=choice.module.title,
+        target="aws",
+        template=choice.lab.template,
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=choice.nodes,
+        cloud=Cloud(
+            account=ground.account,
+            region=choice.region,
+            zone=place.zone,
+            instance_type=place.instance_type,
+            gpu=choice.gpu,
+            market=choice.market,
+            owner=context.settings.owner or getpass.getuser(),
+            ssh_cidr=ground.ssh_cidr,
+            ttl_hours=choice.ttl_hours,
+            expires=later(now, choice.ttl_hours * 3600),
+            placement_group=choice.lab.placement_group and choice.nodes > 1 and kind.cluster_group,
+        ),
+    )
+
+
+def hours_left(choice: Choice, deployment: Deployment) -> Decimal:
+    """Hours until the lab's end; 0 where it is over. A new one has its whole time before it."""
+    if choice.standing is None:
+        return Decimal(str(choice.ttl_hours))
+    return max(Decimal(0), round(Decimal(str(-seconds_since(placed(deployment).expires))) / 3600, 4))
+
+
+def _standing(context: Context, choice: Choice, deployment: Deployment) -> Deployment:
+    """The record as it is, with the number of nodes; where its time is over and nothing runs any more, with a new end."""
+    deployment.nodes_wanted = choice.nodes
+    cloud = placed(deployment)
+    if seconds_since(cloud.expires) > 0 and not _running(context, deployment):
+        cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
+        context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))
+    return deployment
+
+
+def _running(context: Context, deployment: Deployment) -> bool:
+    account = Account(placed(deployment).region, context.environ)
+    return any(one.alive for one in instances.find(account, stack=deployment.uid))

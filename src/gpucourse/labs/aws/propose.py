@@ -1,0 +1,196 @@
+"""A lab on AWS before it is built: everything looked at, everything planned, everything priced; nothing made yet.
+
+with offered(context, wish) as proposal:      what would be built, and for how much
+    ...                                       show it, ask
+    proposal.build()                          exactly that
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gpucourse.aws import offerings
+from gpucourse.aws.caller import caller_cidr, checked_cidr
+from gpucourse.aws.preflight import blocking, preflight
+from gpucourse.aws.pricing import PriceBook, refreshed
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.labs.aws import new_deployment, quota_fit
+from gpucourse.labs.aws.choice import Choice, choices
+from gpucourse.labs.aws.environment import circumstances, request_command
+from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed
+from gpucourse.labs.aws.money.quote import Purse, Quote, quoted
+from gpucourse.model.cloud import Finding, Offers
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note, stage
+from gpucourse.workspace import ledger
+from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.labs.deploy import Wish
+
+
+@dataclass(kw_only=True)
+class Offer:
+    """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stood, and Terraform's state knows nothing of
+    it any more, so that it would be built a second time. `allowed` are the types it may have, the wanted one first."""
+
+    choice: Choice
+    deployment: Deployment
+    lab: CloudLab
+    quote: Quote
+    book: PriceBook
+    zones: Offers
+    allowed: tuple[str, ...]
+    fresh: bool
+    forgotten: bool
+
+
+@dataclass(kw_only=True)
+class Proposal:
+    """What `deploy` is about to do: `offers` now, `later` what the quota does not allow beside them, by GPU.
+
+    `findings` is what the preflight saw, `purse` the learner's money.
+    """
+
+    offers: list[Offer]
+    later: list[Choice]
+    findings: list[Finding]
+    purse: Purse
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def quotes(self) -> list[Quote]:
+        """The price of each lab."""
+        return [offer.quote for offer in self.offers]
+
+    @property
+    def matters(self) -> bool:
+        """Whether anything is to be made that was not there, or a node taken away that was."""
+        return any(quote.creates or quote.ends for quote in self.quotes)
+
+
+@contextmanager
+def offered(context: Context, wish: Wish) -> Iterator[Proposal]:
+    """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
+
+    Raises UsageError and UnknownName for what there is not, MissingError with everything that stands in the way, CloudError,
+    TerraformFailed.
+    """
+
+    def waiting(holder: str) -> None:
+        context.watch(Note(text=f"waiting for {holder}", level="warning"))
+
+    with ExitStack() as held:
+        for stack in sorted(choice.stack for choice in choices(context, wish)):
+            held.enter_context(locked(context.paths.lock(stack), f"deploy {wish.module}", on_wait=waiting))
+        proposal = _proposal(context, wish, choices(context, wish))
+        try:
+            yield proposal
+        finally:
+            for offer in proposal.offers:
+                if offer.fresh:
+                    offer.lab.forget_if_empty()
+
+
+def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
+    region = wanted[0].region
+    account = Account(region, context.environ)
+    with stage(context.watch, "account", f"asking AWS about {region}"):
+        who = account.identity()
+        for choice in wanted:
+            new_deployment.same_account(choice, who)
+        fit = quota_fit.fit(account, wanted, chosen=wish.nodes is not None)
+        book = _book(account, fit.now)
+        cidr, findings = _preflight(context, wish, account, fit, book)
+        zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
+    total = ledger.read(context.paths.ledger).total(datetime.now(UTC))
+    purse = Purse(budget=context.settings.budget_usd, spent=total)
+    proposal = Proposal(offers=[], later=fit.later, findings=findings, purse=purse, notes=[*fit.notes, *_complaints(book)])
+    try:
+        for choice in fit.now:
+            place = new_deployment.Ground(account=who.account, zones=zones, ssh_cidr=cidr)
+            offer = _offer(context, choice, place, book, purse, over_budget=wish.over_budget)
+            proposal.offers.append(offer)
+            if offer.forgotten:
+                text = "Terraform's state is lost, so what stands of it is removed and built anew; outputs come home first"
+                proposal.notes.append(f"{choice.stack}: {text}")
+    except BaseException:
+        for offer in proposal.offers:
+            if offer.fresh:
+                offer.lab.forget_if_empty()
+        raise
+    return proposal
+
+
+def _offer(
+    context: Context, choice: Choice, ground: new_deployment.Ground, book: PriceBook, purse: Purse, *, over_budget: bool
+) -> Offer:
+    deployment = new_deployment.founded(context, choice, ground)
+    lab = open_cloud(context, deployment)
+    try:
+        lab.prepare(context.watch)
+        with stage(context.watch, f"plan {choice.stack}", f"planning {choice.stack}"):
+            changes = lab.plan(context.watch)
+    except BaseException:
+        if choice.standing is None:
+            lab.forget_if_empty()
+        raise
+    hours = new_deployment.hours_left(choice, deployment)
+    quote = quoted(choice, deployment, book, changes, hours)
+    affordable = tuple(
+        sibling.instance_type
+        for sibling in quote.siblings
+        if over_budget or purse.left is None or sibling.usd_per_hour * hours <= purse.left
+    )
+    return Offer(
+        choice=choice,
+        deployment=deployment,
+        lab=lab,
+        quote=quote,
+        book=book,
+        zones=ground.zones,
+        allowed=(placed(deployment).instance_type, *affordable),
+        fresh=choice.standing is None,
+        forgotten=choice.standing is not None and deployment.inventory is not None and not lab.existed(),
+    )
+
+
+def _preflight(
+    context: Context, wish: Wish, account: Account, fit: quota_fit.Fit, book: PriceBook
+) -> tuple[str, list[Finding]]:
+    """The address that SSH is to be opened to, and what was looked at. Raises MissingError with everything that blocks."""
+    new = [choice for choice in fit.now if choice.standing is None]
+    if not new:
+        return "", []
+    said = wish.ssh_cidr or context.settings.ssh_cidr
+    special = bool(wish.gpu or wish.nodes)
+    request = request_command(new[0].module.id if special else None, region=wish.region or None, gpu=wish.gpu, nodes=wish.nodes)
+    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "", request)
+    findings = preflight(account, [choice.need for choice in new], known)
+    wrong = blocking(findings)
+    if wrong:
+        listed = "\n".join(f"{finding.what}: {finding.detail}" for finding in wrong)
+        smaller = [f"--nodes {fit.fewer} fits into the quota as it is"] if fit.fewer else []
+        mends = "\n".join(dict.fromkeys([*smaller, *(finding.mend for finding in wrong if finding.mend)]))
+        many = f"{len(wrong)} things stand" if len(wrong) > 1 else "something stands"
+        raise MissingError(f"{many} in the way of module {new[0].module.id}; nothing was built\n{listed}", hint=mends)
+    return known.ssh_cidr or caller_cidr(context.environ), findings
+
+
+def _book(account: Account, now: list[Choice]) -> PriceBook:
+    types = {kind for choice in now for kind in _types(choice)}
+    return refreshed(PriceBook(region=account.region), account, types, datetime.now(UTC))
+
+
+def _types(choice: Choice) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((choice.instance_type, *choice.with_types, *choice.others)))
+
+
+def _complaints(book: PriceBook) -> list[str]:
+    return [f"prices could not be refreshed: {said}; those that ship with the course count" for said in book.complaints]

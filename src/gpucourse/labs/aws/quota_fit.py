@@ -1,0 +1,82 @@
+"""What the quota allows at a time: all labs side by side, or some now and others after them; a few nodes less if need be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpucourse.aws import quota
+from gpucourse.aws.session import Account
+from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.model.cloud import Market
+
+
+@dataclass(kw_only=True)
+class Fit:
+    """The labs to build now, those that have to wait until these are destroyed, and what to tell about it. `fewer`: the number
+    of nodes that would fit, where the learner typed more than the quota holds; else 0."""
+
+    now: list[Choice] = field(default_factory=list)
+    later: list[Choice] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    fewer: int = 0
+
+
+def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
+    """Divide the labs by what the quotas leave. What is not known counts as enough: the launch will tell.
+
+    `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: where it does not fit,
+    the preflight says so.
+    """
+    found = Fit(now=[choice for choice in wanted if choice.standing is not None])
+    new = [choice for choice in wanted if choice.standing is None]
+    if not new:
+        return found
+    market = new[0].market
+    left = {(one.code, one.market): one.free for one in quota.assess(account, [choice.need for choice in new], market)}
+    room = _room(account) if len(new) > 1 else None
+    for choice in new:
+        taken = choice if _holds(left, choice, market) else None
+        smaller = _smaller(left, choice, market) if taken is None else None
+        if not chosen:
+            taken = taken or smaller
+        elif smaller is not None:
+            found.fewer = smaller.nodes
+        full = room is not None and sum(one.standing is None for one in found.now) >= room
+        if (taken is None or full) and found.now:
+            found.later.append(choice)
+            continue
+        if taken is not None and taken.nodes < choice.nodes:
+            found.notes.append(
+                f"the quota holds {taken.nodes} nodes, not {choice.nodes}: module {choice.module.id} works with them as well"
+            )
+        for key, vcpus in _takes(taken or choice, market).items():
+            free = left[key]
+            left[key] = None if free is None else free - vcpus
+        found.now.append(taken or choice)
+    return found
+
+
+def _room(account: Account) -> int | None:
+    """How many more labs the region has room for, since each has a network of its own; None where that is not known."""
+    try:
+        held, allowed = quota.networks(account)
+    except GpucourseError:
+        return None
+    return max(0, allowed - held)
+
+
+def _smaller(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> Choice | None:
+    least = choice.lab.min_nodes or choice.nodes
+    return next(
+        (less for count in range(choice.nodes - 1, least - 1, -1) if _holds(left, less := choice.with_nodes(count), market)),
+        None,
+    )
+
+
+def _holds(left: dict[tuple[str, Market], int | None], choice: Choice, market: Market) -> bool:
+    return all(free is None or vcpus <= free for key, vcpus in _takes(choice, market).items() for free in (left[key],))
+
+
+def _takes(choice: Choice, market: Market) -> dict[tuple[str, Market], int]:
+    return {key: sum(modules.values()) for key, modules in quota.needs([choice.need], market).items()}

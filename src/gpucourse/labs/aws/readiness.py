@@ -1,0 +1,246 @@
+"""The readiness ladder of a lab on AWS: from `the instance runs` to `the ranks can meet`, each rung on every node at once.
+
+`climb` is also how a started lab comes back: addresses and host keys are asked of the account each time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from gpucourse.aws import console, instances
+from gpucourse.aws.caller import caller_cidr
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, InfrastructureError, UnreachableError
+from gpucourse.labs import collective_check
+from gpucourse.labs.aws import first_boot
+from gpucourse.labs.aws.lab import CloudLab
+from gpucourse.labs.aws.slurm_nodes import forget_others
+from gpucourse.labs.readiness import write_ssh_files
+from gpucourse.labs.slurm_readiness import wait_for_slurm
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.event import NodeEvent, Note, stage
+from gpucourse.model.node import Inventory, Node
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+    from gpucourse.remote.fleet import Fleet
+
+T = TypeVar("T")
+
+SSH_S, SSH_PAUSE_S = 240.0, 3.0
+SLURM_S, SLURM_PAUSE_S = 120.0, 2.0  # its nodes follow the head's configuration within seconds, and register within a minute
+SHARED = "/shared"  # where the stacks mount what their nodes share
+_DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
+
+
+def climb(context: Context, lab: CloudLab) -> Inventory:
+    """Every rung in turn; the nodes as they are reached now, which the caller stores.
+
+    Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
+    """
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.ssh import SshTransport
+
+    inventory = lab.deployment.inventory
+    if inventory is None:
+        raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
+    wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
+    inventory = _vouched(context, lab, inventory, _running(context, lab, inventory))
+    write_ssh_files(context, lab.paths, inventory)
+    with Fleet(SshTransport(context.paths.client_key), inventory.nodes) as fleet:
+        with stage(context.watch, "ssh", "SSH answers"):
+            _answers(context, lab, fleet)
+        with stage(context.watch, "first boot", "the first boot is over"):
+            marks = first_boot.wait(context, fleet)
+        simulated = {name for name, mark in marks.items() if mark.simulated}
+        with_gpu = [node for node in fleet.nodes if wanted[node.name]]
+        _driver(context, fleet, with_gpu, simulated)
+        with stage(context.watch, "torch", "torch is there"):
+            _torch(context, fleet, with_gpu)
+        if len(with_gpu) > 1:
+            with stage(context.watch, "meet", "the nodes reach each other"):
+                collective_check.hold(context, fleet, with_gpu, simulated)
+    inventory = replace(inventory, nodes=tuple(_as_it_is(node, marks[node.name]) for node in inventory.nodes))
+    if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
+        lab.deployment.shared = SHARED
+        _slurm(context, lab, inventory, simulated)
+    return inventory
+
+
+def _gpus(node: Node) -> int:
+    """What the type of the instance has, also where an earlier climb found a simulated computer without."""
+    from gpucourse.aws.offerings import instance_types
+
+    known = instance_types().get(node.instance_type)
+    return known.gpus if known else 0
+
+
+def _as_it_is(node: Node, mark: first_boot.Mark) -> Node:
+    """A computer that says that it is simulated has the GPUs that it counts, whatever the type of its instance."""
+    return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
+
+
+def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str, CloudInstance]:
+    """The instance of each node, running."""
+    began = time.monotonic()
+    with stage(context.watch, "instances", "the instances run"):
+        alive = {one.node: one for one in instances.find(lab.account, stack=lab.deployment.uid) if one.alive}
+        absent = [node.name for node in inventory.nodes if node.name not in alive]
+        if absent:
+            raise InfrastructureError(
+                f"the account has no instance for {', '.join(absent)}",
+                hint="type gpucourse deploy again: it builds what is missing",
+            )
+        halted = [name for name, one in alive.items() if one.state in {"stopping", "stopped"}]
+        if halted:
+            raise InfrastructureError(
+                f"{', '.join(halted)} of {lab.deployment.stack} is stopped", hint=f"gpucourse start {lab.deployment.module}"
+            )
+        found = instances.wait(lab.account, [alive[node.name].id for node in inventory.nodes], "running")
+        for one in found:
+            seconds = time.monotonic() - began
+            context.watch(NodeEvent(node=one.node, step="running", ok=True, seconds=seconds, detail=f"{one.id}, {one.address}"))
+    return {one.node: one for one in found}
+
+
+def _vouched(context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance]) -> Inventory:
+    """The nodes under their present addresses, each with the host key that its console shows.
+
+    A key that is known already for the same address is not asked for again.
+    """
+    nodes = [
+        replace(node, address=running[node.name].address, private_address=running[node.name].private_address)
+        for node in inventory.nodes
+    ]
+    strangers = [
+        node for node, before in zip(nodes, inventory.nodes, strict=True) if not node.host_key or node.address != before.address
+    ]
+    if not strangers:
+        return replace(inventory, nodes=tuple(nodes))
+
+    def ask(node: Node) -> Node:
+        began = time.monotonic()
+        key = console.host_key(lab.account, running[node.name].id)
+        seconds = time.monotonic() - began
+        context.watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
+        if key is None:
+            raise InfrastructureError(
+                f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s: "
+                "nobody vouches for the machine at its address",
+                hint="type gpucourse deploy again: it asks once more",
+            )
+        return replace(node, host_key=key)
+
+    from gpucourse.remote.fleet import each, values
+
+    with stage(context.watch, "host keys", "AWS vouches for the host keys"):
+        vouched = {node.name: node for node in values(each(strangers, ask))}
+    return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
+
+
+def _answers(context: Context, lab: CloudLab, fleet: Fleet) -> None:
+    """Connect to every node; a machine that has just booted may refuse at first."""
+    began = time.monotonic()
+
+    def connect(node: Node) -> None:
+        while True:
+            try:
+                fleet.link(node)
+            except UnreachableError as error:
+                if "another host key" in error.what or time.monotonic() - began > SSH_S or context.stop.wait(SSH_PAUSE_S):
+                    context.watch(
+                        NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - began, detail=error.what)
+                    )
+                    raise _moved(context, lab, error) from error
+            else:
+                context.watch(NodeEvent(node=node.name, step="ssh", ok=True, seconds=time.monotonic() - began))
+                return
+
+    from gpucourse.remote.fleet import values
+
+    values(fleet.each_node(connect))
+
+
+def _moved(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
+    """The same error, with the reason where this computer's address is no longer the one that SSH is open to."""
+    if context.settings.ssh_cidr:
+        return error
+    try:
+        now = caller_cidr(context.environ)
+    except GpucourseError:
+        return error
+    if now == lab.cloud.ssh_cidr:
+        return error
+    return UnreachableError(
+        f"{error.what} (SSH is open to {lab.cloud.ssh_cidr}, and this computer is {now} now)",
+        hint=f"gpucourse allow-ip {lab.deployment.module}",
+    )
+
+
+def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+    """nvidia-smi lists as many GPUs as the instance type has. Left out, and said so, where a computer says it is simulated."""
+
+    def ask(link: Link) -> None:
+        began = time.monotonic()
+        done = link.run(_DRIVER, timeout_s=60.0)
+        seen = [line for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
+        seconds, ok = time.monotonic() - began, done.ok and len(seen) == link.node.gpus
+        detail = seen[0] if ok else (done.stderr.decode(errors="replace").strip() or f"{len(seen)} GPUs")[-300:]
+        context.watch(NodeEvent(node=link.node.name, step="nvidia-smi", ok=ok, seconds=seconds, detail=detail))
+        if not ok:
+            raise InfrastructureError(
+                f"{link.node.name}: the driver does not see the GPUs of its {link.node.instance_type}: {detail}",
+                hint="take the lab down and deploy it again: another machine may be well",
+            )
+
+    if real := [node for node in nodes if node.name not in simulated]:
+        with stage(context.watch, "driver", "the driver sees the GPUs"):
+            _on(fleet, ask, real)
+    if skipped := [node.name for node in nodes if node.name in simulated]:
+        text = f"{', '.join(skipped)}: simulated, as the computer itself says: no GPU, no driver looked for"
+        context.watch(Note(text=text, level="warning"))
+
+
+def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str]) -> None:
+    """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where simulated computers count none."""
+    if simulated and not any(node.gpus for node in inventory.nodes):
+        names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
+        text = f"{names}: simulated, as the computer itself says: no GPU, no Slurm looked for"
+        context.watch(Note(text=text, level="warning"))
+        return
+    ssh = f"gpucourse ssh {lab.deployment.module} --"
+    hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
+    with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
+        gone = forget_others(context, inventory, stack=lab.deployment.uid)
+        wait_for_slurm(context, inventory, gone=gone, patience_s=SLURM_S, poll_s=SLURM_PAUSE_S, hint=hint)
+
+
+def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
+    from gpucourse.remote import jobs
+
+    missing: list[str] = []
+
+    def ask(link: Link) -> None:
+        began = time.monotonic()
+        found = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
+        detail = found.version if found.found else "not installed"
+        context.watch(
+            NodeEvent(node=link.node.name, step="torch", ok=found.found, seconds=time.monotonic() - began, detail=detail)
+        )
+        if not found.found:
+            missing.append(f"{link.node.name} ({link.node.python})")
+
+    _on(fleet, ask, nodes)
+    if missing:
+        text = f"torch is not installed on {', '.join(sorted(missing))}: exercises that need it will not run there"
+        context.watch(Note(text=text, level="warning"))
+
+
+def _on(fleet: Fleet, task: Callable[[Link], T], nodes: Sequence[Node]) -> list[T]:
+    from gpucourse.remote.fleet import values
+
+    return values(fleet.each(partial(task), nodes))

@@ -1,0 +1,174 @@
+"""How labs on AWS are right now, and what will end them: the account's word and the nodes', not this machine's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+
+from gpucourse.aws import instances, schedule
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.labs.aws import node_files, termination_reason
+from gpucourse.labs.aws.account import check_account
+from gpucourse.labs.aws.bounded import at_once
+from gpucourse.labs.aws.lab import placed
+from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.aws.node_files import Idle
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.deployment import Deployment, NodeHealth
+from gpucourse.model.node import Node
+from gpucourse.ports import Transport
+from gpucourse.workspace import regions
+
+WITHIN_S = 12.0
+NODES_WITHIN_S = 4.0
+Look = Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outlook:
+    """One lab on AWS. Amounts are USD; times ISO 8601 in UTC.
+
+    `instances`: the id of each node's instance. `unknown`: why the account could not be asked; then no node counts as
+    healthy. `ended`: nodes that ended by themselves, and why. `idle`: what the idle agents saw last, of the nodes that
+    answered at once. `backstop`: when AWS itself ends it, or why it will not.
+    """
+
+    nodes: list[NodeHealth]
+    instances: dict[str, str]
+    expires: str
+    seconds_left: float
+    cost_usd: Decimal
+    usd_per_hour: Decimal | None
+    unknown: str = ""
+    stopped: bool = False
+    ended: list[str] = field(default_factory=list)
+    idle: list[Idle] = field(default_factory=list)
+    backstop: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """All labs on AWS by stack, and the instances with this workspace's tag that belong to none of them."""
+
+    labs: dict[str, Outlook]
+    unrecorded: list[CloudInstance]
+
+
+def look(context: Context, labs: Sequence[Deployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> Seen:
+    """Ask the account about these labs, everything at once. Raises nothing that AWS answers: it makes them `unknown`.
+
+    With `ask_nodes` the idle agents are asked too, which takes an SSH connection: not to be done again and again, since to
+    the agent a connection is somebody at work.
+    """
+    places = dict.fromkeys([*(placed(lab).region for lab in labs), *regions.used(context.paths)])
+    accounts = {region: Account(region, context.environ) for region in places}
+    looks: dict[tuple[str, str], Look] = {}
+    for region, account in accounts.items():
+        looks["instances", region] = partial(instances.find, account, course=context.workspace.id)
+    for lab in labs:
+        cloud = placed(lab)
+        account = accounts[cloud.region]
+        looks["account", lab.stack] = partial(check_account, account, lab)
+        looks["backstop", lab.stack] = partial(schedule.armed, account, stack=lab.uid)
+        looks["bill", lab.stack] = partial(ledger.settle, context, account, lab.uid, expires=cloud.expires)
+    said = at_once(looks, within_s)
+    views = {lab.stack: _outlook(context, lab, said) for lab in labs}
+    if ask_nodes:
+        _ask_nodes(context, labs, views)
+    recorded = {lab.uid for lab in labs}
+    every = [one for region in places for one in _listed(said["instances", region])]
+    return Seen(labs=views, unrecorded=[one for one in every if one.alive and one.stack not in recorded])
+
+
+def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], object]) -> Outlook:
+    cloud = placed(lab)
+    answered = said["instances", cloud.region]
+    trouble = next((one for one in (said["account", lab.stack], answered) if isinstance(one, GpucourseError)), None)
+    mine = [one for one in _listed(answered) if one.stack == lab.uid]
+    alive = [one for one in mine if one.alive]
+    left = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
+    return Outlook(
+        nodes=_unknown(lab) if trouble else _health(lab, mine),
+        instances={one.node: one.id for one in alive},
+        expires=cloud.expires,
+        seconds_left=left,
+        cost_usd=ledger.spent(context, lab.uid),
+        usd_per_hour=ledger.per_hour(context, lab),
+        unknown=trouble.what if trouble else "",
+        stopped=bool(alive) and not trouble and all(one.state in {"stopped", "stopping"} for one in alive),
+        ended=[]
+        if trouble
+        else [termination_reason.told(one, cloud.expires) for one in _lost(termination_reason.of_its_nodes(lab, mine))],
+        backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
+    )
+
+
+def _names(lab: Deployment, found: Sequence[CloudInstance]) -> list[str]:
+    return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({one.node for one in found})
+
+
+def _unknown(lab: Deployment) -> list[NodeHealth]:
+    return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _names(lab, ())]
+
+
+def _health(lab: Deployment, found: Sequence[CloudInstance]) -> list[NodeHealth]:
+    alive = {one.node: one for one in found if one.alive}
+    return [_node_health(lab, name, alive.get(name)) for name in _names(lab, found)]
+
+
+def _node_health(lab: Deployment, name: str, instance: CloudInstance | None) -> NodeHealth:
+    if instance is None:
+        return NodeHealth(node=name, healthy=False, detail="no such instance any more")
+    node = lab.inventory.named(name) if lab.inventory else None
+    if instance.state == "running" and node and instance.address != node.address:
+        detail = f"runs under another address now, {instance.address}: gpucourse start {lab.module}"
+        return NodeHealth(node=name, healthy=False, detail=detail)
+    detail = f"{instance.state} (spot)" if instance.market == "spot" else instance.state
+    return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)
+
+
+def _lost(found: Sequence[CloudInstance]) -> list[CloudInstance]:
+    """The ended instances whose node did not come back, the last one of each node."""
+    alive = {one.node for one in found if one.alive}
+    return list({one.node: one for one in found if not one.alive and one.node not in alive}.values())
+
+
+def _backstop(answer: object, recorded: str) -> str:
+    if isinstance(answer, dict) and answer:
+        return f"AWS itself ends it at {min(answer.values()):%Y-%m-%d %H:%M} UTC"
+    if isinstance(answer, GpucourseError):
+        return f"not known: {answer.what}"
+    return f"none: {recorded}" if recorded else "none: its schedules are gone"
+
+
+def _listed(answer: object) -> list[CloudInstance]:
+    return answer if isinstance(answer, list) else []
+
+
+def _ask_nodes(context: Context, labs: Sequence[Deployment], views: dict[str, Outlook]) -> None:
+    """What the idle agents saw last. A node that does not answer at once is left out."""
+    from gpucourse.remote.ssh import SshTransport
+
+    transport = SshTransport(context.paths.client_key)
+    looks: dict[tuple[str, str], Callable[[], Idle | None]] = {}
+    for lab in labs:
+        running = {health.node for health in views[lab.stack].nodes if health.healthy}
+        for node in lab.inventory.nodes if lab.inventory else ():
+            if node.name in running:
+                looks[lab.stack, node.name] = partial(_idle, transport, node)
+    for (stack, _node), answer in at_once(looks, NODES_WITHIN_S).items():
+        if isinstance(answer, Idle):
+            views[stack].idle.append(answer)
+
+
+def _idle(transport: Transport, node: Node) -> Idle | None:
+    link = transport.connect(node, timeout_s=NODES_WITHIN_S)
+    try:
+        return node_files.idle(link)
+    finally:
+        link.close()

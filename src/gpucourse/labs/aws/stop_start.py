@@ -1,0 +1,209 @@
+"""`stop` and `start`: the instances of a lab pause, and come back under other addresses with the host keys they had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gpucourse.aws import instances
+from gpucourse.aws.session import Account
+from gpucourse.context import Context
+from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingError, UsageError
+from gpucourse.labs.aws import termination_reason
+from gpucourse.labs.aws.account import account_of
+from gpucourse.labs.aws.change import Changed, held
+from gpucourse.labs.aws.lab import open_cloud, placed
+from gpucourse.labs.aws.money import ledger
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note, stage
+from gpucourse.model.node import Inventory
+from gpucourse.runs.settle import settle
+from gpucourse.workspace import deployments, runs
+
+SOONEST = timedelta(minutes=15)  # a start takes minutes; one that ends right after is money for nothing
+GONE = {"shutting-down", "terminated"}
+
+
+def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
+    """Stop every instance of a lab: its disks stay and cost, nothing else does.
+
+    Raises UsageError for spot instances and while a run is under way, MissingError where no instance is left.
+    """
+    with held(context, module, gpu=gpu, verb="stop") as deployment:
+        cloud = placed(deployment)
+        if cloud.market == "spot":
+            raise UsageError(
+                f"{deployment.stack} runs on spot instances, which cannot be stopped: only ended",
+                hint=f"gpucourse destroy {deployment.module} (outputs come home first)",
+            )
+        _nothing_runs(context, deployment)
+        account = account_of(context, deployment)
+        found = _alive(account, deployment)
+        before = ledger.per_hour(context, deployment)
+        ids = [one.id for one in found if one.state in {"pending", "running"}]
+        with stage(context.watch, "stop", f"stopping {', '.join(one.node for one in found)}"):
+            instances.stop(account, ids)
+            cloud.stopped = True
+            deployments.save(context.paths, deployment)
+            instances.wait(account, [one.id for one in found], "stopped", sleep=_pause(context))
+        _settle(context, account, deployment)
+        now = ledger.per_hour(context, deployment)
+        was = f" instead of ${before:.2f}" if before and ids else ""
+        until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
+        return Changed(
+            stack=deployment.stack,
+            module=deployment.module,
+            title=f"{deployment.stack} is stopped",
+            changed=[
+                *(f"{one.node} ({one.id}) is stopped" if one.id in ids else f"{one.node} was stopped before" for one in found),
+                f"its disks stay and cost ${now or 0:.2f} an hour{was}; what lay on the fast local disk is gone",
+            ],
+            warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
+            expires=cloud.expires,
+            usd_per_hour=now,
+            next=f"gpucourse start {deployment.module}",
+        )
+
+
+def start(context: Context, module: str, *, gpu: str | None = None) -> Changed:
+    """Start a stopped lab, learn its new addresses, and wait until it is ready. Also heals a record with old addresses.
+
+    Raises CloudError of kind capacity where AWS has no room for it now, UsageError where its time is over, and what the
+    readiness ladder raises.
+    """
+    from gpucourse.labs.aws.readiness import climb
+
+    with held(context, module, gpu=gpu, verb="start") as deployment:
+        cloud = placed(deployment)
+        left = datetime.fromisoformat(cloud.expires) - ledger.now()
+        if left < SOONEST:
+            word = "is over" if left < timedelta() else f"is over in {left.total_seconds() / 60:.0f} minutes"
+            raise UsageError(
+                f"the time of {deployment.stack} {word}: started now, it would end itself at once",
+                hint=f"gpucourse extend {module} 2h, then gpucourse start {module}",
+            )
+        lab = open_cloud(context, deployment)
+        account = account_of(context, deployment)
+        found = _alive(account, deployment)
+        with stage(context.watch, "start", f"starting {', '.join(one.node for one in found)}"):
+            running = _started(context, account, deployment, found)
+        before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
+        deployment.inventory = _moved(deployment, running)
+        cloud.stopped = False
+        deployments.save(context.paths, deployment)
+        _settle(context, account, deployment)
+        try:
+            deployment.inventory = climb(context, lab)
+        finally:  # the deadline on the disk may be older than the one on record
+            late = _move_deadline(context, deployment)
+        deployments.save(context.paths, deployment, "ready")
+        return Changed(
+            stack=deployment.stack,
+            module=deployment.module,
+            title=f"{deployment.stack} is back",
+            changed=[_address(one, before.get(one.node, "")) for one in running],
+            warnings=late,
+            expires=cloud.expires,
+            usd_per_hour=ledger.per_hour(context, deployment),
+            next=f"gpucourse run {deployment.module}.1",
+        )
+
+
+def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
+    """`alone`: no schedule outside the nodes ends it, and a stopped node does not look at its own deadline."""
+    if alone:
+        return f"nothing ends it while it is stopped, so its disks cost until you type gpucourse destroy {module}"
+    return f"its deadline stands: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
+
+
+def _alive(account: Account, deployment: Deployment) -> list[CloudInstance]:
+    """The instances that still exist, by node. Raises MissingError where one of the lab's nodes has none."""
+    found = instances.find(account, stack=deployment.uid)
+    alive = [one for one in found if one.alive]
+    if alive:
+        return alive
+    cloud = placed(deployment)
+    said = "; ".join(termination_reason.told(one, cloud.expires) for one in found) or "AWS no longer lists any"
+    raise MissingError(
+        f"{deployment.stack} has no instance left: {said}",
+        hint=f"build them anew: gpucourse deploy {deployment.module} --target aws; or clear up: gpucourse destroy "
+        f"{deployment.module}",
+    )
+
+
+def _nothing_runs(context: Context, deployment: Deployment) -> None:
+    for record in runs.under_way(context.paths, deployment.stack):
+        with suppress(GpucourseError):
+            if settle(context, record).ended_state:
+                continue
+        raise UsageError(
+            f"run {record.id} is under way on {deployment.stack}",
+            hint=f"wait for it (gpucourse logs {record.id} -f), or end it: gpucourse cancel {record.id}",
+        )
+
+
+def _started(context: Context, account: Account, deployment: Deployment, found: list[CloudInstance]) -> list[CloudInstance]:
+    ids = [one.id for one in found]
+    pause = _pause(context)
+    if any(one.state == "stopping" for one in found):
+        instances.wait(account, [one.id for one in found if one.state == "stopping"], "stopped", sleep=pause)
+    try:
+        instances.start(account, [one.id for one in found if one.state in {"stopping", "stopped"}])
+    except CloudError as error:
+        if error.kind != "capacity":
+            raise
+        cloud = placed(deployment)
+        raise CloudError(
+            f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
+            f"{ledger.meanwhile(context, deployment)} for its disks",
+            hint=f"try again later: gpucourse start {deployment.module}; or build it where there is room: "
+            f"gpucourse destroy {deployment.module}, then gpucourse deploy {deployment.module} --target aws",
+            cloud_code=error.cloud_code,
+            message=error.message,
+            kind=error.kind,
+        ) from error
+    return instances.wait(account, ids, "running", sleep=pause)
+
+
+def _moved(deployment: Deployment, running: list[CloudInstance]) -> Inventory | None:
+    """The nodes under their present addresses. It is the same machine with the same disk, so its pinned host key stays."""
+    if deployment.inventory is None:
+        return None
+    where = {one.node: one for one in running}
+    nodes = (
+        replace(node, address=where[node.name].address, private_address=where[node.name].private_address)
+        if node.name in where
+        else node
+        for node in deployment.inventory.nodes
+    )
+    return replace(deployment.inventory, nodes=tuple(nodes))
+
+
+def _move_deadline(context: Context, deployment: Deployment) -> list[str]:
+    from gpucourse.labs.aws.extend import write_deadline
+
+    moment = datetime.fromisoformat(placed(deployment).expires)
+    return [f"{error.what}: it may end itself sooner" for error in write_deadline(context, deployment, moment)]
+
+
+def _settle(context: Context, account: Account, deployment: Deployment) -> None:
+    try:
+        ledger.settle(context, account, deployment.uid, expires=placed(deployment).expires)
+    except GpucourseError as error:
+        context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
+
+
+def _address(one: CloudInstance, before: str) -> str:
+    moved = f", {before} before" if before and before != one.address else ""
+    return f"{one.node} ({one.id}) runs at {one.address}{moved}"
+
+
+def _pause(context: Context) -> Callable[[float], None]:
+    def pause(seconds: float) -> None:
+        if context.stop.wait(seconds):
+            raise Interrupted("stopped while waiting for AWS", hint="gpucourse status")
+
+    return pause

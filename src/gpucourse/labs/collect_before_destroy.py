@@ -1,0 +1,156 @@
+"""Before a stack goes: every run on it is brought to its end and its outputs are brought home, or given up by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, StorageError, UnreachableError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.model.record import RunRecord
+from gpucourse.runs import follow as attend
+from gpucourse.runs import slurm
+from gpucourse.runs.connect import reach
+from gpucourse.runs.end_state import end_state
+from gpucourse.runs.finish import finish
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.lock import locked
+from gpucourse.workspace.paths import RunPaths
+
+
+@dataclass(kw_only=True)
+class Home:
+    """Which runs came home, and which were given up (with why)."""
+
+    fetched: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
+
+
+def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Home:
+    """End and collect every run of the stack that is not home yet; with `discard` only end them.
+
+    A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
+    where outputs that nobody was told about cannot be fetched, MissingError for the record of a run that cannot be read and
+    whose outputs may not be home.
+    """
+    from gpucourse.remote.patience import DESTROY_S
+
+    home, until = Home(), time.monotonic() + DESTROY_S
+    records, errors = runs.readable(context.paths)
+    if not discard:
+        _whole(deployment, errors)
+    away = [record for record in records if record.stack == deployment.stack and not record.collected]
+    gone = _gone(context, deployment) if away and not discard else {}
+    for record in away:
+        with locked(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+            if discard:
+                _give_up(context, record, home, "discarded with --discard")
+            else:
+                _fetch(context, deployment, record, home, gone, until)
+    return home
+
+
+def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> None:
+    """Nobody knows where a run took place whose record cannot be read. Its files are sealed once all of them are home."""
+    for files, error in errors.items():
+        if not files.hashes.exists():
+            raise MissingError(
+                f"{error.what}; what that run wrote may not be home yet",
+                hint=f"{error.hint}; or give its outputs up: gpucourse destroy {deployment.module} --discard",
+            ) from error
+
+
+def _gone(context: Context, deployment: Deployment) -> dict[str, str]:
+    """The nodes that are no more, by name, with the reason."""
+    if deployment.cloud is None:
+        return {}
+    from gpucourse.labs.aws.lost_nodes import gone
+
+    return gone(context, deployment)
+
+
+def _fetch(
+    context: Context, deployment: Deployment, record: RunRecord, home: Home, gone: Mapping[str, str], until: float
+) -> None:
+    from gpucourse.remote.execute import cancel
+    from gpucourse.remote.follow import follow
+    from gpucourse.remote.patience import AFTER_CANCEL_S
+
+    nodes = attend.nodes_of(deployment, record)
+    if not nodes or record.state == "planned":
+        _give_up(context, record, home, "it never started")
+        return
+    lost = [gone[node.name] for node in nodes if node.name in gone]
+    nodes = tuple(node for node in nodes if node.name not in gone)
+    if not nodes:
+        _give_up(context, record, home, f"its outputs went with its nodes: {'; '.join(lost)}")
+        return
+    try:
+        with slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
+            reach(context, fleet)
+            if not record.ended_state:
+                context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
+            cancel(fleet, record.id)
+            files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
+            result = follow(
+                fleet,
+                record.id,
+                nodes,
+                files,
+                context.watch,
+                context.stop,
+                scheduled=scheduled,
+                limit_s=AFTER_CANCEL_S,
+                until=until,
+                log_limit=context.settings.log_limit,
+                world_size=record.world_size,
+            )
+            attend.note_exits(record, result)
+            finish(context, fleet, record, until=until)
+            _prove_collected(record, until)
+        home.fetched.append(record.id)
+        home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
+    except StorageError as error:
+        raise StorageError(
+            f"the outputs of run {record.id} are not home yet, and {error.what}",
+            hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
+        ) from error
+    except UnreachableError as error:
+        if record.error and deployment.cloud is None:  # whoever followed it was told then that these nodes are gone
+            _give_up(context, record, home, error.what)
+            return
+        raise _not_home(context, deployment, record, error) from error
+
+
+def _prove_collected(record: RunRecord, until: float) -> None:
+    """Outputs for which there was no time are not home: they are not destroyed without a word."""
+    if time.monotonic() >= until:
+        record.collected = False
+        raise UnreachableError(f"the time in which `destroy` brings outputs home is over; {record.refused[-1].reason}")
+
+
+def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
+    """Why the lab was left standing; in the cloud also what that costs."""
+    what = f"the outputs of run {record.id} are not home yet, and {error.what}"
+    discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
+    if deployment.cloud is None:
+        return UnreachableError(what, hint=f"gpucourse deploy {deployment.module} heals the nodes; {discard}")
+    from gpucourse.labs.aws.money.ledger import meanwhile
+
+    mend = f"gpucourse {'start' if deployment.cloud.stopped else 'allow-ip'} {deployment.module}"
+    why = "starts them" if deployment.cloud.stopped else "lets this computer in where its address changed"
+    return UnreachableError(f"{what}{meanwhile(context, deployment)}", hint=f"{mend} {why}; {discard}")
+
+
+def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:
+    if not record.ended_state:
+        record.state, record.ended = (end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
+    record.collected, record.error = True, record.error or why
+    with suppress(StorageError):  # a full disk must not keep a lab alive
+        runs.save(context.paths, record)
+    home.given_up.append(f"{record.id}: {why}")

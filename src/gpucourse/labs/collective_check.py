@@ -1,0 +1,144 @@
+"""Whether nodes can work together: a port that they reach, then one small collective, as the exercises will do it."""
+
+from __future__ import annotations
+
+import random
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import InfrastructureError
+from gpucourse.launch import environment
+from gpucourse.model.event import NodeEvent
+from gpucourse.model.node import Node
+from gpucourse.ports import Completed
+from gpucourse.runs.interfaces import interfaces
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+    from gpucourse.remote.fleet import Fleet
+
+PORT_S, COLLECTIVE_S = 30, 180
+_TRIES = 3
+_TAKEN = ("EADDRINUSE", "Address already in use")
+_LISTEN = """
+import socket, sys
+port, others, patience = map(int, sys.argv[1:])
+with socket.create_server(("", port), backlog=64) as door:
+    door.settimeout(patience)
+    for _ in range(others):
+        with door.accept()[0] as line:
+            line.sendall(b"here")
+"""
+_CALL = """
+import socket, sys, time
+address, port, patience = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+end = time.monotonic() + patience
+while True:
+    try:
+        with socket.create_connection((address, port), 5) as line:
+            assert line.recv(4) == b"here", "somebody else answers"
+        break
+    except ConnectionRefusedError:
+        if time.monotonic() > end:
+            raise
+        time.sleep(0.1)
+"""
+_COLLECTIVE = """
+import datetime, sys, torch, torch.distributed as group
+rank, world, backend, meet = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+patience = datetime.timedelta(seconds=float(sys.argv[5]))
+group.init_process_group(backend, init_method=meet, rank=rank, world_size=world, timeout=patience)
+ones = torch.full((1024,), float(rank + 1), device="cuda" if backend == "nccl" else "cpu")
+group.all_reduce(ones)
+wanted = world * (world + 1) / 2
+assert bool((ones == wanted).all()), f"the sum is {ones[0].item()} instead of {wanted}"
+group.destroy_process_group()
+"""
+
+
+def hold(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+    """Let the nodes reach a port of the first one, and sum up one tensor over all of them.
+
+    A port that somebody takes between the look and the use is no fault of the nodes: then others are tried. Raises
+    InfrastructureError with what the nodes said where they cannot.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            _meet(context, fleet, nodes, simulated)
+        except InfrastructureError as error:
+            if not left or not any(word in error.what for word in _TAKEN):
+                raise
+        else:
+            return
+
+
+def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
+    from gpucourse.remote import jobs
+    from gpucourse.remote.fleet import values
+
+    head, others = nodes[0], nodes[1:]
+    first, last = context.settings.ports
+    free = values(fleet.each(lambda link: jobs.probe(link, (), (first, last)).ports, [head]))[0]
+    if len(free) < 2:
+        raise InfrastructureError(
+            f"every port from {first} to {last} is taken on {head.name}",
+            hint="set another range: rendezvous_ports in gpucourse.yaml",
+        )
+    door, meet = random.sample(free, 2)
+
+    def reach(link: Link) -> Completed:
+        if link.node.name == head.name:
+            return _python(link, _LISTEN, str(door), str(len(others)), str(PORT_S + 5), patience_s=PORT_S + 15)
+        return _python(link, _CALL, head.private_address, str(door), str(PORT_S), patience_s=PORT_S + 15)
+
+    _all(context, fleet, nodes, "port", reach, f"the other nodes do not reach {head.name} at {head.private_address}:{door}")
+    backend = "gloo" if any(node.name in simulated or not node.gpus for node in nodes) else "nccl"
+    ways = interfaces(fleet, nodes)
+    ranks = {node.name: rank for rank, node in enumerate(nodes)}
+
+    def sum_up(link: Link) -> Completed:
+        env = environment.network(ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, mode="aws")
+        words = (
+            str(ranks[link.node.name]),
+            str(len(nodes)),
+            backend,
+            f"tcp://{head.private_address}:{meet}",
+            str(COLLECTIVE_S - 30),
+        )
+        return _python(link, _COLLECTIVE, *words, patience_s=COLLECTIVE_S, env=env)
+
+    _all(context, fleet, nodes, f"all-reduce ({backend})", sum_up, "one small all-reduce over the nodes fails")
+
+
+def _all(
+    context: Context, fleet: Fleet, nodes: Sequence[Node], step: str, task: Callable[[Link], Completed], wrong: str
+) -> None:
+    from gpucourse.remote.fleet import values
+
+    def run(link: Link) -> tuple[str, Completed]:
+        began = time.monotonic()
+        done = task(link)
+        seconds = time.monotonic() - began
+        context.watch(NodeEvent(node=link.node.name, step=step, ok=done.ok, seconds=seconds))
+        return link.node.name, done
+
+    failed = [(name, done) for name, done in values(fleet.each(run, nodes)) if not done.ok]
+    if failed:
+        said = "\n".join(f"{name}: {_last(done)}" for name, done in failed)
+        raise InfrastructureError(
+            f"{wrong}\n{said}", hint="the nodes' security group lets all of them reach each other: has it been changed?"
+        )
+
+
+def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[str, str] | None = None) -> Completed:
+    variables = [f"{name}={value}" for name, value in (env or {}).items()]
+    return link.run(shlex.join(["env", *variables, link.node.python, "-c", script, *words]), timeout_s=patience_s)
+
+
+def _last(done: Completed) -> str:
+    """The last line that says why."""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1].strip()[-300:] if lines else f"exit code {done.code}"

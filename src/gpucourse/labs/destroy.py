@@ -1,0 +1,230 @@
+"""`destroy`: outputs home first, then Terraform, then a sweep that does not trust Terraform, then a receipt."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError
+from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.lab import Lab, open_lab
+from gpucourse.model.cloud import Found
+from gpucourse.model.deployment import Deployment, Leftover, Receipt
+from gpucourse.model.event import Event, Note, ResourceEvent, Watcher, stage
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, regions
+from gpucourse.workspace.files import write_record
+from gpucourse.workspace.lock import locked
+
+AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
+
+
+@dataclass(frozen=True, kw_only=True)
+class Which:
+    """The labs that are meant. None is every one: of all modules, on any target, with any GPU."""
+
+    module: str | None = None
+    target: str | None = None
+    gpu: str | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing was left out."""
+        return self.module is None and self.target is None and self.gpu is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """What a destroy will take down: labs on record, and things in the cloud with this workspace's tag that no record knows.
+
+    `others`: the labs on record that were not meant. `unreadable`: why labs that are meant cannot be read. `trouble`: why the
+    cloud could not be asked.
+    """
+
+    labs: list[Deployment]
+    others: list[Deployment] = field(default_factory=list)
+    unreadable: list[MissingError] = field(default_factory=list)
+    strays: list[Found] = field(default_factory=list)
+    trouble: GpucourseError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Destroyed:
+    """What `destroy` did: a receipt for every stack that it worked on, an error for every one that is not gone."""
+
+    receipts: list[Receipt]
+    errors: list[GpucourseError]
+
+
+def survey(context: Context, which: Which) -> Survey:
+    """The labs that are meant. With all of them, or with a module that no record knows, the cloud is asked as well, where
+    this workspace ever built there.
+
+    Raises UnknownName for a module that the course does not have.
+    """
+    module = None if which.module is None else context.catalog.module(which.module).id
+    every, errors = deployments.readable(context.paths)
+    unreadable = [error for stack, error in errors.items() if module is None or deployments.is_of_module(stack, module)]
+    labs = [
+        found
+        for found in every
+        if module in {None, found.module}
+        and which.target in {None, found.target}
+        and (which.gpu is None or (found.cloud is not None and found.cloud.gpu == which.gpu))
+    ]
+    known = Survey(labs=labs, others=[lab for lab in every if lab not in labs], unreadable=unreadable)
+    if not (which.everything or (not labs and which.gpu is None and which.target in {None, "aws"})):
+        return known
+    if not regions.used(context.paths):
+        return known
+    from gpucourse.labs.aws.cleanup.untracked import strays
+
+    try:
+        return replace(known, strays=strays(context, module=module))
+    except GpucourseError as error:
+        return replace(known, trouble=error)
+
+
+def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
+    """Take down what was found. Every stack is tried, whatever happens to the others."""
+    stacks = [lab.stack for lab in found.labs]
+    receipts: list[Receipt] = []
+    errors: list[GpucourseError] = list(found.unreadable)
+
+    def one(stack: str) -> None:
+        own = context if len(stacks) == 1 else replace(context, watch=_named(context.watch, stack))
+        _tried(lambda: _destroy_stack(own, stack, receipts, discard=discard), errors)
+
+    if len(stacks) == 1:  # in this thread, where Ctrl-C arrives
+        one(stacks[0])
+    elif stacks:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            try:
+                list(pool.map(one, stacks))
+            except KeyboardInterrupt:
+                context.stop.set()
+                raise
+    if found.strays:
+        _tried(lambda: _destroy_strays(context, found.strays, receipts), errors)
+    if found.trouble and not any(type(error) is type(found.trouble) for error in errors):
+        errors.append(found.trouble)
+    return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
+
+
+def _tried(work: Callable[[], None], errors: list[GpucourseError]) -> None:
+    try:
+        work()
+    except GpucourseError as error:
+        errors.append(error)
+
+
+def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, discard: bool) -> None:
+    def waiting(holder: str) -> None:
+        context.watch(Note(text=f"waiting for {holder}", level="warning"))
+
+    with locked(context.paths.lock(stack), f"destroy {stack}", on_wait=waiting):
+        deployment = deployments.load(context.paths, stack)
+        if deployment is None:  # another command was faster
+            return
+        receipt = Receipt(
+            stack=stack,
+            uid=deployment.uid,
+            module=deployment.module,
+            mode=deployment.target,
+            created=deployment.created,
+            destroyed=now_utc(),
+            nodes=[f"{node.name} {node.address}:{node.port}" for node in deployment.inventory.nodes]
+            if deployment.inventory
+            else [],
+        )
+        home = bring_home(context, deployment, discard=discard)
+        receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
+        try:
+            _down(context, deployment, receipt)
+        except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
+            deployments.save(context.paths, deployment, "destroying", error=error.what)
+            raise
+        receipt.destroyed = now_utc()
+        folder = context.paths.stack(stack).folder
+        if not receipt.leftovers:
+            shutil.rmtree(folder, ignore_errors=True)
+        write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), stack), receipt)
+        receipts.append(receipt)
+        if receipt.leftovers:
+            still = _still_there(receipt)
+            deployments.save(context.paths, deployment, "destroying", error=still.what)
+            raise still
+        deployments.drop(context.paths, stack)
+
+
+def _down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
+    """Remove the lab, and write into the receipt what existed, what went and what is still there."""
+    if deployment.target == "aws":
+        from gpucourse.labs.aws.cleanup.take_down import take_down
+
+        take_down(context, deployment, receipt)
+        return
+    lab = open_lab(context, deployment)
+    receipt.existed = lab.existed()
+    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
+        deployments.save(context.paths, deployment, "destroying")
+    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
+        receipt.removed = _take_down(context, lab)
+    with stage(context.watch, f"sweep {deployment.stack}", "looking for left-overs"):
+        receipt.swept, receipt.leftovers = _sweep(lab)
+
+
+def _destroy_strays(context: Context, found: list[Found], receipts: list[Receipt]) -> None:
+    from gpucourse.labs.aws.cleanup.untracked import remove_strays
+
+    made = remove_strays(context, found)
+    for receipt in made:
+        write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)
+        receipts.append(receipt)
+    left = [receipt for receipt in made if receipt.leftovers]
+    if left:
+        raise _still_there(*left)
+
+
+def _named(watch: Watcher, stack: str) -> Watcher:
+    """Stacks that go side by side have resources of the same name: each is told with its stack."""
+
+    def tell(event: Event) -> None:
+        watch(replace(event, address=f"{stack} {event.address}") if isinstance(event, ResourceEvent) else event)
+
+    return tell
+
+
+def _take_down(context: Context, lab: Lab) -> list[str]:
+    try:
+        return lab.down(context.watch)
+    except (InfrastructureError, StorageError) as error:
+        # What lives on this machine can be found and ended without Terraform; the sweep decides whether that worked.
+        context.watch(Note(text=f"Terraform could not: {error.what}. Ending the nodes without it.", level="warning"))
+        lab.end_everything()
+        return []
+
+
+def _sweep(lab: Lab) -> tuple[list[str], list[Leftover]]:
+    found = lab.sweep()
+    if found:
+        lab.end_everything()
+    return [f"{item.kind} {item.id}" for item in found], lab.sweep()
+
+
+def _still_there(*receipts: Receipt) -> LeftoverError:
+    """What is left, by name. Why, and the command that removes each, stand in the receipts."""
+    left = [item for receipt in receipts for item in receipt.leftovers]
+    listed = ", ".join(f"{item.kind} {item.id.split(' (', 1)[0]}" for item in left)
+    again = (
+        f"gpucourse destroy {receipts[0].module}" if len(receipts) == 1 and receipts[0].created else "gpucourse destroy --all"
+    )
+    return LeftoverError(
+        f"still there after destroying {', '.join(receipt.stack for receipt in receipts)}: {listed}",
+        hint=f"type it again: {again}; or remove them by hand, with the commands of the receipt",
+    )

@@ -1,0 +1,201 @@
+"""`deploy --target hosts`: machines that exist already are looked at, recorded, and proved to work together."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UnreachableError, UsageError
+from gpucourse.labs import collective_check
+from gpucourse.labs.collect_before_destroy import bring_home
+from gpucourse.labs.deploy import Deployed, Wish, recorded
+from gpucourse.labs.hosts.addresses import seen_by_others
+from gpucourse.labs.hosts.lab import HostsLab, open_hosts
+from gpucourse.labs.hosts.nodes import Entered, enter
+from gpucourse.labs.readiness import write_ssh_files
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note, stage
+from gpucourse.model.manifest import Module
+from gpucourse.model.node import Inventory, Node
+from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.ssh import SshTransport
+from gpucourse.units import format_bytes, now_utc
+from gpucourse.workspace import deployments
+from gpucourse.workspace.exercises import all_names, ensure_copies
+from gpucourse.workspace.lock import locked
+
+LITTLE_BYTES = 1 << 30
+CLOCK_S = 2.0
+MOST = 64
+
+
+def deploy(
+    context: Context, wish: Wish, hosts: Sequence[str], *, key: Path | None = None, trust: Sequence[str] = ()
+) -> Deployed:
+    """Take these machines for the lab of a module. Nothing is installed there.
+
+    `hosts` empty: those on record, else those of the settings. `trust`: fingerprints of host keys that the learner vouches
+    for. Raises UsageError, MissingError (UnknownHosts among them), UnreachableError, and InfrastructureError where the
+    machines cannot work together.
+    """
+    began = time.monotonic()
+    module = context.catalog.module(wish.module)
+    stack = deployments.stack_name(module.id, "hosts")
+
+    def waiting(holder: str) -> None:
+        context.watch(Note(text=f"waiting for {holder}", level="warning"))
+
+    with locked(context.paths.lock(stack), f"deploy {module.id}", on_wait=waiting):
+        before = deployments.load(context.paths, stack)
+        names = _chosen(context, module, hosts or _on_record(before), wish.nodes)
+        former = before.inventory.nodes if before and before.inventory else ()
+        with stage(context.watch, "look", "looking at the machines"):
+            entered = _entered(context, names, key, trust, former)
+        if module.lab.scheduler == "slurm":
+            _has_slurm(context, module, entered)
+        _warn(context, entered)
+        with stage(context.watch, "sight", "finding how they reach each other"):
+            nodes = seen_by_others(context, entered)
+        deployment = before or _new(context, module, stack, len(nodes))
+        deployment.nodes_wanted, deployment.variables = len(nodes), {"hosts": names}
+        lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
+        changes = lab.plan(context.watch)
+        if wish.dry_run:
+            return Deployed(deployment=deployment, changes=changes, dry_run=True, seconds=time.monotonic() - began, healed=[])
+        ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+        with recorded(context, deployment):
+            _let_go(context, deployment, nodes)
+            deployment.inventory = Inventory(stack=stack, nodes=tuple(nodes))  # on record before anything is left on them
+            deployments.save(context.paths, deployment)
+            lab.up(context.watch)
+            write_ssh_files(context, lab.paths, deployment.inventory)
+            if len(nodes) > 1 and all(one.premises.torch for one in entered):
+                with stage(context.watch, "meet", "summing up a tensor over all of them"):
+                    _meet(context, nodes)
+        return Deployed(deployment=deployment, changes=changes, dry_run=False, seconds=time.monotonic() - began, healed=[])
+
+
+def _on_record(before: Deployment | None) -> list[str]:
+    """The machines as they were called when they were taken."""
+    known = before.variables.get("hosts") if before else None
+    return [str(name) for name in known] if isinstance(known, list) else []
+
+
+def _chosen(context: Context, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
+    names = [host.strip() for host in (hosts or context.settings.hosts) if host.strip()]
+    example = f"gpucourse deploy {module.id} --target hosts --hosts me@gpu1,me@gpu2"
+    if not names:
+        raise UsageError("no machines are named", hint=f"{example}, or hosts in gpucourse.yaml")
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(f"named twice: {', '.join(twice)}", hint=example)
+    if nodes is not None and not 1 <= nodes <= len(names):
+        raise UsageError(f"--nodes {nodes}: {len(names)} machines are named", hint=example)
+    chosen = names[:nodes] if nodes else names
+    if len(chosen) > MOST:
+        raise UsageError(f"{len(chosen)} machines: a lab has {MOST} at most", hint=example)
+    return chosen
+
+
+def _new(context: Context, module: Module, stack: str, count: int) -> Deployment:
+    now = now_utc()
+    return Deployment(
+        stack=stack,
+        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=module.id,
+        title=module.title,
+        target="hosts",
+        template="hosts",
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=count,
+    )
+
+
+def _entered(
+    context: Context, names: Sequence[str], key: Path | None, trust: Sequence[str], former: Sequence[Node]
+) -> list[Entered]:
+    try:
+        return enter(context, names, key=key, trust=trust, former=former)
+    except UnreachableError as error:
+        if "does not answer" in error.what:
+            error.hint = f"see whether plain ssh gets there: {' or '.join(f'ssh {_words(name)}' for name in names[:4])}"
+        raise
+
+
+def _words(name: str) -> str:
+    """A machine as plain ssh takes it."""
+    host, colon, port = name.rpartition(":")
+    return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
+
+
+def _has_slurm(context: Context, module: Module, entered: Sequence[Entered]) -> None:
+    """Raises UsageError for more than a login node, MissingError where that has no Slurm."""
+    first = entered[0]
+    if len(entered) > 1:
+        raise UsageError(
+            f"module {module.id} hands its work to Slurm, which finds the other machines by itself",
+            hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.said}",
+        )
+    with Fleet(SshTransport(context.paths.client_key), [first.node]) as fleet:
+        found = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=20.0)
+    if not found.ok:
+        raise MissingError(
+            f"{first.said} has no Slurm (sbatch, squeue, sinfo, scancel)",
+            hint=f"name the login node of a cluster, or: gpucourse deploy {module.id} --target local",
+        )
+
+
+def _warn(context: Context, entered: Sequence[Entered]) -> None:
+    """What does not stop the lab and will show in results."""
+    for one in entered:
+        found = one.premises
+        if not found.torch:
+            text = f"{one.said}: no torch was found for any of its Pythons; exercises that need it will not run there. "
+            text += "Where it has one, name it: node_python in gpucourse.yaml"
+            context.watch(Note(text=text, level="warning"))
+        if found.disk_free_bytes < LITTLE_BYTES:
+            text = f"{one.said}: only {format_bytes(found.disk_free_bytes)} free in {found.home[0]}"
+            context.watch(Note(text=text, level="warning"))
+        if abs(found.clock_skew_s) > CLOCK_S:
+            way = "ahead of" if found.clock_skew_s > 0 else "behind"
+            text = f"{one.said}: its clock is {abs(found.clock_skew_s):.0f} s {way} this computer's; times will not line up"
+            context.watch(Note(text=text, level="warning"))
+
+
+def _let_go(context: Context, before: Deployment, nodes: Sequence[Node]) -> None:
+    """Take what is ours off the machines that are no longer wanted, after what they hold came home.
+
+    One that does not answer is told and forgotten. Raises UnreachableError where outputs on it are not home.
+    """
+    wanted = {(node.user, node.address, node.port) for node in nodes}
+    former = before.inventory.nodes if before.inventory else ()
+    dropped = [node for node in former if (node.user, node.address, node.port) not in wanted]
+    if before.inventory is None or not dropped:
+        return
+    bring_home(context, before, discard=False)
+    for node in dropped:
+        alone = replace(before, inventory=replace(before.inventory, nodes=(node,)))
+        try:
+            open_hosts(context, alone).down(context.watch)
+        except GpucourseError as error:
+            text = f"{node.user}@{node.address} is no longer part of the lab, and what is ours there may be left: {error.what}"
+            context.watch(Note(text=text, level="warning"))
+
+
+def _meet(context: Context, nodes: Sequence[Node]) -> None:
+    """Prove that the machines can work together. Raises InfrastructureError."""
+    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+        try:
+            collective_check.hold(context, fleet, nodes, set())
+        except InfrastructureError as error:
+            first, last = context.settings.ports
+            raise InfrastructureError(
+                error.what,
+                hint=f"the machines must reach each other's ports {first} to {last} and the free ports above 1024: ask who "
+                "keeps their firewall",
+            ) from error

@@ -1,0 +1,1 @@
+"""Labs of simulated nodes on this computer."""

@@ -1,0 +1,179 @@
+"""A lab of simulated nodes on this machine: Terraform's half and the nodes' own half, joined."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.local import health
+from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
+from gpucourse.model.event import Watcher
+from gpucourse.model.node import Inventory
+from gpucourse.workspace import runs
+from gpucourse.workspace.paths import StackPaths
+
+if TYPE_CHECKING:
+    from gpucourse.provision.stack import TerraformStack
+
+
+def node_names(count: int) -> list[str]:
+    """The names that a stack gives its nodes."""
+    return [f"node{index}" for index in range(count)]
+
+
+def machine_names(deployment: Deployment) -> list[str]:
+    """The names of everything that stands: under Slurm a head besides the nodes that are counted."""
+    return node_names(deployment.nodes_wanted + (deployment.variables.get("scheduler") == "slurm"))
+
+
+def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
+    """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
+    return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
+
+
+def choose(context: Context, deployment: Deployment, scheduler: str | None, link: str | None, *, unpack: bool = False) -> None:
+    """Enter into the record what makes machines of simulated nodes; with `unpack`, Slurm's packages are fetched where it is not
+    installed. Raises UsageError, or MissingError with what to install."""
+    from gpucourse.labs.local import one_host, slurm_programs
+    from gpucourse.local.machines import link as cable
+    from gpucourse.local.machines.requirements import Lacking, NoNamespaces, require
+
+    again = f"gpucourse deploy {deployment.module}"
+    if link is not None:
+        try:
+            asked = "" if link == "none" else str(cable.parse(link))
+        except ValueError as error:
+            raise UsageError(f"--link: {error}", hint=f"{again} --link 1gbit") from error
+        if asked != (deployment.variables.get("link") or ""):
+            _nothing_runs(context, deployment)
+        deployment.variables["link"] = asked
+    if scheduler:
+        deployment.variables["scheduler"] = scheduler
+    wanted = {name: str(deployment.variables.get(name) or "") for name in ("scheduler", "link")}
+    slurm = wanted["scheduler"] == "slurm"
+    if unpack and not slurm:
+        raise UsageError(f"{slurm_programs.FLAG}: module {deployment.module} has no Slurm", hint=again)
+    one_host.forget(deployment)
+    if any(wanted.values()):
+        deployment.shared = "/shared"
+        layer = slurm_programs.choose_programs(context, unpack=unpack) if slurm else None
+        deployment.variables["layer"] = str(layer or "")
+        try:
+            require(slurm=slurm, cable=wanted["link"], layer=layer)
+        except NoNamespaces as error:
+            one_host.fall_back(context, deployment, error)
+        except Lacking as error:
+            what = "a Slurm cluster" if slurm else "a link of its own"
+            way = slurm_programs.way_without_root(context, again) if slurm else ""
+            raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
+    else:
+        deployment.shared = ""
+
+
+def _nothing_runs(context: Context, deployment: Deployment) -> None:
+    """Raises UsageError where a run is on the nodes, or not home yet: another link makes all of them anew."""
+    if going := runs.under_way(context.paths, deployment.stack):
+        raise UsageError(
+            f"--link: another link makes the nodes anew, and run {going[0].id} is still on them",
+            hint=f"gpucourse logs {going[0].id} -f follows it to its end, gpucourse cancel {going[0].id} ends it",
+        )
+
+
+@dataclass(frozen=True)
+class SimulatedLab:
+    """Simulated nodes on this machine. Implements actions.lab.Lab."""
+
+    paths: StackPaths
+    deployment: Deployment
+    terraform: TerraformStack
+
+    @property
+    def folder(self) -> Path:
+        """The stack's folder."""
+        return self.paths.folder
+
+    def prepare(self, watcher: Watcher) -> None:
+        """Make Terraform's folder ready. Waits for the Terraform of a killed command: a node that it is just finishing is
+        not sick."""
+        self.terraform.prepare(watcher)
+
+    def sick(self) -> list[str]:
+        """The Terraform addresses of nodes that exist on paper and do not answer: `up` has to replace them."""
+        known = set(self.terraform.addresses())
+        names = [report.node for report in self.inspect() if not report.healthy]
+        addresses = [f"terraform_data.node[{name.removeprefix('node')}]" for name in names]
+        return [address for address in addresses if address in known]
+
+    def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
+        """What `up` would do."""
+        return self.terraform.plan(watcher, replace=tuple(replace))
+
+    def up(self, watcher: Watcher) -> Inventory:
+        """Build what was planned."""
+        return self.terraform.up(watcher)
+
+    def existed(self) -> list[str]:
+        """What stands, as Terraform addresses."""
+        return self.terraform.addresses()
+
+    def describe(self) -> str:
+        """Which Terraform builds it."""
+        return self.terraform.binary.describe()
+
+    def forget_if_empty(self) -> None:
+        """Remove Terraform's folder if nothing stands: a rehearsal leaves nothing behind."""
+        self.terraform.discard_if_empty()
+
+    def inspect(self) -> list[NodeHealth]:
+        """How each node is right now."""
+        return health.inspect(self.paths.nodes, machine_names(self.deployment))
+
+    def down(self, watcher: Watcher) -> list[str]:
+        """Remove every node."""
+        return self.terraform.down(watcher)
+
+    def sweep(self) -> list[Leftover]:
+        """What is still there, looked up by process, port and folder."""
+        inventory = self.deployment.inventory
+        ports = [node.port for node in inventory.nodes] if inventory else []
+        return health.sweep(self.paths.nodes, self.deployment.uid, ports)
+
+    def end_everything(self) -> None:
+        """End and remove whatever Terraform missed."""
+        health.end_everything(self.paths.nodes, self.deployment.uid)
+
+
+def open_simulated(context: Context, deployment: Deployment) -> SimulatedLab:
+    """The lab of a deployment, ready to plan, build, look at and remove. Raises MissingError without Terraform."""
+    from gpucourse.local import driver
+    from gpucourse.provision.binary import find_terraform
+    from gpucourse.provision.stack import TerraformStack
+    from gpucourse.remote.keys import ensure_client_key
+
+    paths = context.paths.stack(deployment.stack)
+    variables: dict[str, object] = {
+        **deployment.variables,
+        "node_count": deployment.nodes_wanted,
+        "nodes_folder": str(paths.nodes),
+        "python": sys.executable,
+        "driver": str(Path(driver.__file__)),
+        "stack": deployment.stack,
+        "uid": deployment.uid,
+        "user": getpass.getuser(),
+        "public_key": ensure_client_key(context.paths.client_key),
+    }
+    terraform = TerraformStack(
+        paths=paths,
+        template=context.folders.terraform / "stacks" / deployment.template,
+        variables=variables,
+        binary=find_terraform(context.environ, cache=context.paths.terraform_version),
+        environ=context.environ,
+        stop=context.stop,
+    )
+    return SimulatedLab(paths, deployment, terraform)

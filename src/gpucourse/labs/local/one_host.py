@@ -1,0 +1,42 @@
+"""Slurm on this computer alone: what is chosen for a lab where namespaces are refused, and what is said to be missing."""
+
+from __future__ import annotations
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.local import layout
+from gpucourse.local.machines import requirements
+from gpucourse.model.deployment import Deployment
+
+VARIABLE = "one_host"
+
+_LACKS = (
+    "All nodes are this one computer: hostname, address and processes are the same on each (SLURMD_NODENAME and SLURM_NODEID "
+    "tell them apart), and ssh leads to no machine of its own. For machines of their own: "
+)
+
+
+def fall_back(context: Context, deployment: Deployment, refused: requirements.NoNamespaces) -> None:
+    """Enter into the record that Slurm's daemons stand side by side on this computer, and what is missing so. Raises
+    MissingError where a link is asked for as well, which only machines can have, and where Slurm is not installed here."""
+    again = f"gpucourse deploy {deployment.module}"
+    if deployment.variables.get("link"):
+        raise MissingError(
+            f"a link of its own on simulated nodes: {refused}", hint=f"{refused.remedy}; or: --target aws"
+        ) from refused
+    if missing := requirements.slurm_missing():
+        install = requirements.install_command(slurm=True, packages=missing)
+        raise MissingError(
+            f"a Slurm cluster on simulated nodes: {refused}",
+            hint=f"{refused.remedy}; or, to have it without namespaces: {install}; or: --target aws",
+        ) from refused
+    deployment.variables[VARIABLE] = True
+    deployment.variables["layer"] = ""
+    deployment.shared = str(context.paths.stack(deployment.stack).nodes / layout.SHARED)
+    deployment.lacks = f"{_LACKS}{refused.remedy}; then {again}"
+
+
+def forget(deployment: Deployment) -> None:
+    """Enter into the record that it is not so, or no longer."""
+    deployment.variables.pop(VARIABLE, None)
+    deployment.lacks = ""

@@ -1,0 +1,64 @@
+"""The readiness ladder: SSH to every node, a shell and the interpreter there, then what the exercises need."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import InfrastructureError
+from gpucourse.model.event import NodeEvent, Note
+from gpucourse.model.node import Inventory
+from gpucourse.runs.connect import reach
+from gpucourse.workspace.files import write_text
+from gpucourse.workspace.paths import StackPaths
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+
+
+def climb(context: Context, paths: StackPaths, inventory: Inventory) -> None:
+    """Write the SSH configuration, then climb: each rung on every node at once.
+
+    Raises UnreachableError or InfrastructureError that names every node that fell off. A missing torch is only said: the
+    lab stands, and exercises that need it say so again.
+    """
+    from gpucourse.remote.execute import probe
+    from gpucourse.remote.fleet import Fleet, values
+    from gpucourse.remote.ssh import SshTransport
+
+    write_ssh_files(context, paths, inventory)
+    transport = SshTransport(context.paths.client_key)
+    with Fleet(transport, inventory.nodes) as fleet:
+        reach(context, fleet)
+        values(fleet.each(lambda link: _has_python(context, link)))
+    # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
+    with Fleet(transport, (inventory.head,)) as head:
+        found = probe(head, modules=("torch",)).nodes[inventory.head.name]
+    context.watch(
+        NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=found.seconds, detail=found.python_version)
+    )
+    if "torch" in found.missing:
+        mend = f"{inventory.head.python} -m pip install 'gpucourse[local]'"
+        text = f"torch is not installed on {inventory.head.name}: exercises that need it will not run. Mend it with: {mend}"
+        context.watch(Note(text=text, level="warning"))
+
+
+def write_ssh_files(context: Context, paths: StackPaths, inventory: Inventory) -> None:
+    """Write what plain `ssh -F`, `scp`, `rsync` and editors need: the pinned host keys and the configuration."""
+    from gpucourse.remote.keys import known_hosts, ssh_config
+
+    write_text(paths.known_hosts, known_hosts(inventory), mode=0o600)
+    write_text(paths.ssh_config, ssh_config(inventory, context.paths.client_key, paths.known_hosts), mode=0o600)
+
+
+def _has_python(context: Context, link: Link) -> None:
+    began = time.monotonic()
+    done = link.run(f"test -x {shlex.quote(link.node.python)}", timeout_s=20.0)
+    context.watch(NodeEvent(node=link.node.name, step="shell", ok=done.ok, seconds=time.monotonic() - began))
+    if not done.ok:
+        raise InfrastructureError(
+            f"{link.node.name}: there is no program {link.node.python}",
+            hint="type gpucourse deploy again, from an environment that stays where it is",
+        )

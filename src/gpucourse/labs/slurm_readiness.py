@@ -1,0 +1,120 @@
+"""The last rung under Slurm: every node idle with its GPU counted, and jobs that wait for the reason that is true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import InfrastructureError, Interrupted
+from gpucourse.model.deployment import NodeHealth
+from gpucourse.model.event import NodeEvent
+from gpucourse.model.node import Inventory, Node
+
+if TYPE_CHECKING:
+    from gpucourse.ports import Link
+
+_PATIENCE_S, _POLL_S = 30.0, 0.1
+_MENDS = "type gpucourse deploy again: it mends"
+_LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
+_AT_WORK = {"idle", "mixed", "allocated", "completing", "planned"}  # a lab that is deployed again may have jobs
+_FLAGS = "-+$^@#%!~"  # what sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer
+# How often slurmctld wrote since its start that it rejects every job at first, with a reason that is none. It says so when the
+# first job comes. Before that, what gives 23.11 away (and no other) is a plugin for MPI that it could not load.
+_WRONG_REASONS = (
+    "awk '/slurmctld version [0-9.]+ started/ { found = 0; old = /version 23[.]11/ } "
+    "/no new list given back|has invalid account/ || (old && /MPI: Cannot create context/) { found++ } END { print found + 0 }'"
+)
+_LOG = "/var/log/slurm/{daemon}.log"
+_SHARED_LOG = '"${{SLURM_CONF%/*}}"/log/{daemon}.log'  # where the daemons of all nodes are on one computer
+_AS_WHO_MAY = "if [ -r {log} ]; then {command} {log}; else sudo -n {command} {log}; fi"
+_LINES, _MOST_LOGS = 12, 3
+
+
+def wait_for_slurm(
+    context: Context,
+    inventory: Inventory,
+    *,
+    gone: Collection[str] = (),
+    looks: Callable[[], Sequence[NodeHealth]] = lambda: (),
+    patience_s: float = _PATIENCE_S,
+    poll_s: float = _POLL_S,
+    hint: str = _MENDS,
+) -> None:
+    """Wait until Slurm has every node at work with its GPUs, and none of those that are `gone`; not for one that is drained,
+    which only a word of somebody's ends.
+
+    Raises InfrastructureError with `hint` that names each one that is not, with Slurm's reason, or by what `looks` sees from
+    outside where that says more, and with the end of its daemon's log.
+    """
+    from gpucourse.remote.fleet import Fleet, values
+    from gpucourse.remote.ssh import SshTransport
+
+    began = time.monotonic()
+    with Fleet(SshTransport(context.paths.client_key), (inventory.head,)) as fleet:
+        values(fleet.connect())
+        while True:
+            listed = values(fleet.each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
+            wrong = (
+                _not_ready(inventory, listed.stdout.decode(errors="replace"), gone)
+                if listed.ok
+                else {inventory.head.name: listed.stderr.decode(errors="replace").strip()[-200:]}
+            )
+            if not wrong:
+                break
+            waited = time.monotonic() - began
+            if waited > patience_s or all(what.startswith("drain") for what in wrong.values()):
+                wrong |= {one.node: one.detail for one in looks() if not one.healthy and one.detail}
+                told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
+                logs = _logs(context, inventory, wrong)
+                raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)
+            if context.stop.wait(poll_s):
+                raise Interrupted("stopped while Slurm was taking its nodes")
+        [reasons] = values(fleet.each(lambda link: _of_log(link, _WRONG_REASONS)))
+    for node in inventory.nodes:
+        context.watch(NodeEvent(node=node.name, step="slurm", ok=True, seconds=time.monotonic() - began))
+    if reasons.isdecimal() and int(reasons):
+        raise InfrastructureError(
+            "this Slurm names wrong reasons for jobs that wait (InvalidAccount instead of Resources)",
+            hint="sudo apt-get install libpmix2t64, then gpucourse destroy and deploy again",
+        )
+
+
+def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) -> dict[str, str]:
+    rows = {line.split("|")[0]: line.split("|", 3)[1:] for line in listed.splitlines() if line.count("|") >= 3}
+    wrong = {name: "taken away, and still in its lists" for name in gone if name in rows}
+    for node in inventory.nodes:
+        if not node.gpus:
+            continue
+        state, gres, reason = rows.get(node.name, ["unknown", "", ""])
+        if state.rstrip(_FLAGS) not in _AT_WORK:
+            wrong[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
+        elif f"gpu:{node.gpus}" not in gres:
+            wrong[node.name] = f"{state}, GPUs {gres}"
+    return wrong
+
+
+def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str:
+    """The end of the daemon's log on each of these nodes, as lines; nothing of a node that does not answer."""
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.ssh import SshTransport
+
+    nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
+    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+        ends = [(outcome.node, outcome.value) for outcome in fleet.each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
+    return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
+
+
+def _of_log(link: Link, command: str) -> str:
+    """What a command says of the log of the node's daemon, which on an instance belongs to root."""
+    done = link.run(_AS_WHO_MAY.format(command=command, log=_log(link.node)), timeout_s=20.0)
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _log(node: Node) -> str:
+    """Where the log of the node's daemon lies, as a shell on the node takes it."""
+    daemon = "slurmctld" if node.role == "head" else "slurmd"
+    if node.private_address != "127.0.0.1":
+        return _LOG.format(daemon=daemon)
+    return _SHARED_LOG.format(daemon=daemon if node.role == "head" else f"{daemon}.{node.name}")

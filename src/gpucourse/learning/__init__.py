@@ -1,0 +1,1 @@
+"""What a learner has to show for a run: answers, checks, points, reports. Stands on runs."""

@@ -1,0 +1,128 @@
+"""`answer`: the learner's answers taken in, judged at once where that can be, and kept in `deliverables/`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.learning import answer_sheet, evidence
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.fields import Scalar
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.questions import Question
+from gpucourse.model.record import RunRecord
+from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.course.answersheet import Sheet
+
+
+@dataclass(kw_only=True)
+class Answering:
+    """The questions of one exercise being answered: the answers so far, and the run that numbers are compared with."""
+
+    exercise: Exercise
+    record: RunRecord | None
+    pinned: str | None
+    answers: dict[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def mode(self) -> str:
+        """The mode of the run that is spoken of; empty where there is none."""
+        return self.record.mode if self.record else ""
+
+
+def begin(context: Context, exercise_id: str, run: str | None = None) -> Answering:
+    """The questions of an exercise, with what is answered already. `run`: the run to speak of, else the newest good one.
+
+    Raises UnknownName, UsageError for an exercise without questions, MissingError where a question asks about a run and none
+    has succeeded yet.
+    """
+    _, exercise = context.catalog.exercise(exercise_id)
+    if not exercise.questions:
+        raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
+    good = evidence.candidates(context, exercise)
+    known = answer_sheet.stored(context, exercise)
+    if not good and any(question.reads for question in exercise.questions):
+        raise MissingError(
+            f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
+            hint=f"gpucourse run {exercise.id}",
+        )
+    record = good[-1] if good else None
+    if run is not None:
+        record = evidence.named(context, exercise, run)
+    pinned = record.id if run and record else known.run if known else None
+    return Answering(exercise=exercise, record=record, pinned=pinned, answers=_answered(known))
+
+
+def question_of(answering: Answering, name: str) -> Question:
+    """The question of that name. Raises UnknownName with the nearest ones."""
+    known = {question.id: question for question in answering.exercise.questions}
+    if name not in known:
+        exercise = answering.exercise.id
+        raise UnknownName("question", name, known, hint=f"questions of {exercise}: {', '.join(known)}")
+    return known[name]
+
+
+def weigh(context: Context, answering: Answering, question: Question, answer: Scalar) -> AnswerResult:
+    """What an answer would be worth.
+
+    Raises ValueError, with the reason, where it is not of the question's kind; MissingError where the question reads files of
+    the run that are damaged, or not as it left them.
+    """
+    from gpucourse.grading.answers import judge
+
+    asks = bool(question.reads) or question.evidence == "gpu"
+    found, gpu = evidence.spoken(context, answering.record) if answering.record and asks else (None, False)
+    return judge(question, answer, found, on_gpu=gpu)
+
+
+def take(context: Context, answering: Answering, given: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
+    """Take answers in and keep them; every question with what its answer is worth. Null takes an answer back.
+
+    Raises UnknownName, and UsageError for an answer that is not of the question's kind; then nothing was kept.
+    """
+    questions = {name: question_of(answering, name) for name in given}
+    for name, answer in given.items():
+        try:
+            if answer is not None:
+                weigh(context, answering, questions[name], answer)
+        except ValueError as error:
+            exercise = answering.exercise.id
+            raise UsageError(
+                f"the answer to {exercise} {name}: {error}", hint=f"gpucourse show {exercise} shows the question"
+            ) from error
+    with locked(context.paths.lock("answers"), f"answer {answering.exercise.id}"):
+        answering.answers = _answered(
+            answer_sheet.stored(context, answering.exercise)
+        )  # another terminal may have answered since
+        changed = {name: value for name, value in given.items() if answering.answers.get(name) != value}
+        if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
+            answering.pinned = answering.record.id
+        kept = answering.answers | {name: value for name, value in given.items() if value is not None}
+        answering.answers = {name: value for name, value in kept.items() if given.get(name, value) is not None}
+        answer_sheet.write_sheet(context, answering.exercise, answering.answers, answering.pinned)
+    return evidence.answers_of(context, answering.exercise)
+
+
+def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
+    """Take the answers of a sheet in. Raises ManifestError, UsageError; then nothing was kept."""
+    found = answer_sheet.read_sheet(path, answering.exercise)
+    if found.run is not None:
+        answering.record = evidence.named(context, answering.exercise, found.run)
+        answering.pinned = answering.record.id
+    return take(context, answering, found.answers)
+
+
+def template(context: Context, answering: Answering) -> Path:
+    """Write the sheet to fill in, with the answers so far; where it lies."""
+    run = answering.pinned or (answering.record.id if answering.record else None)
+    return answer_sheet.write_sheet(context, answering.exercise, answering.answers, run)
+
+
+def _answered(known: Sheet | None) -> dict[str, Scalar]:
+    return {name: value for name, value in known.answers.items() if value is not None} if known else {}

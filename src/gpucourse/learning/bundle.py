@@ -1,0 +1,199 @@
+"""A bundle: what a learner hands to an instructor, in one file. It holds the evidence itself, so that the points are counted
+anew where it is opened, and the digests of its files, so that a change shows.
+
+A bundle is a small workspace in a zip: the runs that count, what is handed in, the quiz, the learner's scripts. What a
+reviewer says of it is kept in the reviewer's workspace: the learner can write whatever lies in the bundle or beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from gpucourse import __version__
+from gpucourse.context import Context, ReviewedWork
+from gpucourse.errors import MissingError, NewerFormat, UsageError
+from gpucourse.learning import evidence
+from gpucourse.learning.grade import grade, who
+from gpucourse.model.score import Grade
+from gpucourse.outside.archives import ZipLimits, unpack_zip
+from gpucourse.outside.names import OutsideError, printable, relative_name
+from gpucourse.units import format_bytes, now_utc
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import read_record, storing, to_json, writing
+from gpucourse.workspace.locate import open_workspace
+
+CARD = "bundle.json"
+LIMITS = ZipLimits(members=20_000, member_bytes=64 << 20, total_bytes=2 << 30)
+"""What a bundle may hold: more would take longer to open than somebody waits."""
+
+_MOST_SHOWN, _LONGEST_TEXT = 1000, 300
+_OPEN = "gpucourse grade --open FILE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """`bundle.json`: who made the bundle when and with which program, their points then, the SHA-256 of every file."""
+
+    version: int = 1
+    by: str
+    made: str
+    workspace: str
+    gpucourse: str
+    grade: Grade
+    files: dict[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A bundle that is open. `changed`: files that are not as they were when it was made, or are gone or new; the context
+    reads what is in it without them."""
+
+    path: Path
+    card: Card
+    context: Context
+    changed: tuple[str, ...]
+
+
+def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
+    """Make the bundle at `path`. Raises StorageError, and UsageError where there is nothing to hand in yet."""
+    files = dict(sorted(_wanted(context)))
+    if not any(name.startswith(("runs/", "deliverables/")) for name in files):
+        raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
+    kept = {name: source for name, source in files.items() if source.stat().st_size <= LIMITS.member_bytes and _is_taken(name)}
+    _check_size(kept)
+    card = Card(
+        by=by or who(context),
+        made=now_utc(),
+        workspace=context.workspace.id,
+        gpucourse=__version__,
+        grade=grade(context),
+        files={name: digest for name, source in kept.items() if (digest := seals.sha256(source))},
+        left_out=tuple(name.encode(errors="backslashreplace").decode() for name in files if name not in kept),
+    )
+    # Not strict: where the clock once stood before 1980, which a zip cannot say, its earliest date stands for it.
+    with writing(path) as target, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as bundle:
+        bundle.writestr(CARD, to_json(card))
+        for name, source in kept.items():
+            bundle.write(source, name)
+    return card
+
+
+@contextmanager
+def opened(context: Context, path: Path) -> Iterator[Opened]:
+    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is no whole bundle,
+    NewerFormat for one of a newer gpucourse."""
+    with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
+        root = Path(folder)
+        there = _unpack(path, root) - {CARD}
+        card = _read_card(path, root)
+        # Only files that were unpacked are looked at: the names on the card are its sender's.
+        wrong = {name for name in there if seals.sha256(root / name) != card.files.get(name)} | (set(card.files) - there)
+        for name in wrong & there:  # nobody knows what stood there: it counts for nothing
+            (root / name).unlink()
+        inside = Context(
+            workspace=open_workspace(root),
+            folders=context.folders,
+            environ=context.environ,
+            watch=context.watch,
+            reviewed=ReviewedWork(keeper=context.paths, key=_key(card)),
+        )
+        yield Opened(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
+
+
+def check_reviewer(context: Context, bundle: Opened) -> None:
+    """Raises UsageError where this workspace made the bundle: a judgement on it would be the learner's own."""
+    if bundle.card.workspace == context.workspace.id:
+        raise UsageError(
+            f"{bundle.path} was made in this workspace: your own judgement would not be counted",
+            hint="an instructor judges it in another workspace: gpucourse --workspace DIR grade --open BUNDLE --review",
+        )
+
+
+def _key(card: Card) -> str:
+    """The name under which judgements on a learner's work are kept. A second bundle of the same workspace has the same one; a
+    digest, because the id comes from the bundle and is no safe file name."""
+    return hashlib.sha256(card.workspace.encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a file of that name is unpacked where the bundle is opened."""
+    try:
+        return "\\" not in relative_name(name)
+    except OutsideError:
+        return False
+
+
+def _check_size(files: Mapping[str, Path]) -> None:
+    """Raises UsageError where a bundle of these files could not be opened again."""
+    total = sum(source.stat().st_size for source in files.values())
+    if len(files) < LIMITS.members and total <= LIMITS.total_bytes:
+        return
+    folders = Counter(str(source.parent) for source in files.values())
+    raise UsageError(
+        f"a bundle holds at most {LIMITS.members - 1} files of {format_bytes(LIMITS.total_bytes)} in all; "
+        f"this one would have {len(files)} of {format_bytes(total)}",
+        hint=f"most are in {folders.most_common(1)[0][0]}: run that exercise again with fewer outputs",
+    )
+
+
+def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
+    root = context.paths.root
+    folders = [context.paths.handed_in, context.paths.exercises]
+    for module in context.catalog.modules:
+        for exercise in module.exercises:
+            counted = [evidence.counting(context, exercise), evidence.answered_for(context, exercise)]
+            folders += sorted({runs.files_of(context.paths, record).folder for record in counted if record})
+    single = [context.paths.identity, context.paths.quiz]
+    found = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
+    for path in found:
+        if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
+            yield path.relative_to(root).as_posix(), path
+
+
+def _unpack(path: Path, root: Path) -> set[str]:
+    """The files of a zip under `root`, and their names. Raises UsageError; StorageError where this computer's disk refuses."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for
+            raise UsageError(f"{printable(str(path))} is not a plain file", hint=_OPEN)
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise UsageError(f"{printable(str(path))} cannot be read: {error.strerror}", hint=_OPEN) from error
+    try:
+        with storing(root):
+            return set(unpack_zip(path, root, LIMITS))
+    except OutsideError as error:
+        raise _not_a_bundle(path, str(error)) from error
+
+
+def _read_card(path: Path, root: Path) -> Card:
+    """What a bundle says of itself, no longer than a screen can show."""
+    try:
+        card = read_record(root / CARD, Card)
+    except NewerFormat:
+        raise
+    except MissingError as error:
+        raise _not_a_bundle(path, error.what.replace(str(root / CARD), CARD)) from error
+    if card is None:
+        raise _not_a_bundle(path, f"it holds no {CARD}")
+    return replace(
+        card,
+        by=card.by[:_LONGEST_TEXT],
+        made=card.made[:_LONGEST_TEXT],
+        workspace=card.workspace[:_LONGEST_TEXT],
+        gpucourse=card.gpucourse[:_LONGEST_TEXT],
+        left_out=tuple(printable(name) for name in card.left_out[:_MOST_SHOWN]),
+    )
+
+
+def _not_a_bundle(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path} is not a whole bundle: {why}", hint="ask for it again: gpucourse grade --bundle makes it")

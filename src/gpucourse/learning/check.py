@@ -1,0 +1,120 @@
+"""`check`: the evidence of runs judged again, as the course has its checks now; what no longer holds loses its mark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.learning import evidence
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.runs import finish, results
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import write_record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rechecked:
+    """One exercise after the check: its verdict now, and the word that it had before. `missing`: deliverables not there."""
+
+    exercise: str
+    title: str
+    verdict: ExerciseVerdict | None
+    before: str | None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def regressed(self) -> bool:
+        """Whether it was passed, and is not any more."""
+        return self.before == "passed" and (self.verdict is None or self.verdict.verdict != "passed")
+
+
+def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[RunRecord, ExerciseVerdict]:
+    """Judge a run of an exercise again: the one named, else the newest that succeeded.
+
+    Raises MissingError where there is none; UnknownName and UsageError for a name that fits no good run of it.
+    """
+    _, exercise = context.catalog.exercise(exercise_id)
+    good = evidence.candidates(context, exercise)
+    if run is None and not good:
+        raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
+    record = good[-1] if run is None else evidence.named(context, exercise, run)
+    files = runs.files_of(context.paths, record)
+    verdict = _judged(context, exercise, record)
+    untouched = not seals.changed(files, ("run.json",))
+    record.verdict = verdict.verdict
+    runs.save(context.paths, record)
+    write_record(files.verdict, verdict)
+    if untouched:
+        seals.seal_again(files, (files.record.name, files.verdict.name))
+    finish.deliver(context, exercise, record)
+    _mark(context, exercise, verdict)
+    return record, verdict
+
+
+def check_all(context: Context) -> list[Rechecked]:
+    """Judge the run that counts for every exercise again, and take the mark from what does not hold any more."""
+    found: list[Rechecked] = []
+    for module in context.catalog.modules:
+        for exercise in module.exercises:
+            there = results.stored_verdict(context, exercise.id)
+            record = evidence.counting(context, exercise)
+            own = there is not None and results.handed_in(context, exercise.id) is None
+            verdict = _judged(context, exercise, record) if record else _void(there, own=own)
+            if verdict is not None:
+                _mark(context, exercise, verdict)
+            shown = evidence.gather(context, exercise, thorough=False) if record else None
+            missing = tuple(each for each in shown.wanted if each not in shown.handed_in) if shown else ()
+            before = there.verdict if there else None
+            found.append(Rechecked(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing))
+    return found
+
+
+def _judged(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+    """The verdict on a run; a file that is damaged, or not as the run left it, is one more check that did not pass."""
+    changed = seals.changed(runs.files_of(context.paths, record))
+    try:
+        verdict = results.verdict_on(context, exercise, record)
+    except GpucourseError as error:
+        broken = _extra("readable", "The run's files can be read", "error", error.what, "whole files", error.hint)
+        return ExerciseVerdict(exercise=exercise.id, run=record.id, mode=record.mode, verdict="error", checks=(broken,))
+    if not changed:
+        return verdict
+    names = ", ".join(changed[:4]) + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
+    hint = f"put the files back as they were, or run it again: gpucourse run {exercise.id}"
+    sealed = _extra("unchanged", "The run's files are as it left them", "failed", f"changed: {names}", "unchanged", hint)
+    return replace(verdict, verdict="failed", checks=(*verdict.checks, sealed))
+
+
+def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None:
+    """The verdict that stays where the run it speaks of is gone, or ran a script of the learner's `own`."""
+    if there is None:
+        return None
+    hint = f"run it again: gpucourse run {there.exercise}"
+    why = _extra("run", "The run is there", "error", f"run {there.run} is gone", "its folder under runs/", hint)
+    if own:
+        ran = f"run {there.run} ran a script of your own"
+        why = _extra("script", "The exercise's script ran", "error", ran, "the script of the exercise", hint)
+    return replace(there, verdict="error", checks=(why,))
+
+
+def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
+    """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is, or a run that is gone."""
+    path = context.paths.verdict(exercise.id)
+    there = results.handed_in(context, exercise.id)
+    if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():
+        write_record(path, verdict)
+
+
+def _extra(name: str, title: str, word: str, observed: str, expected: str, hint: str) -> CheckResult:
+    return CheckResult(
+        id=name,
+        title=title,
+        verdict="failed" if word == "failed" else "error",
+        evidence="logic",
+        observed=observed,
+        expected=expected,
+        hint=hint,
+    )

@@ -1,0 +1,126 @@
+"""`compare`: runs of one exercise side by side, as one table each and one chart each, kept with what is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import RunRecord
+from gpucourse.model.report import Grid
+from gpucourse.report import grids
+from gpucourse.report.markdown import table as as_markdown
+from gpucourse.runs.results import material
+from gpucourse.workspace import runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """Runs side by side. `labels` names each in the tables and charts: by what tells it from the others."""
+
+    exercise: str
+    title: str
+    mode: str
+    labels: dict[str, str]
+    records: tuple[RunRecord, ...]
+    grids: tuple[Grid, ...]
+    files: tuple[Path, ...]
+
+
+def compare(context: Context, wanted: Sequence[str]) -> Compared:
+    """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`.
+
+    Raises UnknownName, UsageError (fewer than two, of different exercises), MissingError (a run without metrics).
+    """
+    records = [runs.find(context.paths, one) for one in wanted]
+    records = list({record.id: record for record in records}.values())
+    if len(records) < 2:
+        hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
+        raise UsageError("a comparison needs two different runs", hint=hint)
+    if own := [record for record in records if record.own_script]:
+        raise UsageError(
+            f"run {own[0].id} ran {own[0].subject}, a script of your own: it belongs to no exercise whose tables could show it",
+            hint="compare runs of one exercise: gpucourse runs lists them",
+        )
+    numbers = dict.fromkeys(record.exercise for record in records)
+    if len(numbers) > 1:
+        raise UsageError(
+            f"these are runs of different exercises: {', '.join(numbers)}",
+            hint="compare runs of one exercise: gpucourse runs lists them",
+        )
+    _module, exercise = context.catalog.exercise(records[0].exercise)
+    metrics = {record.id: _metrics(context, record) for record in records}
+    labels = _labels(records, metrics)
+    named = {labels[record.id]: metrics[record.id] for record in records}
+    tables = tuple(grid for table in exercise.tables if (grid := grids.together(table, named)))
+    files = [*_draw(context, exercise, named), _store(context, exercise, tables)]
+    return Compared(
+        exercise=exercise.id,
+        title=exercise.title,
+        mode="local" if any(record.mode == "local" for record in records) else records[0].mode,
+        labels=labels,
+        records=tuple(records),
+        grids=tables,
+        files=tuple(files),
+    )
+
+
+def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
+    found = material(context, record)["metrics"]
+    if not found:
+        raise MissingError(
+            f"run {record.id} has no metrics ({record.state}), so there is nothing to compare",
+            hint=f"run it again: gpucourse run {record.exercise}",
+        )
+    return found
+
+
+def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Each run by what tells it apart: its device, its number of ranks, parameters that differ; else by its own word."""
+    facts = {
+        record.id: {
+            "": str(metrics[record.id].get("device") or "device unknown"),
+            "ranks": record.world_size,
+            **record.parameters,
+        }
+        for record in records
+    }
+    names = dict.fromkeys(name for found in facts.values() for name in found)
+    telling = [name for name in names if len({str(found.get(name)) for found in facts.values()}) > 1]
+    labels = {
+        run: ", ".join(f"{name} {found.get(name)}".strip() for name in telling[:3]) or run.rsplit("-", 1)[-1]
+        for run, found in facts.items()
+    }
+    if len(set(labels.values())) < len(labels):
+        labels = {run: f"{label} ({run.rsplit('-', 1)[-1]})" for run, label in labels.items()}
+    return labels
+
+
+def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str, Any]]) -> Iterator[Path]:
+    from gpucourse.figures.plots import draw
+    from gpucourse.figures.side_by_side import side_by_side
+
+    folder = context.paths.deliverables(exercise.id)
+    for each in exercise.plots:
+        plot, combined = side_by_side(each, named)
+        plot = plot.model_copy(update={"file": f"comparison-{each.file}"})
+        try:
+            yield from draw(plot, combined, subtitle=f"{exercise.id} · {' / '.join(named)}", folder=folder)
+        except MissingError as error:
+            context.watch(Note(text=f"no chart {each.file}: {error.what}", level="warning"))
+
+
+def _store(context: Context, exercise: Exercise, tables: Sequence[Grid]) -> Path:
+    from gpucourse.workspace.files import write_text
+
+    path = context.paths.deliverables(exercise.id) / "comparison.md"
+    parts = [f"# {exercise.id} {exercise.title}, compared"]
+    for grid in tables:
+        parts += [f"## {grid.title}", as_markdown(grid), *([grid.note] if grid.note else [])]
+    write_text(path, "\n\n".join(parts) + "\n")
+    return path

@@ -1,0 +1,136 @@
+"""`quiz`: one try after the other, each kept answer by answer, so that it can be left and taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.fields import Scalar
+from gpucourse.model.quiz import Quiz, QuizQuestion, Tries, Try
+from gpucourse.model.score import QuizScore
+from gpucourse.units import now_utc
+from gpucourse.workspace.files import read_record, write_record
+from gpucourse.workspace.lock import locked
+
+_MOST_TRIES = 1000  # each is judged anew, and a bundle may hold as many as its sender likes
+
+
+@dataclass(kw_only=True)
+class Sitting:
+    """The quiz being taken: its questions, every try so far, and the one that is open."""
+
+    quiz: Quiz
+    tries: Tries
+    open: Try
+
+    @property
+    def left(self) -> tuple[QuizQuestion, ...]:
+        """The questions that have no answer yet."""
+        return tuple(question for question in self.quiz.questions if question.id not in self.open.answers)
+
+
+def the_quiz(context: Context) -> Quiz:
+    """The quiz of the course. Raises MissingError where it has none, ManifestError where it is wrong."""
+    from gpucourse.course.quiz import FILE, read_quiz
+
+    found = read_quiz(context.folders.modules)
+    if found is None:
+        raise MissingError("this course has no quiz", hint=f"write one: {context.folders.modules / FILE}")
+    return found
+
+
+def kept(context: Context) -> Tries:
+    """Every try so far. Raises NewerFormat, MissingError for a damaged file; it is then left as it is."""
+    return read_record(context.paths.quiz, Tries) or Tries()
+
+
+def sit(context: Context, *, again: bool = False) -> Sitting | None:
+    """The try that is open, or a new one where there is none; None where one is finished and `again` does not ask for more."""
+    quiz, tries = the_quiz(context), kept(context)
+    if tries.tries and tries.tries[-1].ended is None:
+        return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
+    if tries.tries and not again:
+        return None
+    tries.tries.append(Try(started=now_utc()))
+    return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
+
+
+def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tuple[AnswerResult, ...]:
+    """Keep answers; the results of those. The try ends with its last answer. An answer that was given stays.
+
+    Raises UnknownName; UsageError where an answer is not of the question's kind, was given before, or the try is over. Then
+    nothing was kept.
+    """
+    known = {question.id: question for question in sitting.quiz.questions}
+    found: list[AnswerResult] = []
+    with _taken_up(context, sitting):
+        for name, answer in given.items():
+            if name not in known:
+                raise UnknownName("question of the quiz", name, known)
+            if name in sitting.open.answers:
+                raise UsageError(f"{name} was answered in this try already", hint="gpucourse quiz goes on with the others")
+            try:
+                found.append(weigh(known[name], answer))
+            except ValueError as error:
+                raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
+        sitting.open.answers.update({name: str(answer) for name, answer in given.items()})
+        if not sitting.left:
+            sitting.open.ended = now_utc()
+    return tuple(found)
+
+
+def give_in(context: Context, sitting: Sitting) -> None:
+    """End a try before its last question; what is open is then wrong."""
+    with _taken_up(context, sitting):
+        sitting.open.ended = now_utc()
+
+
+@contextmanager
+def _taken_up(context: Context, sitting: Sitting) -> Iterator[None]:
+    """The try as it is on disk now, where another terminal may have answered; what the block makes of it is kept."""
+    with locked(context.paths.lock("quiz"), "quiz"):
+        tries, place = kept(context), len(sitting.tries.tries) - 1
+        if place >= len(tries.tries):
+            tries.tries.append(sitting.open)
+        if tries.tries[place].ended is not None:
+            raise UsageError("this try was finished in another terminal", hint="gpucourse quiz shows its result")
+        sitting.tries, sitting.open = tries, tries.tries[place]
+        yield
+        write_record(context.paths.quiz, tries)
+
+
+def weigh(question: QuizQuestion, answer: Scalar) -> AnswerResult:
+    """What an answer is worth. Raises ValueError where it is not of the question's kind."""
+    from gpucourse.grading.answers import judge
+
+    return judge(question, answer, {}, on_gpu=False)
+
+
+def results(quiz: Quiz, one: Try) -> tuple[AnswerResult, ...]:
+    """Every question with what one try answered; an answer that the question no longer understands counts as open."""
+    from gpucourse.grading.answers import judge
+
+    found: list[AnswerResult] = []
+    for question in quiz.questions:
+        try:
+            found.append(weigh(question, one.answers.get(question.id, "")))
+        except ValueError:
+            found.append(judge(question, None, {}, on_gpu=False))
+    return tuple(found)
+
+
+def score(context: Context) -> QuizScore | None:
+    """The best finished try; None where there is no quiz, or no try was finished."""
+    from gpucourse.course.quiz import read_quiz
+
+    quiz = read_quiz(context.folders.modules)
+    done = [one for one in kept(context).tries[-_MOST_TRIES:] if one.ended is not None]
+    if quiz is None or not done:
+        return None
+    rights = [sum(each.verdict == "passed" for each in results(quiz, one)) for one in done]
+    best = max(range(len(done)), key=lambda index: rights[index])
+    return QuizScore(right=rights[best], of=len(quiz.questions), tries=len(done), ended=done[best].ended or "")

@@ -1,0 +1,243 @@
+"""`report`: the final project, from the learner's own runs and words. What is missing is named, never filled in."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from gpucourse.context import Context
+from gpucourse.course.report_plan import FILE, read_report_plan
+from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.grading import values
+from gpucourse.grading.checks import on_gpu
+from gpucourse.learning.evidence import spoken
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise, Plot
+from gpucourse.model.record import RunRecord
+from gpucourse.model.report import Chapter, Picture, Report, Saying
+from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
+from gpucourse.report import grids
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+
+Format = Literal["html", "pdf", "md"]
+GOOD = frozenset({"passed", "not_measured"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reported:
+    """What was written: the report, and the files that hold it."""
+
+    report: Report
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing that is compared: a GPU, or a GPU with a model, and the run that speaks for it."""
+
+    record: RunRecord
+    metrics: Mapping[str, Any]
+    device: str
+    gpu: bool
+
+
+def report(context: Context, formats: tuple[Format, ...], author: str) -> Reported:
+    """Put the report together and write it in these formats into `deliverables/F/`.
+
+    Raises MissingError where no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
+    """
+    plan = read_report_plan(context.folders.modules)
+    if plan is None:
+        place = context.folders.modules / FILE
+        raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what stands in it")
+    found = gather(context, plan, author)
+    if not any(chapter.sources for chapter in found.chapters):
+        wanted = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
+        first = plan.chapters[0].exercise
+        raise MissingError(
+            f"there is nothing to report: no good run of {wanted} is there yet",
+            hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}",
+        )
+    return Reported(report=found, files=tuple(_write(context, found, formats)))
+
+
+def gather(context: Context, plan: ReportPlan, author: str) -> Report:
+    """The report as the runs have it now. Writes nothing."""
+    subjects = {chapter.id: _subjects(context, chapter) for chapter in plan.chapters}
+    everyone = [one for found in subjects.values() for one in found.values()]
+    answers = _answers(context, plan)
+    with tempfile.TemporaryDirectory(prefix="gpucourse-report-") as folder:
+        chapters = tuple(_chapter(context, chapter, subjects[chapter.id], answers, Path(folder)) for chapter in plan.chapters)
+    return Report(
+        title=plan.title,
+        author=author,
+        made=now_utc()[:10],
+        mode="local" if any(one.record.mode == "local" for one in everyone) else "aws" if everyone else "",
+        subjects=tuple(dict.fromkeys(one.device for one in everyone)),
+        chapters=chapters,
+        missing=tuple(_not_enough(plan, everyone)),
+    )
+
+
+def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
+    """The newest good run of each subject of a chapter, by the subject's name."""
+    found: dict[str, Subject] = {}
+    records, errors = runs.readable(context.paths, chapter.exercise)
+    for error in errors.values():
+        context.watch(Note(text=f"left out: {error.what}", level="warning"))
+    for record in records:
+        if not record.is_evidence or record.drill or record.verdict not in GOOD:
+            continue
+        try:
+            metrics = spoken(context, record)[0]["metrics"]
+        except GpucourseError as error:
+            context.watch(Note(text=f"left out: run {record.id}: {error.what}", level="warning"))
+            continue
+        device = str(metrics.get("device") or "device unknown")
+        name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
+        found.pop(name, None)  # the newest one stands last
+        found[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
+    newest = max(found, key=lambda name: found[name].record.created, default=None)
+    return {newest: found[newest]} if chapter.newest and newest else found
+
+
+def _chapter(
+    context: Context, chapter: ReportChapter, subjects: Mapping[str, Subject], answers: Mapping[str, str], folder: Path
+) -> Chapter:
+    _module, exercise = context.catalog.exercise(chapter.exercise)
+    sayings = tuple(
+        Saying(title=one.title, question=one.question, text=answers.get(f"{exercise.id} {one.question}", ""))
+        for one in chapter.words
+    )
+    missing = [f"your words on: {one.title}. `gpucourse answer {exercise.id}`" for one in sayings if not one.text]
+    if not subjects:
+        missing.insert(0, f"a good run of {exercise.id}, {exercise.title}. `gpucourse run {exercise.id}`")
+        return Chapter(id=chapter.id, title=chapter.title, text=chapter.text, sayings=sayings, missing=tuple(missing))
+    metrics = {name: subject.metrics for name, subject in subjects.items()}
+    numbers = {name: {figure.id: _value(figure, subject) for figure in chapter.figures} for name, subject in subjects.items()}
+    tables = [table for table in exercise.tables if table.title in chapter.tables]
+    compared = [grids.comparison(f"{exercise.title}, compared", chapter.figures, numbers)] if chapter.figures else []
+    compared_numbers = [{"subject": name, **found} for name, found in numbers.items()]
+    return Chapter(
+        id=chapter.id,
+        title=chapter.title,
+        text=chapter.text,
+        grids=(*compared, *(grid for table in tables if (grid := grids.together(table, metrics)))),
+        pictures=tuple(
+            _pictures(context, chapter.charts, metrics, compared_numbers, _where(exercise, subjects), folder / chapter.id)
+        ),
+        sayings=sayings,
+        missing=tuple(missing),
+        sources=tuple(subject.record.id for subject in subjects.values()),
+    )
+
+
+def _value(figure: Figure, subject: Subject) -> object:
+    """The figure of one run; None where the run does not have it, or has no number there."""
+    try:
+        return values.read(figure.value, {"metrics": subject.metrics})
+    except values.Unreadable:
+        return None
+
+
+def _pictures(
+    context: Context,
+    charts: tuple[Plot, ...],
+    metrics: Mapping[str, Mapping[str, Any]],
+    numbers: list[dict[str, object]],
+    subtitle: str,
+    folder: Path,
+) -> Iterator[Picture]:
+    from gpucourse.figures.plots import draw
+    from gpucourse.figures.side_by_side import side_by_side
+
+    for chart in charts:
+        place = folder / chart.file
+        own = chart.rows == SUBJECTS
+        plot, rows = (chart, {"subjects": numbers}) if own else side_by_side(chart, metrics)
+        try:
+            draw(plot, rows, subtitle=subtitle, folder=place)
+        except MissingError as error:
+            context.watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
+            continue
+        png, svg = ((place / f"{chart.file}.{ending}").read_bytes() for ending in ("png", "svg"))
+        yield Picture(title=chart.title, png=png, svg=svg)
+
+
+def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
+    """What a chart was measured on, as every picture of this course says it."""
+    devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
+    local = ", simulated nodes (mode: local)" if any(one.record.mode == "local" for one in subjects.values()) else ""
+    return f"{exercise.id} · {devices}{local}"
+
+
+def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
+    """What the learner wrote, by exercise and question."""
+    from gpucourse.learning.answer_sheet import stored
+
+    found: dict[str, str] = {}
+    for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
+        _module, exercise = context.catalog.exercise(number)
+        sheet = stored(context, exercise)
+        given = sheet.answers if sheet else {}
+        found |= {f"{number} {name}": str(answer).strip() for name, answer in given.items() if answer is not None}
+    return found
+
+
+def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
+    gpus = sorted({one.device for one in everyone if one.gpu})
+    if len(gpus) < plan.enough.gpus:
+        yield (
+            f"a comparison needs {plan.enough.gpus} GPUs; the runs here know {', '.join(gpus) or 'none'}. "
+            "`gpucourse deploy 4 --target aws --gpu t4,l4`"
+        )
+    number = plan.enough.models_of
+    if number:
+        named = {one.record.parameters.get("model") for one in everyone if one.record.exercise == number}
+        models = sorted(str(model) for model in named - {None})
+        if len(models) < plan.enough.models:
+            yield (
+                f"a comparison needs {plan.enough.models} models; the runs of {number} know {', '.join(models) or 'none'}. "
+                f"`gpucourse run {number} --set model=NAME`"
+            )
+
+
+def _write(context: Context, found: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
+    from gpucourse.workspace.files import write_bytes
+
+    folder = context.paths.deliverables("F")
+    for wanted in formats:
+        target = folder / f"report.{wanted}"
+        if wanted == "html":
+            from gpucourse.report import html
+
+            write_bytes(target, html.render(found))
+        elif wanted == "pdf":
+            _write_pdf(context, found, target)
+        else:
+            from gpucourse.report import markdown
+
+            text, pictures = markdown.render(found)
+            for name, data in pictures.items():
+                write_bytes(folder / name, data)
+            write_bytes(target, text)
+        yield target
+
+
+def _write_pdf(context: Context, found: Report, target: Path) -> None:
+    from gpucourse.figures.fonts import font_files, fonts_for
+    from gpucourse.report import pdf
+    from gpucourse.workspace.files import write_bytes
+
+    made = pdf.render(found, font_files(), fonts_for)
+    write_bytes(target, made.data)
+    if made.lost:
+        text = f"{target.name}: no font here shows {made.lost[:20]} as it must be: boxes stand there, and report.html is whole"
+        context.watch(Note(text=text, level="warning"))
+    if made.pages > pdf.MOST_PAGES:
+        text = f"{target.name} has {made.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"
+        context.watch(Note(text=text, level="warning"))

@@ -1,0 +1,34 @@
+"""`reset`: an exercise's files as the course has them, with a copy of what the learner had."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.model.manifest import Exercise
+from gpucourse.workspace.exercises import restore
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reset:
+    """What was put back: each file with the place of the learner's copy, None where there was none. Empty: all was as it is."""
+
+    exercise: Exercise
+    files: dict[str, Path | None]
+
+
+def reset(context: Context, exercise_id: str) -> Reset:
+    """Put every file that an exercise sends to the nodes back, also those that it shares with others.
+
+    Runs, answers and points stay. Raises UnknownName, StorageError.
+    """
+    module, exercise = context.catalog.exercise(exercise_id)
+    names = context.catalog.sources(module, exercise).values()
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    number = 1
+    while (context.paths.kept / stamp).exists():  # twice in one second: both copies stay
+        number += 1
+        stamp = f"{stamp.partition('.')[0]}.{number}"
+    return Reset(exercise=exercise, files=restore(context.paths, context.folders.exercises, names, stamp))

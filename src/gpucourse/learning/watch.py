@@ -1,0 +1,77 @@
+"""`watch`: which of the learner's files were saved, told as soon as they are whole."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.model.manifest import Exercise
+from gpucourse.workspace import runs
+from gpucourse.workspace.exercises import ensure_copies
+
+POLL_S = 0.25  # also how long a file must stay as it is before it counts as saved
+
+Stamp = tuple[int, int, int]
+
+
+def current(context: Context) -> Exercise:
+    """The exercise that the learner is at: that of the newest run, else the first one. Raises MissingError for no course."""
+    records, _ = runs.readable(context.paths)
+    known = {exercise.id: exercise for module in context.catalog.modules for exercise in module.exercises}
+    if not known:
+        raise MissingError("this course has no exercises", hint="gpucourse list")
+    return next(
+        (known[each.exercise] for each in reversed(records) if each.exercise in known and not each.own_script),
+        next(iter(known.values())),
+    )
+
+
+def watched(context: Context, exercise: Exercise) -> tuple[Path, ...]:
+    """The files that matter for an exercise: the learner's copies of what travels to the nodes, and the sheet of answers."""
+    module, _ = context.catalog.exercise(exercise.id)
+    names = list(context.catalog.sources(module, exercise).values())
+    ensure_copies(context.paths, context.folders.exercises, names)
+    return (*(context.paths.exercises / name for name in names), context.paths.answers(exercise.id))
+
+
+def saved(context: Context, files: tuple[Path, ...], *, poll_s: float = POLL_S) -> Iterator[tuple[Path, ...]]:
+    """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
+    for. Ends when the context's `stop` is set."""
+    known = _stamps(files)
+    while not context.stop.wait(poll_s):
+        now = _stamps(files)
+        if now == known:
+            continue
+        while not context.stop.wait(poll_s) and (later := _stamps(files)) != now:
+            now = later
+        changed = tuple(path for path in files if path in now and now[path] != known.get(path))
+        known = known | now
+        if changed and not context.stop.is_set():
+            yield changed
+
+
+def wrong_syntax(files: tuple[Path, ...]) -> str | None:
+    """`file.py:3: what is wrong`, for the first of these files that is not Python; None where all are."""
+    for path in files:
+        if path.suffix != ".py":
+            continue
+        try:
+            ast.parse(path.read_bytes(), filename=path.name)
+        except (SyntaxError, ValueError) as error:
+            line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            return f"{path.name}{line}: {error.msg if isinstance(error, SyntaxError) else error}"
+    return None
+
+
+def _stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
+    found: dict[Path, Stamp] = {}
+    for path in files:
+        try:
+            about = path.stat()
+        except OSError:
+            continue
+        found[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+    return found

@@ -1,0 +1,126 @@
+"""What the failure coach says of a run, from what the run left at home: its plan, its logs, its record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.model.diagnosis import Diagnosis
+from gpucourse.model.record import RunRecord
+from gpucourse.runs.end_state import end_state
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_record
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.coach.evidence import Log
+    from gpucourse.remote.silence import Ears
+
+_SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that are left
+
+
+@dataclass(frozen=True)
+class _PlannedNode:
+    name: str
+
+
+@dataclass(frozen=True)
+class _Command:
+    node: _PlannedNode
+    ranks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is read again of `plan.json`."""
+
+    commands: tuple[_Command, ...] = ()
+    timeout_s: float | None = None
+    batch: dict[str, Any] | None = None
+
+
+def ears(context: Context, record: RunRecord) -> Ears:
+    """Whoever listens to the ranks that this run planned."""
+    from gpucourse.remote.silence import Ears
+
+    if record.slurm is not None:  # a job that waits in the queue is silent, and rightly so
+        return Ears({}, None)
+    return Ears(planned(runs.files_of(context.paths, record)), record.silence_s)
+
+
+def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
+    """The ranks that were planned on each node; empty where the plan is of another kind, gone, or damaged."""
+    plan = _plan(files)
+    return {} if plan is None or plan.batch else {each.node.name: each.ranks for each in plan.commands}
+
+
+def time_limit(record: RunRecord, files: RunPaths) -> float | None:
+    """The seconds after which the run's nodes end it; None under Slurm, where a job may wait in the queue for days, and where
+    the plan is gone."""
+    plan = _plan(files) if record.slurm is None else None
+    return plan.timeout_s if plan else None
+
+
+def _plan(files: RunPaths) -> _Plan | None:
+    """The plan of a run; None where it is gone or damaged."""
+    try:
+        return read_record(files.plan, _Plan)
+    except MissingError:
+        return None
+
+
+def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Diagnosis]:
+    """The symptoms that a run shows, the likeliest first. `lost`: why nodes are out of reach, where they are."""
+    from gpucourse.coach import jobs
+    from gpucourse.coach.evidence import Evidence
+    from gpucourse.coach.recognise import recognise
+
+    if record.slurm is not None and record.state == "lost":
+        return jobs.unseen(record.slurm.jobs, exercise=record.exercise, lab=record.module)
+    files = runs.files_of(context.paths, record)
+    ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
+    return list(
+        recognise(
+            Evidence(
+                exercise=record.exercise,
+                module=record.module,
+                run=record.id,
+                state=end_state(record.node_exits) if record.drill else record.state,
+                mode=record.mode,
+                planned={} if record.slurm is not None else planned(files),  # the scheduler places ranks, not the plan
+                logs=tuple(_logs(record, files)),
+                node_exits=tuple(record.node_exits),
+                silences=tuple(each for each in record.silences if each.rank not in ended_well),
+                skew_s=record.clock_skew_s,
+                lost=lost,
+            )
+        )
+    )
+
+
+def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
+    from gpucourse.coach.evidence import TAIL_BYTES, Log
+
+    ends = {each.rank: each for each in record.rank_exits}
+    codes = {each.node: each.code for each in record.node_exits}
+    first = record.first_failure
+    logs = []
+    for (node, rank), path in files.all_logs().items():
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            text = file.read().decode("utf-8", "replace")
+        end = ends.get(rank) if rank is not None else None
+        ended_by_us = end is not None and end.code in _SIGNALLED and (first is None or end.rank != first.rank)
+        logs.append(
+            Log(
+                node=node,
+                rank=rank,
+                text=text,
+                code=codes.get(node) if rank is None else end.code if end else None,
+                at=None if end is None else end.at - record.clock_skew_s.get(node, 0.0),
+                ended_by_us=ended_by_us,
+            )
+        )
+    return logs

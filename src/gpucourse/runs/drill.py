@@ -1,0 +1,183 @@
+"""Break drills: run an exercise with a fault planted in it, and judge what the learner takes it for."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+from gpucourse.context import Context
+from gpucourse.errors import ExerciseFailed, MissingError, UsageError
+from gpucourse.launch import drill as launch_drill
+from gpucourse.model.diagnosis import Diagnosis
+from gpucourse.model.drill import BY_RANK, HOWS, MEANING, Attempt, How, Planted
+from gpucourse.model.manifest import Module
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from gpucourse.runs import diagnose as coaching
+from gpucourse.runs.prepare import Order, deployed
+from gpucourse.runs.run import Ran, run
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import read_record, write_record
+
+_HINTS: dict[How, tuple[str, ...]] = {
+    "kill-rank": (
+        "Who was the first to end, and with which code? gpucourse runs, then the logs of that rank.",
+        "A code above 128 is 128 plus the number of a signal. Does the log of that rank say anything of its own end?",
+        "137 is 128 + 9: SIGKILL, from outside. The rank that ended with it has no traceback; the others have one, as victims.",
+    ),
+    "block-port": (
+        "Did any rank begin at all? If not, the launchers' logs (launcher in the prefix) are where it happened.",
+        "Look at the log of the first node's launcher: who was to listen there, and what did the system answer?",
+        "EADDRINUSE: the address is in use. Rank 0 opens the meeting point, and its port was taken.",
+    ),
+    "wrong-world-size": (
+        "All ranks began, and none of them got past the same call. Which?",
+        "The ranks wait in init_process_group for somebody. The last number of the key that they wait for is a rank.",
+        "They wait for a rank whose number nobody was given: they were told a larger world than was started.",
+    ),
+    "slow-rank": (
+        "Nothing failed. So compare times, rank by rank: gpucourse logs RUN --times shows when each line came.",
+        "DDP keeps all ranks in step, so the time of a common step says nothing. What does each rank do before they first "
+        "meet, or "
+        "by itself, without communication?",
+        "The last to come to the meeting waits least there: whose line says that it joined 0 s after it was ready? (3.2 also "
+        "measures each rank's own step: its metrics, own_steps.)",
+    ),
+}
+
+
+def start(context: Context, order: Order, how: How | None) -> Ran:
+    """Run the exercise with a fault in it; with None, one by chance. Which it is stands in no log and no file of the run.
+
+    Raises UsageError where there is nothing to break, ExerciseFailed where the fault came too late; and what `run` raises.
+    """
+    module, exercise = context.catalog.exercise(order.exercise)
+    if exercise.launch.kind != "torchrun":
+        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind)
+    order = _at_home(context, module, order)
+    chosen: How = secrets.choice(HOWS) if how is None else how
+    planted: list[Planted] = []
+
+    def spoil(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
+        rank = secrets.randbelow(plan.world_size) if chosen in BY_RANK else None
+        planted.append(Planted(run=plan.run_id, exercise=plan.exercise, how=chosen, rank=rank))
+        write_record(context.paths.drill(plan.run_id), planted[0])
+        after_s = 0.1 + secrets.randbelow(400) / 1000
+        return launch_drill.prepared(plan, planted[0]), launch_drill.sabotage(plan, planted[0], after_s=after_s)
+
+    ran = run(context, order, detach=False, dry_run=False, spoil=spoil, object_to=launch_drill.objection)
+    record = ran.record
+    if record is not None and not _took(record, planted[0]):
+        context.paths.drill(record.id).unlink(missing_ok=True)
+        raise ExerciseFailed(
+            f"the fault did not come to bear on run {record.id}: it was over before, or ended for another reason",
+            hint=f"gpucourse logs {record.id}; then again, with more work for the ranks: gpucourse break {record.exercise}",
+        )
+    return ran
+
+
+def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
+    """Judge the learner's diagnosis of the newest drill of an exercise. A right one opens what the coach says of the run.
+
+    Raises MissingError where there is no drill, UsageError for a rank that the run does not have.
+    """
+    _, exercise = context.catalog.exercise(exercise_id)
+    drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
+    planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
+    if planted is None:
+        raise MissingError(f"there is no drill of {exercise.id} to diagnose", hint=f"gpucourse break {exercise.id}")
+    record = drills[-1]
+    if rank is not None and not 0 <= rank < record.world_size:
+        raise UsageError(
+            f"--rank {rank}: run {record.id} has ranks 0 to {record.world_size - 1}",
+            hint=f"gpucourse logs {record.id} shows them",
+        )
+    verdict = _judged(record, planted, how, rank)
+    right = verdict.verdict == "passed"
+    planted.attempts.append(Attempt(how=how, rank=rank, right=right, at=now_utc()))
+    write_record(context.paths.drill(record.id), planted)
+    write_record(runs.files_of(context.paths, record).verdict, verdict)
+    record.verdict = verdict.verdict
+    if right:
+        record.diagnoses = [_slow(record, planted)] if planted.how == "slow-rank" else coaching.diagnose(context, record)
+    runs.save(context.paths, record)
+    return record, verdict
+
+
+def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
+    """The newest drill of an exercise, where nobody has found out yet what it was."""
+    drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
+    planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
+    return drills[-1] if planted is not None and not planted.solved else None
+
+
+def _at_home(context: Context, module: Module, order: Order) -> Order:
+    """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
+    try:
+        deployed(context, module, target="local")
+    except MissingError:
+        return order
+    return replace(order, target="local")
+
+
+def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> ExerciseVerdict:
+    hints = _HINTS[planted.how]
+    hint = hints[min(len(planted.attempts), len(hints) - 1)]
+    kind_right = how == planted.how
+    checks = [
+        CheckResult(
+            id="diagnosis",
+            title="What was broken",
+            verdict="passed" if kind_right else "failed",
+            evidence="logic",
+            observed=how,
+            expected=MEANING[planted.how] if kind_right else "another fault than this",
+            hint="" if kind_right else hint,
+        )
+    ]
+    if kind_right and planted.rank is not None:
+        rank_right = rank == planted.rank
+        checks.append(
+            CheckResult(
+                id="rank",
+                title="Which rank it was",
+                verdict="passed" if rank_right else "failed",
+                evidence="logic",
+                observed="no rank named" if rank is None else f"rank {rank}",
+                expected=f"rank {planted.rank}" if rank_right else "its number" if rank is None else "another rank than this",
+                hint="" if rank_right else f"Name it with --rank. {hint}" if rank is None else hint,
+            )
+        )
+    passed = all(check.verdict == "passed" for check in checks)
+    return ExerciseVerdict(
+        exercise=record.exercise,
+        run=record.id,
+        mode=record.mode,
+        verdict="passed" if passed else "failed",
+        checks=tuple(checks),
+    )
+
+
+def _slow(record: RunRecord, planted: Planted) -> Diagnosis:
+    return Diagnosis(
+        symptom="slow-rank",
+        title=f"Rank {planted.rank} was slow",
+        why="Nothing fails when a rank is slow: in every AllReduce the others wait for it, so the whole job runs at its "
+        "pace, and the "
+        "time of a common step is the same on every rank. A hot GPU, a busy neighbour or a slow disk does this in real "
+        "clusters.",
+        next=f"gpucourse logs {record.id} --times: whose lines come late? Then what each rank needs for a step without "
+        f"communication",
+        ranks=[] if planted.rank is None else [planted.rank],
+    )
+
+
+def _took(record: RunRecord, planted: Planted) -> bool:
+    """Whether the fault shows in how the run ended."""
+    if planted.how == "slow-rank":
+        return all(exit_.code == 0 for exit_ in record.node_exits)
+    if planted.how == "kill-rank":
+        return any(exit_.rank == planted.rank and exit_.code == 137 for exit_ in record.rank_exits)
+    return any(exit_.code or exit_.reason != "exited" for exit_ in record.node_exits)

@@ -1,0 +1,156 @@
+"""Finishing a run: outputs home, metrics, pictures, verdict, deliverables, hashes. Safe to do again after any interruption."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError
+from gpucourse.model.event import Note, stage
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import Refused, RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs import diagnose, slurm
+from gpucourse.runs.end_state import end_state
+from gpucourse.runs.results import handed_in, verdict_on
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.files import copy_file, read_metrics, write_record
+from gpucourse.workspace.mapping import changing
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+
+
+def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
+    """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
+
+    `until`: the time (by the monotonic clock) at which bringing home ends in any case.
+    """
+    files = runs.files_of(context.paths, record)
+    _, exercise = context.catalog.exercise(record.exercise)
+    with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
+        _collect(context, fleet, record, exercise, files, until)
+    record.state = "broken" if record.drill else end_state(record.node_exits)
+    record.diagnoses = [] if record.drill else diagnose.diagnose(context, record)  # a drill is the learner's to diagnose
+    metrics = _metrics(context, record, files)
+    if metrics is not None and exercise.plots and not record.own_script:
+        with stage(context.watch, "draw", "drawing", record.phases_s):
+            _draw(context, exercise, metrics, record, files)
+    verdict = judge(context, exercise, record)
+    record.verdict = verdict.verdict if verdict else None
+    runs.save(context.paths, record)
+    seal(files, record.mode)  # first: what cannot be handed in, for want of space, is evidence all the same
+    deliver(context, exercise, record)
+    return verdict
+
+
+def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict | None:
+    """Evaluate the exercise's checks on what the run left at home, and store the verdict; None where it is no evidence."""
+    if not record.is_evidence:
+        return None
+    verdict = verdict_on(context, exercise, record)
+    write_record(runs.files_of(context.paths, record).verdict, verdict)
+    return verdict
+
+
+def seal(files: RunPaths, mode: str) -> None:
+    """Write the SHA-256 of every file of the run, so that a change made later shows."""
+    found = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
+    digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in found if not path.name.startswith(".")}
+    write_record(files.hashes, {"version": 1, "mode": mode, "sha256": digests})
+
+
+def seal_screen(files: RunPaths) -> None:
+    """Add the captured screen, which is drawn last, to the hashes."""
+    if files.screen.is_file():
+        seals.seal_again(files, [files.screen.name])
+
+
+def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
+    """Copy what the exercise asks for into `deliverables/`, if this run is good and the one that is there is not newer.
+
+    What an earlier run left there and this one has not goes away; what the learner put there stays.
+    """
+    files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
+    there = handed_in(context, exercise.id)
+    newer = there is not None and there.run > record.id and context.paths.run(exercise.id, there.run).record.exists()
+    if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
+        return
+    sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
+    named = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
+    with changing(context.paths, context.paths.delivered) as delivered:
+        for old in set(delivered.get(exercise.id, ())) - set(named):
+            (target / old).unlink(missing_ok=True)
+        for name, source in named.items():
+            copy_file(source, target / name)
+        copy_file(files.verdict, context.paths.verdict(exercise.id))
+        delivered[exercise.id] = sorted(named)
+
+
+def _collect(
+    context: Context, fleet: Fleet, record: RunRecord, exercise: Exercise, files: RunPaths, until: float | None
+) -> None:
+    from gpucourse.remote.execute import collect
+
+    # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
+    wanted = (*exercise.outputs, "**") if record.own_script else exercise.outputs
+    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, until=until)
+    record.outputs, record.refused = list(home.outputs), list(home.refused)
+    for error in home.unreachable:
+        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))
+    record.collected = True
+    environments = {node: {"mode": record.mode, **found} for node, found in home.environments.items()}
+    write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
+    for refused in home.refused:
+        context.watch(Note(text=f"{refused.node}: {refused.name} was not taken: {refused.reason}", level="warning"))
+
+
+def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+    """What the script measured, with what this program knows, whatever the script says: the mode, and Slurm's own words."""
+    metrics = slurm.add_metrics(_written(context, record, files), record, files, context.watch)
+    if metrics is not None:
+        metrics["mode"] = record.mode
+        write_record(files.metrics, metrics)
+    return metrics
+
+
+def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+    """The metrics of the first node that wrote some."""
+    for node in record.nodes:
+        source = files.node_outputs(node) / "metrics.json"
+        if not _is_plain(source):
+            continue
+        try:
+            metrics = read_metrics(source)
+        except MissingError as error:
+            context.watch(Note(text=f"what the script measured is not used: {error.what}", level="warning"))
+            return None
+        if not isinstance(metrics, dict):
+            context.watch(Note(text=f"{source} does not hold an object", level="warning"))
+            return None
+        return metrics
+    return None
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether it is a file itself: what a link leads to is not the run's own."""
+    return path.is_file() and not path.is_symlink()
+
+
+def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:
+    device = str(metrics.get("device") or "device unknown")
+    where = f"{device}, simulated nodes (mode: local)" if record.mode == "local" else device
+    subtitle = f"{exercise.id} · {where} · {record.id}"
+    for plot, error in context.easel.draw(exercise.plots, metrics, subtitle=subtitle, folder=files.folder):
+        context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

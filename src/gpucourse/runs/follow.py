@@ -1,0 +1,169 @@
+"""Attending a run that is under way: follow its logs, and when it has ended bring everything home and judge it.
+
+Whoever holds the run's lock attends it; everyone else reads the same files on disk. A run that nobody attends goes on by
+itself, and whoever comes next takes it up where the files end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import stage
+from gpucourse.model.node import Node
+from gpucourse.model.record import RunRecord, RunState
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs import diagnose, slurm
+from gpucourse.runs.finish import finish
+from gpucourse.units import later, now_utc
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.files import read_record
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.follow import FollowBroken, FollowResult
+
+
+# How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
+GIVE_UP_S = {"local": 8.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attended:
+    """How a run ended: its record, and the verdict on its evidence where it succeeded."""
+
+    record: RunRecord
+    verdict: ExerciseVerdict | None
+
+
+def lock_of(context: Context, run_id: str) -> Path:
+    """The lock that whoever attends the run holds."""
+    return context.paths.lock(f"run-{run_id}")
+
+
+def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
+    """The nodes of a run in rank order; empty where the stack does not have all of them any more."""
+    if deployment.inventory is None:
+        return ()
+    nodes = [deployment.inventory.named(name) for name in record.nodes]
+    return tuple(node for node in nodes if node) if all(nodes) else ()
+
+
+def fleet_of(context: Context, record: RunRecord) -> Fleet:
+    """The nodes of a run, not connected yet. Raises MissingError where its stack is gone."""
+    deployment = deployments.load(context.paths, record.stack)
+    nodes = nodes_of(deployment, record) if deployment else ()
+    if deployment is None or not nodes:
+        raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
+    return slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None)
+
+
+def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
+    """The verdict that was stored with the run, None where there is none."""
+    return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
+
+
+def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> Attended:
+    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on.
+
+    It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
+    """
+    _follow(context, fleet, record, limit_s)
+    record.state = "collecting"
+    runs.save(context.paths, record)
+    try:
+        verdict = finish(context, fleet, record)
+    except KeyboardInterrupt as error:
+        raise Interrupted(
+            f"run {record.id} has ended, and not all of it is home yet", hint=f"gpucourse logs {record.id} brings the rest home"
+        ) from error
+    return Attended(record=record, verdict=verdict)
+
+
+def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
+    """Write down the run's logs and how it ends. Raises Interrupted, UnreachableError, StorageError: the run then goes on."""
+    from gpucourse.remote.follow import FollowBroken, follow
+    from gpucourse.remote.patience import AFTER_LIMIT_S
+
+    files = runs.files_of(context.paths, record)
+    if limit_s is None and (own_limit := diagnose.time_limit(record, files)) is not None:
+        limit_s = own_limit + AFTER_LIMIT_S
+    try:
+        with stage(context.watch, "run", f"running {record.subject} on {', '.join(record.nodes)}", record.phases_s):
+            result = follow(
+                fleet,
+                record.id,
+                fleet.nodes,
+                files,
+                context.watch,
+                context.stop,
+                give_up_s=GIVE_UP_S.get(record.mode, 60.0),
+                ears=diagnose.ears(context, record),
+                skew_s=record.clock_skew_s,
+                scheduled=record.slurm is not None,
+                limit_s=limit_s,
+                log_limit=context.settings.log_limit,
+                world_size=record.world_size,
+            )
+    except (KeyboardInterrupt, Interrupted) as error:
+        raise _detached(record) from error
+    except FollowBroken as error:
+        raise _cut_off(context, record, error) from error
+    except StorageError as error:
+        raise StorageError(
+            f"{error.what}; the run itself goes on",
+            hint=f"free some space, then gpucourse logs {record.id} -f goes on where it stopped",
+        ) from error
+    if result.detached:
+        raise _detached(record)
+    note_exits(record, result)
+
+
+def note_exits(record: RunRecord, result: FollowResult) -> None:
+    """Write into the record how nodes and ranks ended."""
+    record.node_exits = list(result.node_exits)
+    record.rank_exits = list(result.rank_exits)
+    if record.slurm is not None:
+        record.slurm.jobs = list(result.jobs)
+    ended_by_us = bool(result.node_exits) and all(end.reason in {"timed_out", "cancelled"} for end in result.node_exits)
+    record.first_failure = None if ended_by_us else result.first_failure
+    record.silences = list(result.silences)
+    record.full_logs = list(result.full_logs)
+    record.ended = now_utc()
+    if record.started and result.node_exits and all(end.seconds is not None for end in result.node_exits):
+        # The run ended when its last node did, however much later somebody looked.
+        record.ended = later(record.started, max(end.seconds or 0.0 for end in result.node_exits))
+
+
+def give_up(context: Context, fleet: Fleet, record: RunRecord, state: RunState, why: str) -> None:
+    """End a run that did not start as a whole: nothing of it stays on any node that answers."""
+    from gpucourse.remote.execute import cancel
+
+    cancel(fleet, record.id)
+    record.state, record.error, record.ended, record.collected = state, why, now_utc(), True
+    runs.save(context.paths, record)
+
+
+def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> UnreachableError:
+    """Nodes stopped answering. The run may go on there, so it is not judged; what was seen of it is kept."""
+    record.node_exits, record.rank_exits = list(error.result.node_exits), list(error.result.rank_exits)
+    record.first_failure, record.error = error.result.first_failure, error.what
+    record.silences = list(error.result.silences)
+    record.diagnoses = diagnose.diagnose(context, record, lost=error.what)
+    runs.save(context.paths, record)
+    return UnreachableError(
+        f"run {record.id} was lost from sight: {error.what}",
+        hint=f"gpucourse status shows which nodes live; gpucourse deploy {record.module} heals them; "
+        f"then gpucourse logs {record.id} -f takes the run up again",
+    )
+
+
+def _detached(record: RunRecord) -> GpucourseError:
+    return Interrupted(
+        f"let go of run {record.id}; it goes on",
+        hint=f"gpucourse logs {record.id} -f comes back to it, gpucourse cancel {record.id} ends it",
+    )

@@ -1,0 +1,261 @@
+"""`run --sweep`: one exercise with several values of one parameter, on one lab, into one record with one table and one plot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpucourse.context import Context
+from gpucourse.errors import ExerciseFailed, GpucourseError, Interrupted, MissingError, UnknownName, UsageError
+from gpucourse.model.event import Note
+from gpucourse.model.fields import Scalar
+from gpucourse.model.manifest import Exercise, Parameter
+from gpucourse.model.record import RunRecord
+from gpucourse.model.report import Grid
+from gpucourse.model.sweep import Point, Sweep
+from gpucourse.report import grids
+from gpucourse.report.markdown import table as as_markdown
+from gpucourse.runs import finish, results
+from gpucourse.runs.prepare import Order
+from gpucourse.runs.run import Ran, run
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import copy_file, write_record, write_text
+
+MOST_VALUES = 32
+MOST_ROWS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swept:
+    """A sweep that has ended, where it lies, and the files to look at. `own_script`: the name of the learner's own script that
+    ran in the exercise's place; then the files are in `folder`, and nothing is handed in."""
+
+    sweep: Sweep
+    folder: Path
+    files: tuple[Path, ...]
+    own_script: str = ""
+
+
+def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
+    """The parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
+
+    Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not take, fewer
+    than two, one that stands twice, or a parameter that is also set.
+    """
+    from gpucourse.course.parameters import resolve
+
+    _, exercise = context.catalog.exercise(order.exercise)
+    name, equals, rest = typed.partition("=")
+    name = name.strip().removeprefix("--").replace("-", "_")
+    texts = [text.strip() for text in rest.split(",")]
+    example = f"gpucourse run {exercise.id} --sweep {name or 'size'}=1,2,3"
+    if exercise.launch.kind == "slurm-pty":
+        raise UsageError(
+            f"{exercise.id} is a session at your own terminal, and cannot be swept", hint=f"gpucourse run {exercise.id}"
+        )
+    if not equals or not name:
+        raise UsageError(f"--sweep {typed}: not of the form name=1,2,3", hint=example)
+    known = [parameter.name for parameter in exercise.parameters]
+    parameter = exercise.parameter(name)
+    if parameter is None:
+        raise UnknownName("parameter", name, known, hint=f"parameters of {exercise.id}: {', '.join(known) or 'none'}")
+    if name in {key.removeprefix("--").replace("-", "_") for key in order.settings}:
+        raise UsageError(f"{name} is both swept and set", hint=example)
+    if len(texts) < 2 or not all(texts):
+        raise UsageError(f"--sweep {typed}: at least two values are needed, with commas between them", hint=example)
+    if len(texts) > MOST_VALUES:
+        raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MOST_VALUES}", hint="sweep in several parts")
+    try:
+        values = tuple(resolve(exercise, {**order.settings, name: text}, local=True)[name] for text in texts)
+    except UsageError as error:
+        error.what = error.what.replace(f"--set {name}=", f"--sweep {name}=")  # as it was typed
+        raise
+    if len(set(values)) < len(values):
+        twice = next(value for value in values if values.count(value) > 1)
+        raise UsageError(f"--sweep {typed}: {twice} stands twice", hint="name each value once")
+    return parameter, values
+
+
+def sweep(
+    context: Context,
+    order: Order,
+    parameter: Parameter,
+    values: Sequence[Scalar],
+    each: Callable[[Scalar, int, Callable[[], Ran]], Ran],
+) -> Swept:
+    """Run the exercise with every value, one after the other. `each` is called with the value, its number from 1 and what to
+    do, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by then is kept
+    whatever happens.
+
+    Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person let go.
+    """
+    _, exercise = context.catalog.exercise(order.exercise)
+    sweep_id = runs.new_run(context.paths, exercise.id)
+    folder = context.paths.run(exercise.id, sweep_id).folder
+    record = Sweep(
+        id=sweep_id,
+        exercise=exercise.id,
+        parameter=parameter.name,
+        unit=parameter.unit,
+        created=now_utc(),
+        settings=dict(order.settings),
+        values=list(values),
+    )
+    try:
+        for number, value in enumerate(values, 1):
+            record.points.append(_point(context, order, parameter, value, number, each))
+            _write(context, exercise, record, folder)
+    except BaseException as error:
+        if not record.points:  # nothing ran: nothing is kept
+            folder.rmdir()
+            raise
+        record.state, record.ended = "stopped", now_utc()
+        _write(context, exercise, record, folder)
+        if isinstance(error, (KeyboardInterrupt, Interrupted)):
+            why = error.what if isinstance(error, Interrupted) else "interrupted"
+            raise Interrupted(
+                f"the sweep stopped after {len(record.points)} of {len(values)} values; they are kept in {folder}: {why}",
+                hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}",
+            ) from error
+        raise
+    record.state, record.ended = "done", now_utc()
+    own_script = order.script.name if order.script else ""
+    files = _finished(context, exercise, record, folder, own_script)
+    return Swept(sweep=record, folder=folder, files=files, own_script=own_script)
+
+
+def _point(
+    context: Context,
+    order: Order,
+    parameter: Parameter,
+    value: Scalar,
+    number: int,
+    each: Callable[[Scalar, int, Callable[[], Ran]], Ran],
+) -> Point:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    one = replace(order, settings={**order.settings, parameter.name: text})
+    try:
+        ran = each(value, number, lambda: run(context, one, detach=False, dry_run=False))
+    except Interrupted:
+        raise
+    except GpucourseError as error:
+        if number == 1:
+            raise
+        context.watch(Note(text=f"{parameter.name}={text}: {error.what}", level="warning"))
+        return Point(value=value, state="failed", error=error.what)
+    record = ran.attended.record if ran.attended else ran.record
+    if record is None:  # only a dry run has none
+        raise AssertionError(order.exercise)
+    return Point(
+        value=value,
+        run=record.id,
+        state=record.state,
+        verdict=record.verdict,
+        seconds=max((end.seconds or 0.0 for end in record.node_exits), default=None),
+        error=record.error or "",
+    )
+
+
+def _write(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> None:
+    """Store the record with the table as it is now."""
+    found = _metrics(context, exercise, record)
+    for known, metrics in found.values():
+        record.mode, record.device = known.mode, str(metrics.get("device") or "")
+    labels = {str(value): metrics for value, (_, metrics) in found.items()}
+    first = _table(exercise, labels)
+    summary = [(str(one.value), one.state, one.verdict or "", one.run or "") for one in record.points]
+    record.title, record.columns = "Every value", [record.parameter, "state", "checks", "run"]
+    record.rows, record.numeric = [list(row) for row in summary], [False] * 4
+    if first is not None and len(labels) > 1:
+        record.title = first.title
+        record.columns, record.numeric = [record.parameter, *first.columns[1:]], list(first.numeric)
+        record.rows = [list(row) for row in first.rows]
+        record.rows += [
+            [row[0], row[1], *[grids.NOTHING] * (len(first.columns) - 2)] for row in summary if row[0] not in labels
+        ]
+    write_record(folder / "sweep.json", record)
+
+
+def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
+    """The table over all values: that of the rows which are plotted, else the first. Of long ones the last row of each run."""
+    plotted = {plot.rows for plot in exercise.plots}
+    for one in sorted(exercise.tables, key=lambda each: each.rows not in plotted):
+        rows = {value: grids.rows_of(one.rows, found) for value, found in metrics.items()}
+        if not any(rows.values()):
+            continue
+        if max(map(len, rows.values())) <= MOST_ROWS:
+            return grids.together(one, metrics)
+        short = one.model_copy(update={"rows": "metrics.rows", "title": f"{one.title} (the last row of each run)"})
+        return grids.together(short, {value: {"rows": found[-1:]} for value, found in rows.items()})
+    return None
+
+
+def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path, own_script: str) -> tuple[Path, ...]:
+    """The plot, the table as text, the seal; for the exercise's own script, copies of them among what is handed in. The files
+    to look at."""
+    drawn = _draw(context, exercise, record, folder)
+    record.pictures = [path.name for path in drawn]
+    write_record(folder / "sweep.json", record)
+    grid = Grid(
+        title=record.title,
+        columns=tuple(record.columns),
+        rows=tuple(tuple(row) for row in record.rows),
+        numeric=tuple(record.numeric),
+    )
+    about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
+    where = f"{record.device} · mode: {record.mode} · sweep {record.id}"
+    write_text(folder / "sweep.md", f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
+    finish.seal(context.paths.run(exercise.id, record.id), str(record.mode))
+    made = (folder / "sweep.json", folder / "sweep.md", *drawn)
+    if own_script:
+        return made
+    files: list[Path] = []
+    for source in made:
+        target = context.paths.deliverables(exercise.id) / f"sweep-{record.parameter}{source.suffix}"
+        copy_file(source, target)
+        files.append(target)
+    return tuple(files)
+
+
+def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> list[Path]:
+    from gpucourse.figures.over import over
+    from gpucourse.figures.plots import draw
+
+    found = _metrics(context, exercise, record)
+    for plot in exercise.plots:
+        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in found.items()]
+        if sum(bool(each) for _, each in rows) < 2:
+            continue
+        changed, combined = over(plot, record.parameter, record.unit, rows)
+        where = f"{record.device}, simulated nodes (mode: local)" if record.mode == "local" else record.device
+        try:
+            return draw(changed, combined, subtitle=f"{exercise.id} · {where} · sweep {record.id}", folder=folder)
+        except MissingError as error:
+            context.watch(Note(text=f"no picture of the sweep: {error.what}", level="warning"))
+    return []
+
+
+def _metrics(context: Context, exercise: Exercise, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
+    """The metrics of every value whose run succeeded."""
+    by_id = {one.id: one for one in runs.readable(context.paths, exercise.id)[0]}
+    found: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
+    for point in record.points:
+        known = by_id.get(point.run or "")
+        if known is not None and point.state == "succeeded":
+            found[point.value] = (known, results.material(context, known)["metrics"])
+    return found
+
+
+def failed(record: Sweep) -> GpucourseError | None:
+    """The error of a sweep some of whose values failed; None where all succeeded."""
+    bad = [str(point.value) for point in record.points if point.state != "succeeded"]
+    if not bad:
+        return None
+    runs_of = [point.run for point in record.points if point.run and point.state != "succeeded"]
+    return ExerciseFailed(
+        f"{len(bad)} of {len(record.points)} values of {record.parameter} failed: {', '.join(bad)}",
+        hint=f"gpucourse logs {runs_of[0]}" if runs_of else f"gpucourse runs {record.exercise}",
+    )

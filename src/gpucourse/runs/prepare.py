@@ -1,0 +1,190 @@
+"""From what the learner typed to a launch plan on live nodes: everything of a run that happens before it starts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.launch import planning
+from gpucourse.launch.neighbours import imported, named
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.node import Inventory, Node
+from gpucourse.model.plan import LaunchPlan, Upload
+from gpucourse.runs.earlier_runs import earlier_runs
+from gpucourse.runs.interfaces import interfaces
+from gpucourse.workspace import deployments
+from gpucourse.workspace.exercises import ensure_copies
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.workspace.settings import Target
+
+SHARED = "shared"  # the folder of `exercises/` whose files travel beside the scripts that name them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What the learner typed after `run`."""
+
+    exercise: str
+    nodes: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    script: Path | None = None
+    launcher: str | None = None
+    arguments: tuple[str, ...] = ()
+    timeout_s: float | None = None
+    target: Target | None = None
+    gpu: str | None = None
+    silence_s: float | None = None
+    extra: tuple[Path, ...] = ()
+    processes: int | None = None
+
+
+def deployed(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
+    """The module's lab, up and ready: the one that was touched last, where it stands on several targets or GPUs.
+
+    Raises MissingError with the command that brings it.
+    """
+    standing = [
+        found
+        for found in deployments.of_module(context.paths, module.id)
+        if (target is None or found.target == target) and (gpu is None or (found.cloud is not None and found.cloud.gpu == gpu))
+    ]
+    for found in standing:
+        if found.inventory is not None and found.phase in {"ready", "failed"} and not (found.cloud and found.cloud.stopped):
+            return found
+    where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
+    if standing and standing[0].cloud and standing[0].cloud.stopped:
+        raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
+    state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
+    flags = "".join((f" --target {target}" if target else "", f" --gpu {gpu}" if gpu else ""))
+    raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
+
+
+def request(context: Context, module: Module, exercise: Exercise, order: Order, *, local: bool) -> planning.Request:
+    """The order with every parameter typed and checked, and the files that will travel."""
+    from gpucourse.course.parameters import arguments, resolve
+
+    values = resolve(exercise, order.settings, local=local)
+    if order.nodes is not None and order.nodes < 1:
+        raise UsageError(f"--nodes {order.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
+    # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
+    passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
+    script, uploads = _uploads(context, module, exercise, order)
+    launcher = order.launcher or exercise.launch.kind
+    lab = _own_lab(context, module, order) if launcher in {"torchrun", "python"} else None
+    if lab is not None and order.nodes is None and script == exercise.script:
+        _tell_of_few(context, exercise, lab)
+    return planning.Request(
+        exercise=exercise,
+        launcher=launcher,
+        packages=exercise.packages if order.script is None else ("torch",) if launcher == "torchrun" else (),
+        script=script,
+        parameters=dict(passed),
+        arguments=(*arguments(exercise, passed), *order.arguments),
+        uploads=uploads,
+        timeout_s=order.timeout_s or exercise.launch.timeout,
+        environment=_link_of(lab) if lab is not None and local else {},
+        processes=order.processes,
+    )
+
+
+def _own_lab(context: Context, module: Module, order: Order) -> Deployment | None:
+    try:
+        return deployed(context, module, target=order.target, gpu=order.gpu)
+    except MissingError:
+        return None
+
+
+def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
+    """An exercise that is meant for more nodes than stand runs on those; what it cannot show then is a command away."""
+    stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
+    if stand < meant and lab.target != "hosts":
+        where = "" if lab.target == "local" else f" --target {lab.target}"
+        more = f"gpucourse deploy {lab.module}{where} --nodes {meant}"
+        text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
+        context.watch(Note(text=text, level="warning"))
+
+
+def _link_of(lab: Deployment) -> dict[str, str]:
+    """What ranks may know of the link between simulated nodes, where it was given a speed."""
+    if not (text := str(lab.variables.get("link") or "")):
+        return {}
+    from gpucourse.local.machines.link import parse
+
+    link = parse(text)
+    return {"GPUCOURSE_LINK_GBPS": f"{link.bits / 1e9:g}", "GPUCOURSE_LINK_BURST_BYTES": str(link.burst)}
+
+
+def plan_on(
+    context: Context, fleet: Fleet, wanted: planning.Request, run_id: str, skew_s: dict[str, float] | None = None
+) -> LaunchPlan:
+    """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
+
+    `skew_s`, where given, learns how far each node's clock is ahead.
+    """
+    from gpucourse.remote.execute import probe
+
+    findings = probe(fleet, modules=wanted.packages, ports=context.settings.ports)
+    for node in fleet.nodes:
+        if missing := findings.nodes[node.name].missing:
+            raise MissingError(
+                f"{', '.join(missing)} is not installed on {node.name} (for {node.python})",
+                hint=f"{node.python} -m pip install 'gpucourse[local]'",
+            )
+    if skew_s is not None:
+        skew_s.update({name: found.clock_skew_s for name, found in findings.nodes.items()})
+    ways = interfaces(fleet, fleet.nodes)
+    facts = {
+        node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes
+    }
+    if findings.port is None:
+        first, last = context.settings.ports
+        raise MissingError(
+            f"every port from {first} to {last} is taken on {fleet.nodes[0].name}: the ranks have nowhere to meet",
+            hint=f"set another range: rendezvous_ports in {context.paths.settings}",
+        )
+    # Not the first one: two runs that start at the same moment would choose the same.
+    port = random.choice(findings.nodes[fleet.nodes[0].name].free_ports)
+    return planning.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=port)
+
+
+def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Module) -> tuple[Node, ...]:
+    """The nodes that take part."""
+    return planning.choose_nodes(exercise, inventory, order.nodes, module.id)
+
+
+def _uploads(context: Context, module: Module, exercise: Exercise, order: Order) -> tuple[str, tuple[Upload, ...]]:
+    """The script's name on the node and every file that travels: from the learner's own copies, or with the own script what
+    it imports from its folder and what was named."""
+    script = order.script
+    folder = context.catalog.folder_name(module)
+    originals = context.folders.exercises
+    places = {name: _place(originals, folder, name) for name in (exercise.script, *exercise.files)}
+    for name in ensure_copies(context.paths, originals, places.values()):
+        context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
+    uploads = [Upload(name=name, source=context.paths.exercises / place) for name, place in places.items()]
+    if script is None:
+        earlier = earlier_runs(context.paths, exercise)
+        return exercise.script, (*uploads, *named(order.extra, uploads[0].source), *earlier)
+    if not script.is_file():
+        raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
+    beside = imported(script)
+    if beside:
+        names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
+        context.watch(Note(text=f"{script.name} imports what lies beside it, so that travels, too: {names}"))
+    own = [Upload(name=script.name, source=script.resolve()), *named(order.extra, script), *beside]
+    taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
+    return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag
+
+
+def _place(originals: Path, folder: str, name: str) -> str:
+    beside = f"{folder}/{name}"
+    return beside if (originals / beside).is_file() else f"{SHARED}/{name}"

@@ -1,0 +1,73 @@
+"""What a run has to show: what checks and questions read of it, the verdict of its checks, the verdict that is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, NewerFormat
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
+
+
+def stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+    """The verdict in `deliverables/`; None where there is none, or a damaged one: `check` judges anew and writes it again.
+    Raises NewerFormat."""
+    path = context.paths.verdict(exercise_id)
+    try:
+        verdict = read_record(path, ExerciseVerdict)
+        if verdict is not None:
+            check_record(path, names=(verdict.run,))  # it becomes a path
+    except NewerFormat:
+        raise
+    except MissingError:
+        return None
+    return verdict
+
+
+def handed_in(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+    """The verdict that is handed in for an exercise. One on a script of the learner's own, as earlier versions handed it in,
+    is none."""
+    verdict = stored_verdict(context, exercise_id)
+    if verdict is None:
+        return None
+    try:
+        record = read_record(context.paths.run(exercise_id, verdict.run).record, RunRecord)
+    except MissingError:  # damaged: whoever judges that run says so
+        return verdict
+    return None if record is not None and record.own_script else verdict
+
+
+def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:
+    """What checks and questions read of a run: its metrics, plan and record. Raises MissingError for a damaged file."""
+    files = runs.files_of(context.paths, record)
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, path, read in (("metrics", files.metrics, read_metrics), ("plan", files.plan, read_json)):
+        try:
+            document = read(path)
+        except MissingError as error:
+            raise MissingError(
+                error.what,
+                hint=f"the run's own copy may be whole: ls {files.outputs}/*; or run it again: gpucourse run {record.exercise}",
+            ) from error
+        found[name] = document if isinstance(document, dict) else {}
+    found["plan"] = {**found["plan"], "world_size": record.world_size, "nodes": _planned_nodes(record)}
+    found["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
+    return found
+
+
+def _planned_nodes(record: RunRecord) -> int:
+    """How many nodes a run was planned on; under Slurm each of its jobs."""
+    return record.slurm.nodes if record.slurm else len(record.nodes)
+
+
+def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+    """The checks of an exercise on one run, as the course has them now. Writes nothing. Raises MissingError."""
+    from gpucourse.grading.checks import evaluate
+
+    found = material(context, record)
+    return evaluate(exercise, found["metrics"], found["plan"], found["run"], mode=record.mode, run_id=record.id)

@@ -1,0 +1,165 @@
+"""`run`: plan, record, launch, follow, finish. Losing this process at any point loses nothing: the record says where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gpucourse import __version__
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, Interrupted, MissingError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note, stage
+from gpucourse.model.manifest import Module
+from gpucourse.model.node import Mode
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.runs import follow, slurm
+from gpucourse.runs.connect import reach
+from gpucourse.runs.prepare import Order, choose, deployed, plan_on, request
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.files import write_record
+from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+
+REHEARSAL = "dry-run"
+
+Sabotage = dict[str, dict[str, object]]
+"""What the agent of a node is told to break, by the node's name."""
+Spoil = Callable[[LaunchPlan], tuple[LaunchPlan, Sabotage]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """What `run` did. `record` is None for a dry run; `attended` is None where the run goes on without us."""
+
+    plan: LaunchPlan
+    record: RunRecord | None = None
+    attended: follow.Attended | None = None
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run would take place. `lacks`: what the record of its lab says is missing there."""
+
+    mode: Mode
+    lacks: str = ""
+
+
+def place(context: Context, order: Order) -> Place:
+    """Where a run of this order would take place: on the lab that is on record, else where a new one would stand.
+
+    Raises UnknownName.
+    """
+    module, exercise = context.catalog.exercise(order.exercise)
+    lab = slurm.lab_of(context, module) if slurm.by_slurm(exercise, order) else module
+    try:
+        found = deployed(context, lab, target=order.target, gpu=order.gpu)
+    except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
+        known = deployments.of_module(context.paths, lab.id)
+        return Place(order.target or (known[0].target if known else context.settings.target))
+    return Place(found.target, found.lacks)
+
+
+def run(
+    context: Context,
+    order: Order,
+    *,
+    detach: bool,
+    dry_run: bool,
+    spoil: Spoil | None = None,
+    object_to: Callable[[LaunchPlan], GpucourseError | None] = lambda _plan: None,
+) -> Ran:
+    """Run an exercise on the nodes of its lab.
+
+    For drills: `object_to` may refuse a plan before anything is recorded; what `spoil` makes of it is launched instead.
+    Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person let
+    go: the run then goes on.
+    """
+    module, exercise = context.catalog.exercise(order.exercise)
+    scheduled = slurm.by_slurm(exercise, order)
+    lab = slurm.lab_of(context, module) if scheduled else module
+    deployment = deployed(context, lab, target=order.target, gpu=order.gpu)
+    inventory = deployment.inventory
+    if inventory is None:  # `deployed` promises one
+        raise AssertionError(deployment.stack)
+    wanted = request(context, module, exercise, order, local=deployment.target == "local")
+    nodes = (inventory.head,) if scheduled else choose(exercise, inventory, order, module)
+    phases: dict[str, float] = {}
+    skew_s: dict[str, float] = {}
+    with slurm.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
+        with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
+            reach(context, fleet)
+            if scheduled:
+                plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))
+            else:
+                plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
+        if order.script is not None:
+            plan = replace(plan, own_script=order.script.name)
+        if (objection := object_to(plan)) is not None:
+            raise objection
+        if dry_run:
+            return Ran(plan=plan)
+        if (stamp := runs.from_the_future(context.paths)) is not None:
+            told = f"this computer's clock went back: the newest run is of {stamp}. The new one is put behind it"
+            context.watch(Note(text=told, level="warning"))
+        run_id = runs.new_run(context.paths, exercise.id)
+        # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
+        with locked(follow.lock_of(context, run_id), f"run {exercise.id}"):
+            plan = replace(plan, run_id=run_id, log_limit=context.settings.log_limit)
+            record = new_record(context, lab, deployment, plan, order)
+            record.phases_s, record.clock_skew_s = phases, skew_s
+            record.drill = spoil is not None
+            launched, sabotage = spoil(plan) if spoil else (plan, {})
+            _launch(context, fleet, record, launched, sabotage)
+            if detach:
+                return Ran(plan=plan, record=record)
+            return Ran(plan=plan, record=record, attended=follow.through(context, fleet, record))
+
+
+def new_record(context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, order: Order) -> RunRecord:
+    """The record of a run that has not started yet, stored with its plan."""
+    record = RunRecord(
+        id=plan.run_id,
+        exercise=plan.exercise,
+        module=module.id,
+        stack=deployment.stack,
+        mode=plan.mode,
+        launcher=plan.launcher,
+        own_script=str(order.script) if order.script else None,
+        state="planned",
+        created=now_utc("milliseconds"),
+        parameters=plan.parameters,
+        nodes=[node.name for node in plan.nodes],
+        world_size=plan.world_size,
+        silence_s=order.silence_s or plan.collective_timeout_s,
+        gpucourse=__version__,
+        slurm=slurm.begun(plan),
+    )
+    write_record(runs.files_of(context.paths, record).plan, plan)
+    slurm.keep_files(plan, runs.files_of(context.paths, record))
+    runs.save(context.paths, record)
+    return record
+
+
+def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, sabotage: Sabotage) -> None:
+    from gpucourse.remote.execute import launch
+
+    record.state = "starting"
+    runs.save(context.paths, record)
+    try:
+        what = f"starting {plan.world_size} ranks" if plan.batch is None else "submitting to Slurm"
+        with stage(context.watch, "launch", what, record.phases_s):
+            launch(fleet, plan, context.watch, sabotage=sabotage)
+    except (GpucourseError, KeyboardInterrupt) as error:
+        interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
+        follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")
+        if interrupted:
+            raise Interrupted("interrupted while starting; nothing of the run is left on the nodes") from error
+        raise
+    record.state, record.started = "running", now_utc()
+    runs.save(context.paths, record)

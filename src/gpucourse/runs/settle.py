@@ -1,0 +1,119 @@
+"""Runs that nobody attends (detached, or their terminal is gone) are looked after by whoever comes by."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError, MissingError, UsageError
+from gpucourse.model.record import RunRecord
+from gpucourse.runs import follow
+from gpucourse.runs.connect import reach
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments, runs
+from gpucourse.workspace.lock import try_locked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """One run of the list; `detail` says why its state may be old (a node did not answer)."""
+
+    record: RunRecord
+    detail: str = ""
+
+
+def every_run(context: Context, exercise: str | None = None) -> tuple[list[Listed], list[MissingError]]:
+    """Every run, oldest first, and why others cannot be read; those that ended unattended are brought home on the way."""
+    records, errors = runs.readable(context.paths, exercise)
+    return [_look(context, record) for record in records], list(errors.values())
+
+
+def settle(context: Context, record: RunRecord) -> RunRecord:
+    """The record of a run as it is now. One that ended unattended is finished here; one under way is left alone.
+
+    Raises UnreachableError where its nodes do not answer.
+    """
+    if record.collected:
+        return record
+    with try_locked(follow.lock_of(context, record.id), f"settle {record.id}") as mine:
+        if not mine:  # somebody attends it
+            return runs.reread(context.paths, record)
+        record = runs.reread(context.paths, record)
+        return record if record.collected else _take_up(context, record)
+
+
+def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = None) -> follow.Attended:
+    """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
+    while True:
+        with try_locked(follow.lock_of(context, record.id), f"logs {record.id}") as mine:
+            record = runs.reread(context.paths, record)
+            if record.collected:
+                return follow.Attended(record=record, verdict=follow.stored_verdict(context, record))
+            if mine:
+                return _attend(context, record, limit_s)
+        time.sleep(0.1)
+
+
+def cancel(context: Context, record: RunRecord) -> RunRecord:
+    """End a run on every node, and bring home what it wrote. Raises UsageError where it has ended already, and the error of a
+    cancel that reached no node, or that Slurm did not take."""
+    from gpucourse.remote.execute import cancel as cancel_on
+    from gpucourse.remote.fleet import combined
+    from gpucourse.remote.patience import AFTER_CANCEL_S
+
+    record = settle(context, record)
+    if record.ended_state:
+        raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
+    with follow.fleet_of(context, record) as fleet:
+        reach(context, fleet)
+        outcomes = cancel_on(fleet, record.id)
+    failed = [outcome for outcome in outcomes if outcome.error is not None]
+    if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
+        raise combined(failed, of=len(outcomes))
+    # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
+    return follow_on(context, record, limit_s=AFTER_CANCEL_S).record
+
+
+def _look(context: Context, record: RunRecord) -> Listed:
+    if record.collected:
+        return Listed(record=record)
+    try:
+        return Listed(record=settle(context, record))
+    except GpucourseError as error:
+        return Listed(record=record, detail=error.what)
+
+
+def _take_up(context: Context, record: RunRecord) -> RunRecord:
+    from gpucourse.remote.execute import states
+
+    deployment = deployments.load(context.paths, record.stack)
+    if deployment is None or not follow.nodes_of(deployment, record):
+        return _lost(context, record, "its nodes are gone")
+    with follow.fleet_of(context, record) as fleet:
+        reach(context, fleet)
+        found = states(fleet, record.id)
+        begun = [state for state in found.values() if state.state != "absent"]
+        if not begun:
+            return _lost(context, record, "it never started on any node")
+        if len(begun) < len(found):
+            follow.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
+            return record
+        if record.state in {"planned", "starting"}:
+            record.state, record.started = "running", record.started or record.created
+            runs.save(context.paths, record)
+        if all(state.exit is not None for state in begun):
+            follow.through(context, fleet, record)
+    return record
+
+
+def _attend(context: Context, record: RunRecord, limit_s: float | None) -> follow.Attended:
+    with follow.fleet_of(context, record) as fleet:
+        reach(context, fleet)
+        return follow.through(context, fleet, record, limit_s=limit_s)
+
+
+def _lost(context: Context, record: RunRecord, why: str) -> RunRecord:
+    record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
+    runs.save(context.paths, record)
+    return record

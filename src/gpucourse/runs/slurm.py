@@ -1,0 +1,272 @@
+"""What is special where Slurm carries a run out: which lab it is, what its cluster can give, and what its jobs came to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.launch import own_batch, planning
+from gpucourse.launch import slurm as launcher
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Note, Watcher, unwatched
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.node import Node
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import SLURM, JobRow, SlurmRun
+from gpucourse.outside.names import OutsideError, relative_name
+from gpucourse.runs.prepare import Order
+from gpucourse.workspace.files import read_metrics
+from gpucourse.workspace.paths import RunPaths
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.slurm import Cluster, ComputeNode, Partition
+
+Ending = Literal["exited", "cancelled", "timed_out", "lost"]
+ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
+LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
+
+
+def by_slurm(exercise: Exercise, order: Order) -> bool:
+    """Whether this order goes to Slurm."""
+    return (order.launcher or exercise.launch.kind) in SLURM
+
+
+def is_session(exercise: Exercise, order: Order) -> bool:
+    """Whether this order opens a terminal on a node."""
+    return order.launcher is None and exercise.launch.kind == "slurm-pty"
+
+
+def lab_of(context: Context, module: Module) -> Module:
+    """The module whose lab has a Slurm: this one, or the first of the course. Raises MissingError where there is none."""
+    found = next((each for each in (module, *context.catalog.modules) if each.lab.scheduler == "slurm"), None)
+    if found is None:
+        raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
+    return found
+
+
+def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
+    """The nodes, not connected yet; for a run that Slurm carries out, at home in the folder that all machines share."""
+    from gpucourse.remote.fleet import Fleet
+    from gpucourse.remote.shared import SharedTransport
+    from gpucourse.remote.ssh import SshTransport
+
+    transport = SshTransport(context.paths.client_key)
+    shared = deployment.shared or (context.settings.shared_folder if deployment.target == "hosts" else "")
+    if scheduled and shared:
+        return Fleet(SharedTransport(transport, shared), nodes)
+    return Fleet(transport, nodes)
+
+
+def python_of(deployment: Deployment) -> str:
+    """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
+    nodes = deployment.inventory.nodes if deployment.inventory and deployment.target == "aws" else ()
+    return next((node.python for node in nodes if node.role == "worker"), "")
+
+
+def plan_on(
+    context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module, *, python: str = ""
+) -> LaunchPlan:
+    """Ask the cluster what it has, refuse what it can never give, then plan. `python`: see `python_of`."""
+    from gpucourse.remote.slurm import cluster
+
+    head = fleet.nodes[0]
+    if order.script is not None and own_batch.is_batch(order.script):
+        return _own(wanted, order, lab, head, own_batch.read(order.script), cluster(fleet.link(head)))
+    nodes = launcher.nodes_of(wanted, order.nodes)
+    found = cluster(fleet.link(head))
+    partition = _partition(wanted, found)
+    gpus = _gpus(wanted, partition, nodes)
+    _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(lab, head))
+    place = launcher.Place(
+        partition=partition.name, threads=LOCAL_THREADS if head.mode == "local" else None, gpus=gpus, python=python
+    )
+    return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
+
+
+def has_ended(row: JobRow) -> bool:
+    """Whether Slurm says that the job is over."""
+    from gpucourse.remote.agent.slurm_words import ENDED, phase
+
+    return phase(row.state) == ENDED
+
+
+def ending_of(row: JobRow) -> Ending:
+    """How a terminal's job ended. Its shell ends with the code of its last command, which says nothing about the session."""
+    from gpucourse.remote.agent.slurm_words import ending
+
+    found = "exited" if row.state == "FAILED" else ending(row.state)
+    return next((known for known in ENDINGS if known == found), "lost")
+
+
+def begun(plan: LaunchPlan) -> SlurmRun | None:
+    """The part of a new record that Slurm adds; None for a plan without it."""
+    if plan.batch is None:
+        return None
+    return SlurmRun(partition=plan.batch.partition, nodes=plan.batch.nodes, gpus=plan.batch.gpus)
+
+
+def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
+    """Keep what is submitted in the run's folder, as files that sbatch takes."""
+    from gpucourse.workspace.files import write_text
+
+    for file in plan.batch.files if plan.batch else ():
+        write_text(files.folder / f"{file.name}.sbatch", file.text)
+
+
+def add_metrics(
+    metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = unwatched
+) -> dict[str, Any] | None:
+    """The metrics with what Slurm says of the jobs under `slurm`, each with what the job itself wrote as `job-NUMBER.json`.
+    `watch` hears of a file that cannot be used."""
+    if record.slurm is None:
+        return metrics
+    folder = files.node_outputs(record.nodes[0])
+    if record.slurm.held is not None:
+        return _session(record.slurm, _written(folder, "inference.json", watch))
+    jobs = [{**_written(folder, f"job-{row.job}.json", watch), **_shown(row)} for row in record.slurm.jobs]
+    queue = _written(folder, "queue.json", watch).get("queue")
+    queue = [row for row in queue if isinstance(row, dict)] if isinstance(queue, list) else []
+    if record.own_script:
+        return metrics  # it is not judged, and has what it wrote itself
+    waiting = [row for row in queue if row.get("state") == "PENDING"]
+    several = len(record.slurm.jobs) > 1
+    told = {
+        "jobs": jobs,
+        "started_jobs": [job for job in jobs if job.get("node") and not job["asked"]],
+        "queue": queue,
+        "waiting": len(waiting) if queue else None,
+        "waiting_with_reason": sum(row.get("reason") not in (None, "", "None") for row in waiting) if queue else None,
+        "cancelled_on_purpose": sum(row.asked and row.state == "CANCELLED" for row in record.slurm.jobs) if several else None,
+    }
+    return {**(metrics or {}), "slurm": told}
+
+
+def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
+    held = asdict(run.held) if run.held else {}
+    return {"accuracy_percent": None, **inference, "session": [{**_shown(row), **held} for row in run.jobs]}
+
+
+def _own(
+    wanted: planning.Request, order: Order, lab: Module, head: Node, own: own_batch.OwnBatch, found: Cluster
+) -> LaunchPlan:
+    """The plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a partition."""
+    typed, named = launcher.partition_of(wanted)
+    default = next((each.name for each in found.partitions if each.default), "")
+    chosen = typed if named else own.partition
+    if chosen and found.partition(chosen) is None:
+        raise _no_partition(chosen, found, f"gpucourse run {wanted.exercise.id} --script {order.script}")
+    return own_batch.plan(
+        wanted,
+        head,
+        own,
+        nodes=order.nodes,
+        partition=typed if named else "",
+        default=default,
+        time_s=order.timeout_s,
+        module=lab.id,
+    )
+
+
+def _no_partition(name: str, found: Cluster, again: str) -> UsageError:
+    known = ", ".join(each.name for each in found.partitions) or "none"
+    default = next((each.name for each in found.partitions if each.default), "NAME")
+    return UsageError(f"the cluster has no partition '{name}'; it has: {known}", hint=f"{again} --set partition={default}")
+
+
+def _partition(wanted: planning.Request, found: Cluster) -> Partition:
+    name, named = launcher.partition_of(wanted)
+    partition = found.partition(name)
+    default = next((each for each in found.partitions if each.default), None)
+    if partition is None and ((named and name != launcher.PARTITION) or default is None):
+        raise _no_partition(name, found, f"gpucourse run {wanted.exercise.id}")
+    chosen = partition or default
+    if chosen is None:
+        raise AssertionError(name)
+    if not chosen.open:
+        raise UsageError(f"the partition {chosen.name} is down: it takes no jobs", hint="sinfo on the head shows the others")
+    return chosen
+
+
+def _gpus(wanted: planning.Request, partition: Partition, nodes: int) -> int:
+    """GPUs of each node for the job. An exercise that was not written for Slurm takes what the nodes have."""
+    asked = launcher.gpus_of(wanted)
+    has = sorted((node.gpus for node in partition.nodes), reverse=True)
+    if wanted.exercise.launch.slurm is None:
+        return min(has[:nodes], default=0)
+    return asked if has and has[0] else 0
+
+
+def _deploy(lab: Module, head: Node) -> str:
+    """What to type for the lab of this head; nothing for a cluster that someone else runs."""
+    return {"local": f"gpucourse deploy {lab.id}", "aws": f"gpucourse deploy {lab.id} --target aws"}.get(head.mode, "")
+
+
+def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
+    """Refuse what can never start. Nodes that are down are named with Slurm's reason; `deploy` is what mends a lab of one's
+    own."""
+    name = partition.name
+    if not gpus and launcher.gpus_of(wanted):
+        text = f"no node of the partition {name} has a GPU in Slurm's eyes (sinfo -o '%N %G'); the jobs run without"
+        context.watch(Note(text=text, level="warning"))
+    fitting = _large_enough(wanted, partition, gpus)
+    if nodes > len(fitting):
+        has = f"{len(fitting)} node{'s' if len(fitting) != 1 else ''}{f' with {gpus} GPU each' if gpus else ''}"
+        raise UsageError(
+            f"{nodes} nodes were asked for, and the partition {name} has {has}",
+            hint=f"{_again(wanted)} --nodes {len(fitting)}" + (f"; a larger lab: {deploy} --nodes {nodes}" if deploy else ""),
+        )
+    down = [node for node in fitting if not node.usable]
+    if down and nodes > len(fitting) - len(down):
+        named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
+        raise MissingError(
+            f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
+            hint=(f"{deploy} heals it; or " if deploy else "")
+            + f"on the head: scontrol update nodename={down[0].name} state=resume",
+        )
+    for node in down[:8]:
+        why = f" ({node.reason})" if node.reason else ""
+        context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
+
+
+def _large_enough(wanted: planning.Request, partition: Partition, gpus: int) -> list[ComputeNode]:
+    """The nodes with as many GPUs as each node of the job needs. Raises UsageError where no node has them, or the cores."""
+    exercise, name = wanted.exercise.id, partition.name
+    tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
+    if tasks > cores:
+        raise UsageError(
+            f"{tasks} processes on each node were asked for, and no node of the partition {name} has more than {cores} cores",
+            hint="gpucourse ssh 2 -- sinfo -N -o '%N %c' shows what each node has; one process a GPU is usual",
+        )
+    fitting = [node for node in partition.nodes if node.gpus >= gpus]
+    if gpus and not fitting:
+        most = max((node.gpus for node in partition.nodes), default=0)
+        raise UsageError(
+            f"{exercise} asks for {gpus} GPUs on each node, and no node of the partition {name} has more than {most}",
+            hint="gpucourse ssh 2 -- sinfo -N -o '%N %G' shows what each node has",
+        )
+    return fitting
+
+
+def _again(wanted: planning.Request) -> str:
+    """The command that was typed, as far as it chose the launcher."""
+    own = wanted.launcher != wanted.exercise.launch.kind
+    return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"
+
+
+def _written(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
+    """What a job wrote into a file; empty where there is none. One that cannot be used is told, and its run goes on."""
+    try:
+        document = read_metrics(folder / relative_name(name))
+    except (OutsideError, MissingError) as error:
+        watch(Note(text=f"what a job measured is not used: {error}", level="warning"))
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _shown(row: JobRow) -> dict[str, Any]:
+    return {key: value for key, value in asdict(row).items() if value is not None}

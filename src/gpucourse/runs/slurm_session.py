@@ -1,0 +1,187 @@
+"""A terminal on a node that Slurm gives: what stands before it, who watches it, and the proof that it let go.
+
+The terminal itself belongs to the face: `opened` says what to start in it, `closed` makes a record of what was seen.
+"""
+
+from __future__ import annotations
+
+import shlex
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from gpucourse.context import Context
+from gpucourse.errors import ExerciseFailed, GpucourseError
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import stage
+from gpucourse.model.manifest import Module
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import NodeExit, RunRecord
+from gpucourse.model.slurm import JobRow, Session
+from gpucourse.runs import follow, slurm
+from gpucourse.runs.connect import reach
+from gpucourse.runs.finish import finish
+from gpucourse.runs.prepare import Order, deployed, request
+from gpucourse.runs.run import new_record
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import write_text
+from gpucourse.workspace.lock import locked
+
+if TYPE_CHECKING:
+    from gpucourse.remote.fleet import Fleet
+
+_GONE_S = 30.0
+_LOOK_S = (0.3, 5.0)
+
+
+@dataclass
+class Opened:
+    """A session that is ready to begin: `argv` is for a terminal, `shown` is what a person would type on the head."""
+
+    plan: LaunchPlan
+    record: RunRecord
+    deployment: Deployment
+    argv: tuple[str, ...]
+    shown: str
+    fleet: Fleet
+    seen: list[JobRow] = field(default_factory=list)
+    gpus: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+
+def rehearse(context: Context, order: Order) -> LaunchPlan:
+    """What would be asked of Slurm. Starts nothing."""
+    with _planned(context, order) as (plan, *_):
+        return plan
+
+
+@contextmanager
+def opened(context: Context, order: Order) -> Iterator[Opened]:
+    """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
+    from gpucourse.remote.slurm import lay_out, session
+
+    with _planned(context, order) as (plan, lab, deployment, fleet):
+        run_id = runs.new_run(context.paths, plan.exercise)
+        with locked(follow.lock_of(context, run_id), f"run {plan.exercise}"):
+            named = _named(plan, run_id)
+            record = new_record(context, lab, deployment, named, order)
+            lay_out(fleet, named)
+            record.state, record.started = "running", now_utc()
+            runs.save(context.paths, record)
+            place = session(fleet.link(fleet.nodes[0]), run_id)
+            one = Opened(
+                plan=named,
+                record=record,
+                deployment=deployment,
+                argv=_terminal(context, deployment, named, place.work, place.outputs),
+                shown=shlex.join(named.commands[0].argv),
+                fleet=fleet,
+            )
+            over = threading.Event()
+            watcher = threading.Thread(target=_watch, args=(one, over), name="slurm-session", daemon=True)
+            watcher.start()
+            try:
+                yield one
+            finally:
+                over.set()
+                watcher.join(10.0)
+
+
+def closed(context: Context, one: Opened, transcript: str) -> follow.Attended:
+    """Prove that the GPU is free again, keep the transcript (clean text), bring home what was written, and judge it."""
+    record, files = one.record, runs.files_of(context.paths, one.record)
+    write_text(files.folder / "transcript.txt", transcript)
+    with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):
+        last = _gone(one)
+    if last is None or record.slurm is None:
+        record.state, record.error, record.ended, record.collected = "failed", "Slurm gave no node", now_utc(), True
+        runs.save(context.paths, record)
+        raise ExerciseFailed(
+            f"run {record.id}: the session never began; Slurm gave it no node",
+            hint=f"what srun said stands in {files.folder / 'transcript.txt'}",
+        )
+    over = slurm.has_ended(last)
+    record.slurm.jobs = [last]
+    record.slurm.held = Session(
+        gpus_held=one.gpus,
+        gpus_after=0 if over else one.gpus,
+        held_s=last.ran_s or time.monotonic() - one.began,
+    )
+    reason = slurm.ending_of(last)
+    code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
+    seconds = round(time.monotonic() - one.began, 3)
+    node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
+    record.node_exits, record.ended, record.state = [node_exit], now_utc(), "collecting"
+    runs.save(context.paths, record)
+    return follow.Attended(record=record, verdict=finish(context, one.fleet, record))
+
+
+@contextmanager
+def _planned(context: Context, order: Order) -> Iterator[tuple[LaunchPlan, Module, Deployment, Fleet]]:
+    module, exercise = context.catalog.exercise(order.exercise)
+    lab = slurm.lab_of(context, module)
+    deployment = deployed(context, lab, target=order.target, gpu=order.gpu)
+    if deployment.inventory is None:
+        raise AssertionError(deployment.stack)
+    wanted = request(context, module, exercise, order, local=deployment.target == "local")
+    with slurm.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
+        with stage(context.watch, "connect", "asking the cluster what it has"):
+            reach(context, fleet)
+            plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))
+        yield plan, lab, deployment, fleet
+
+
+def _named(plan: LaunchPlan, run_id: str) -> LaunchPlan:
+    """The plan under the name of its run: squeue shows it, and by it the job is found."""
+    name = f"{plan.exercise}-{run_id.rsplit('-', 1)[-1]}"
+    command = replace(plan.commands[0], env={**plan.commands[0].env, "SLURM_JOB_NAME": name})
+    if plan.batch is None:
+        raise AssertionError(plan.launcher)
+    batch = replace(plan.batch, files=(replace(plan.batch.files[0], name=name),))
+    return replace(plan, run_id=run_id, batch=batch, commands=(command,))
+
+
+def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, work: str, outputs: str) -> tuple[str, ...]:
+    """ssh with a terminal, the run's folder, its environment, and srun in it."""
+    command = plan.commands[0]
+    exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in {**command.env, "GPUCOURSE_OUT": outputs}.items())
+    folder = command.node.python.rpartition("/")[0]  # so that `python` is the one that has the course's packages
+    path = f'PATH={shlex.quote(folder)}:"$PATH"' if folder else ""
+    line = f"cd {shlex.quote(work)} && export {exports} {path} && exec {shlex.join(command.argv)}"
+    config = context.paths.stack(deployment.stack).ssh_config
+    return ("-tt", "-q", "-F", str(config), command.node.name, f"exec /bin/sh -c {shlex.quote(line)}")
+
+
+def _watch(one: Opened, over: threading.Event) -> None:
+    """Look until Slurm holds a GPU for the job, or the session is over. A look that fails is taken again."""
+    from gpucourse.remote.slurm import session
+
+    nap = _LOOK_S[0]
+    while not over.wait(nap):
+        nap = min(nap * 1.5, _LOOK_S[1])
+        try:
+            held = session(one.fleet.link(one.fleet.nodes[0]), one.record.id)
+        except GpucourseError:
+            continue
+        if held.row is not None:
+            one.seen.append(held.row)
+            one.gpus = max(one.gpus, held.gpus)
+            if one.gpus:
+                return
+
+
+def _gone(one: Opened) -> JobRow | None:
+    """The job's row once it has ended; as it is after some time, where it does not end; None where there never was one."""
+    from gpucourse.remote.slurm import session
+
+    deadline, nap = time.monotonic() + _GONE_S, 0.1
+    while True:
+        held = session(one.fleet.link(one.fleet.nodes[0]), one.record.id)
+        if held.row is None or slurm.has_ended(held.row) or time.monotonic() > deadline:
+            return held.row
+        time.sleep(nap)
+        nap = min(nap * 1.5, 2.0)

@@ -1,0 +1,145 @@
+"""A workspace, a module, and nodes that answer from a script: what tests of labs on AWS share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.course.locate import find_course
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.needs import need_of
+from gpucourse.model.deployment import Cloud, Deployment
+from gpucourse.model.event import Event
+from gpucourse.model.labs import AwsLab
+from gpucourse.model.manifest import Module
+from gpucourse.model.node import Node
+from gpucourse.ports import Completed, Link
+from gpucourse.remote.fleet import Fleet
+from gpucourse.units import later, now_utc
+from gpucourse.workspace.locate import open_workspace
+
+Answer = Callable[[Node, str], Completed]
+
+
+def context_in(folder: Path) -> tuple[Context, list[Event]]:
+    """A workspace with the real course, and everything that a command told while it worked."""
+    events: list[Event] = []
+    context = Context(workspace=open_workspace(folder / "work"), folders=find_course({}), environ={}, watch=events.append)
+    return context, events
+
+
+def module_with(lab: AwsLab, context: Context, number: str = "3") -> Module:
+    """A module of the course with another lab on AWS."""
+    module = context.catalog.module(number)
+    return module.model_copy(update={"lab": module.lab.model_copy(update={"aws": lab})})
+
+
+def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, standing: Deployment | None = None) -> Choice:
+    """A lab that somebody wants."""
+    lab = module.lab.aws
+    assert lab is not None
+    return Choice(
+        module=module,
+        lab=lab,
+        gpu=gpu,
+        need=need_of(module, gpu=gpu, nodes=nodes),
+        nodes=nodes or lab.nodes,
+        market="on-demand",
+        region="us-east-2",
+        ttl_hours=4.0,
+        standing=standing,
+    )
+
+
+def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **cloud: object) -> Deployment:
+    """The record of a lab on AWS."""
+    now = now_utc()
+    told = {
+        "account": "123456789012",
+        "region": "us-east-2",
+        "zone": "us-east-2a",
+        "instance_type": "g4dn.2xlarge",
+        "gpu": gpu,
+        "owner": "ada",
+        "ssh_cidr": "203.0.113.7/32",
+        "ttl_hours": hours,
+        "expires": later(now, hours * 3600),
+        **cloud,
+    }
+    return Deployment(
+        stack=f"0{module}-aws-{gpu}",
+        uid="c0ffee-1",
+        module=module,
+        target="aws",
+        template="parallel",
+        phase="ready",
+        created=now,
+        updated=now,
+        nodes_wanted=2,
+        cloud=Cloud(**told),  # type: ignore[arg-type]  # the test's own words
+    )
+
+
+def node(name: str, *, gpus: int = 1, role: str = "worker", address: str = "127.0.0.1") -> Node:
+    """One node of such a lab."""
+    return Node(
+        name=name,
+        role="head" if role == "head" else "worker",
+        address=address,
+        port=22,
+        private_address=address,
+        user="ubuntu",
+        gpus=gpus,
+        instance_type="g4dn.2xlarge" if gpus else "t3.medium",
+        python="python3",
+        mode="aws",
+        host_key="ssh-ed25519 AAAA",
+    )
+
+
+class ScriptedLink:
+    """A link whose node answers from a function of the command."""
+
+    alive = True
+
+    def __init__(self, one: Node, answer: Answer) -> None:
+        self.node = one
+        self._answer = answer
+
+    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
+        return self._answer(self.node, command)
+
+    @contextmanager
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        yield iter((self._answer(self.node, command).stdout,))
+
+    def close(self) -> None:
+        self.alive = False
+
+
+class ScriptedNodes:
+    """A transport to such nodes."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+        return ScriptedLink(node, self._answer)
+
+
+def fleet_of(answer: Answer, *nodes: Node) -> Fleet:
+    """Such nodes, as actions work with them."""
+    return Fleet(ScriptedNodes(answer), nodes)
+
+
+def said(text: str = "", *, code: int = 0, complaint: str = "") -> Completed:
+    """What a node says to a command."""
+    return Completed(code=code, stdout=text.encode(), stderr=complaint.encode())
+
+
+ONE_NODE = AwsLab(template="benchmark", gpu="t4", size="xlarge", nodes=1, max_nodes=1)
+CLUSTER = AwsLab(template="slurm-cluster", gpu="t4", size="xlarge", nodes=3, min_nodes=2, head=True, storage_gib=5)
+MONEY = Decimal("0.01")

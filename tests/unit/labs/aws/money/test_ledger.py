@@ -1,0 +1,84 @@
+"""The ledger against an account that is moto's: what ended, when, and what costs again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpucourse.aws import charges, instances
+from gpucourse.context import Context
+from gpucourse.course.locate import CourseFolders
+from gpucourse.labs.aws.money import ledger as bill
+from gpucourse.model.cloud import Charge, CloudInstance, Rate
+from gpucourse.workspace import ledger
+from gpucourse.workspace.locate import open_workspace
+from tests.unit.aws.cloud import REGION, ScriptedAccount
+
+NOW = datetime.now(UTC)
+RATE = Rate(usd_per_hour=Decimal(1), source="a list", date="2026-11-21")
+
+
+def charge(item: str, kind: str, since: datetime) -> Charge:
+    return Charge(item=item, kind=kind, what=kind, stack="s-1", module="3", rate=RATE, since=since)  # type: ignore[arg-type]  # a word
+
+
+def instance(item: str, state: str, ended: datetime | None) -> CloudInstance:
+    return CloudInstance(
+        id=item, node="node0", instance_type="g4dn.xlarge", region=REGION, zone="us-east-2a", market="on-demand",
+        state=state, launched=NOW - timedelta(hours=3), ended=ended, reason="Spot instance termination", stack="s-1",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(workspace=open_workspace(tmp_path / "w"), folders=CourseFolders(tmp_path, tmp_path, tmp_path), environ={})
+
+
+def settle(
+    context: Context,
+    monkeypatch: pytest.MonkeyPatch,
+    costing: list[Charge],
+    listed: list[CloudInstance],
+    expires: str = "",
+) -> ledger.Ledger:
+    monkeypatch.setattr(charges, "standing", lambda *_args, **_more: costing)
+    monkeypatch.setattr(instances, "find", lambda *_args, **_more: listed)
+    bill.settle(context, ScriptedAccount({}), "s-1", expires=expires)
+    return ledger.read(context.paths.ledger)
+
+
+def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, ended = NOW - timedelta(hours=3), NOW - timedelta(hours=1)
+    other = began + timedelta(minutes=30)
+    whole = [
+        charge("i-1", "instance", began),
+        charge("vol-1", "disk", began + timedelta(seconds=2)),
+        charge("vol-2", "disk", other),
+    ]
+    settle(context, monkeypatch, whole, [])
+    found = settle(context, monkeypatch, [whole[2]], [instance("i-1", "terminated", ended)])
+    spans = {span.charge.item: span for span in found.spans}
+    assert abs((spans["vol-1"].ended or NOW) - ended) < timedelta(seconds=1)
+    assert spans["vol-1"].reason == "Spot instance termination"
+    assert spans["vol-2"].ended is None
+
+
+def test_what_nobody_saw_end_had_ended_by_its_deadline(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    deadline = NOW - timedelta(hours=1)
+    settle(context, monkeypatch, [charge("i-1", "instance", NOW - timedelta(hours=3))], [])
+    found = settle(context, monkeypatch, [], [], deadline.isoformat())
+    assert found.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
+
+
+def test_what_is_started_again_costs_from_then_on_whatever_its_launch_time_says(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = charge("i-1", "instance", NOW - timedelta(hours=3))
+    settle(context, monkeypatch, [first], [])
+    settle(context, monkeypatch, [], [instance("i-1", "stopped", NOW - timedelta(hours=2))])
+    found = settle(context, monkeypatch, [first], [])
+    assert [span.ended is None for span in found.spans] == [False, True]
+    assert found.total(NOW) < Decimal("1.1")

@@ -1,0 +1,121 @@
+"""What a deploy says that it has done, what it takes away before another try, and who ends a node that is forgotten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import instances
+from gpucourse.errors import InfrastructureError, LeftoverError, TerraformFailed
+from gpucourse.labs.aws import build
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.event import Note
+from gpucourse.model.node import Inventory
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed, refused
+from tests.unit.aws.test_instances import described
+from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
+from tests.unit.labs.aws.fakes import context_in, deployment_of, node
+
+KEPT = ("ec2", "describe_instance_attribute")
+
+
+def test_a_node_that_is_made_anew_is_told_apart_from_one_more() -> None:
+    before = Inventory(stack="02-aws-t4", nodes=(node("node0", role="head"), node("node1")))
+    anew, more = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
+    changes = [("create", anew), ("create", more), ("create", "aws_vpc.this")]
+    offer: Any = SimpleNamespace(quote=SimpleNamespace(changes=changes))
+    assert build._healed(before, offer) == [anew]
+    assert build._healed(None, offer) == []
+
+
+class Lab:
+    """A spot lab of one instance; Terraform cannot take it down, the account can, unless it `keeps` the instance."""
+
+    def __init__(self, *, keeps: bool = False) -> None:
+        self.deployment = deployment_of(market="spot", backstop="")
+        self.cloud: Any = self.deployment.cloud
+        self.keeps, self.running = keeps, True
+        self.account = ScriptedAccount(
+            {
+                **EVERYTHING_EMPTY,
+                ("ec2", "describe_vpcs"): {},
+                ("ec2", "describe_instances"): lambda _asked: {"Reservations": self.reservations()},
+                ("ec2", "terminate_instances"): lambda _asked: self.terminate(),
+                ("scheduler", "create_schedule_group"): {},
+            }
+        )
+
+    def reservations(self) -> list[dict[str, Any]]:
+        tags = {**TAGS, "Stack": self.deployment.uid, "Node": "node0"}
+        return [{"Instances": [described(InstanceLifecycle="spot", Tags=listed(tags))]}] if self.running else []
+
+    def terminate(self) -> dict[str, Any]:
+        if self.keeps:
+            raise refused("ec2:TerminateInstances")
+        self.running = False
+        return {}
+
+    def found(self) -> list[Any]:
+        return []
+
+    def existed(self) -> list[str]:
+        return []
+
+    def down(self, _watch: object) -> list[str]:
+        raise TerraformFailed("terraform destroy failed", hint="", log=None, summary="refused")
+
+
+def test_what_terraform_cannot_take_away_before_the_next_try_is_removed_by_tag(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    lab: Any = Lab()
+    build._removed(context, lab)
+    assert not lab.running
+    assert any("Going on without it, by tag" in one.text for one in events if isinstance(one, Note))
+
+
+def test_nothing_is_tried_elsewhere_while_something_of_the_failed_try_stays(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    lab: Any = Lab(keeps=True)
+    with pytest.raises(LeftoverError, match="instance i-0 in us-east-2") as caught:
+        build._removed(context, lab)
+    assert "aws ec2 terminate-instances" in caught.value.hint
+
+
+def found_on(market: str) -> list[CloudInstance]:
+    lab: Any = Lab()
+    lab.account.answers["ec2", "describe_instances"] = {"Reservations": [{"Instances": [described(InstanceLifecycle=market)]}]}
+    return instances.find(lab.account, stack="s-1")
+
+
+def test_a_spot_node_that_powering_off_ends_needs_nothing_else(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.cloud.backstop = "no permission"
+    lab.account.answers[KEPT] = {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
+    build._check_power_off(context, lab, found_on("spot"))
+    assert lab.account.named("describe_instance_attribute")[0]["InstanceId"] == "i-0"
+    assert events == []
+
+
+@pytest.mark.parametrize("answer", [{"InstanceInitiatedShutdownBehavior": {"Value": "stop"}}, error("InternalError")])
+def test_a_spot_node_that_may_outlive_powering_off_needs_the_backstop(answer: Any, tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    lab: Any = Lab()
+    lab.account.answers[KEPT] = answer
+    build._check_power_off(context, lab, found_on("spot"))
+    assert [one.level for one in events if isinstance(one, Note)] == ["warning"]
+    assert "i-0" in str(events)
+    lab.cloud.backstop = "no permission"
+    with pytest.raises(InfrastructureError, match="no backstop") as caught:
+        build._check_power_off(context, lab, found_on("spot"))
+    assert "aws iam create-role" in caught.value.hint
+
+
+def test_of_an_on_demand_node_nothing_is_asked(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    lab: Any = Lab()
+    build._check_power_off(context, lab, found_on("scheduled"))
+    assert lab.account.named("describe_instance_attribute") == []

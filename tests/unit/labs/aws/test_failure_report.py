@@ -1,0 +1,85 @@
+"""After something went wrong: the error in the table's words and of its own class; the record; what exists and costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.aws import failures
+from gpucourse.errors import (
+    CloudError,
+    CredentialsError,
+    ExitCode,
+    GpucourseError,
+    InfrastructureError,
+    Interrupted,
+    PermissionRefused,
+    TerraformFailed,
+)
+from gpucourse.labs.aws import failure_report
+from gpucourse.model.deployment import Tried
+from gpucourse.workspace import deployments
+from tests.unit.labs.aws.fakes import context_in, deployment_of
+
+LOG = Path("/somewhere/terraform-apply.log")
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "exit_code"),
+    [
+        ("UnauthorizedOperation", PermissionRefused, ExitCode.MISSING),
+        ("RequestExpired", CredentialsError, ExitCode.MISSING),
+        ("VcpuLimitExceeded", CloudError, ExitCode.INFRASTRUCTURE),
+        ("PendingVerification", CloudError, ExitCode.INFRASTRUCTURE),
+        ("NobodyKnowsThis", CloudError, ExitCode.INFRASTRUCTURE),
+    ],
+)
+def test_an_error_keeps_its_class_its_cure_and_its_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
+    failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
+    told = failure_report.told(failure, [], TerraformFailed("failed", log=LOG))
+    assert type(told) is kind
+    assert (told.exit_code, told.hint, told.log) == (exit_code, failure.cure, LOG)
+    assert f"[{code}" in told.what
+
+
+def test_where_everything_was_tried_every_place_is_named() -> None:
+    failure = failures.classify("InsufficientInstanceCapacity", "no room")
+    tried = [Tried(zone=f"us-east-2{zone}", instance_type="g4dn.xlarge", code=failure.code, why="", at="") for zone in "ab"]
+    told = failure_report.told(failure, tried, TerraformFailed("failed"))
+    assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in told.what
+
+
+def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, _events = context_in(tmp_path)
+    deployment = deployment_of()
+    monkeypatch.setattr(failure_report, "standing", lambda _context, _deployment: "3 things exist: together $1.54 an hour")
+
+    def phase() -> str:
+        found = deployments.load(context.paths, deployment.stack)
+        assert found is not None
+        return found.phase
+
+    with failure_report.recorded(context, deployment):
+        assert phase() == "creating", "before anything is made"
+    assert phase() == "ready"
+
+    with pytest.raises(InfrastructureError) as failed, failure_report.recorded(context, deployment):
+        raise InfrastructureError("the set-up failed", hint="look at the log")
+    assert failed.value.what == "the set-up failed\n3 things exist: together $1.54 an hour"
+    assert failed.value.hint == "look at the log\ntake it down: gpucourse destroy 3 --gpu t4"
+    assert phase() == "failed"
+
+    with (
+        pytest.raises(Interrupted, match=r"was interrupted\. 3 things exist") as stopped,
+        failure_report.recorded(context, deployment),
+    ):
+        raise KeyboardInterrupt
+    assert "gpucourse deploy 3 --target aws --gpu t4 goes on" in stopped.value.hint
+    assert phase() == "failed"
+
+
+def test_an_account_that_does_not_answer_is_not_called_empty(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    context.environ = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/no"}
+    assert "cannot be asked now" in failure_report.standing(context, deployment_of())

@@ -1,0 +1,89 @@
+"""The first boot, watched: its steps with their times, the marker at its end, the log of a node that failed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import InfrastructureError
+from gpucourse.labs.aws import first_boot
+from gpucourse.model.event import NodeEvent, ResourceEvent
+from gpucourse.model.node import Node
+from gpucourse.ports import Completed
+from tests.unit.labs.aws.fakes import context_in, fleet_of, node, said
+
+READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71", "torch": "2.13.0"})
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_boot, "PAUSE_S", 0.0)
+
+
+def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    script = iter(["\nstep\nkillers\n", "\nstep\ndriver\n", "\nstep\ndriver\n", f"\nready\n{READY}\n"])
+    marks = first_boot.wait(context, fleet_of(lambda _node, _command: said(next(script)), node("node0")))
+    assert marks["node0"].told.gpus == ["Tesla T4"]
+    assert not marks["node0"].simulated
+    steps = [(event.address, event.state) for event in events if isinstance(event, ResourceEvent)]
+    assert steps == [
+        ("node0: killers", "started"),
+        ("node0: killers", "done"),
+        ("node0: driver", "started"),
+        ("node0: driver", "done"),
+    ]
+    [done] = [event for event in events if isinstance(event, NodeEvent)]
+    assert (done.ok, done.detail) == (True, "1 x Tesla T4, driver 595.71")
+
+
+def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    log = "step 'driver' failed at line 108 with status 1: count_gpus\n\nthe driver sees 0 GPUs of 1\n"
+
+    def answer(one: Node, _command: str) -> Completed:
+        return said(f"\nfailed\n{log}") if one.name == "node1" else said(f"\nready\n{READY}\n")
+
+    with pytest.raises(InfrastructureError) as caught:
+        first_boot.wait(context, fleet_of(answer, node("node0"), node("node1")))
+    assert "the driver sees 0 GPUs of 1" in caught.value.what
+    assert "node1" in caught.value.what
+    assert [event.node for event in events if isinstance(event, NodeEvent) and not event.ok] == ["node1"]
+
+
+def test_a_boot_that_ended_without_a_word_shows_what_cloud_init_says(tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    told = "\nsilent\nstatus: error\ndetail: ('scripts_user', RuntimeError('Runparts: 1 failures'))\n"
+    with pytest.raises(InfrastructureError, match="left no word") as caught:
+        first_boot.wait(context, fleet_of(lambda _node, _command: said(told), node("node0")))
+    assert "Runparts" in caught.value.what
+
+
+def test_a_boot_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context, _events = context_in(tmp_path)
+    monkeypatch.setattr(first_boot, "PATIENCE_S", 0.0)
+    with pytest.raises(InfrastructureError, match="not set up in time"):
+        first_boot.wait(context, fleet_of(lambda _node, _command: said("\nstep\ndriver\n"), node("node0")))
+
+
+@pytest.mark.parametrize(
+    ("files", "wanted"),
+    [
+        ({"ready": READY, "step": "done\n"}, f"simulated\nready\n{READY}"),
+        ({"failed": "step 'python' failed\n", "step": "python\n"}, "simulated\nfailed\nstep 'python' failed\n"),
+        ({"step": "driver\n"}, "simulated\nstep\ndriver\n"),
+        ({"ready": "", "step": "python\n"}, "simulated\nstep\npython\n"),  # the marker is being written
+    ],
+)
+def test_the_script_reads_the_marks_of_a_node(files: dict[str, str], wanted: str, tmp_path: Path) -> None:
+    state = tmp_path / "var/lib/gpucourse"
+    state.mkdir(parents=True)
+    for name, text in files.items():
+        (state / name).write_text(text)
+    environment = {"PATH": os.environ["PATH"], "GPUCOURSE_NODE_ROOT": str(tmp_path)}
+    done = subprocess.run(["sh", "-c", first_boot._LOOK], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == wanted

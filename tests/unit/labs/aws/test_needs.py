@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gpucourse.aws.offerings import instance_type
+from gpucourse.course.catalog import Catalog, load
+from gpucourse.course.locate import find_course
+from gpucourse.errors import UsageError
+from gpucourse.labs.aws.needs import HEAD, need_of, needs
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return load(find_course({}))
+
+
+def test_module_3_takes_two_machines_and_shared_storage(catalog: Catalog) -> None:
+    need = need_of(catalog.module("3"))
+    assert [(one.instance_type, one.count) for one in need.machines] == [("g4dn.2xlarge", 2)]
+    assert need.storage_gib == 5
+    assert need.hours == Decimal(str(catalog.module("3").hours))
+
+
+def test_another_gpu_and_number_of_nodes_keep_the_size(catalog: Catalog) -> None:
+    need = need_of(catalog.module("3"), gpu="l4", nodes=4)
+    assert [(one.instance_type, one.count) for one in need.machines] == [("g6.2xlarge", 4)]
+
+
+def test_a_module_without_a_cloud_lab_is_refused_and_left_out_of_the_course(catalog: Catalog) -> None:
+    with pytest.raises(UsageError) as refused:
+        need_of(catalog.module("0"))
+    assert "--target local" in refused.value.hint
+    assert "0" not in [need.module for need in needs(catalog)]
+
+
+def test_every_lab_on_aws_is_of_types_that_can_be_had(catalog: Catalog) -> None:
+    found = needs(catalog)
+    assert [need.module for need in found] == [module.id for module in catalog.modules if module.lab.aws]
+    for need in found:
+        for machines in need.machines:
+            assert instance_type(machines.instance_type).quota
+
+
+def test_what_is_priced_is_what_the_stacks_make(catalog: Catalog) -> None:
+    """The disks of the estimate are the disks that Terraform makes."""
+    node = (ROOT / "terraform/modules/node/variables.tf").read_text(encoding="utf-8")
+    root = re.search(r'variable "root_gb" \{[^}]*default\s*=\s*(\d+)', node)
+    head = re.search(r"root_gb\s*=\s*(\d+)", (ROOT / "terraform/stacks/slurm-cluster/main.tf").read_text(encoding="utf-8"))
+    assert root
+    assert head
+    assert int(head.group(1)) == HEAD.disk_gib
+    for need in needs(catalog):
+        assert {one.disk_gib for one in need.machines if one != HEAD} == {int(root.group(1))}
+    for module in catalog.modules:
+        lab = module.lab.aws
+        made = lab and (ROOT / "terraform/stacks" / lab.template / "main.tf").read_text(encoding="utf-8")
+        assert not lab or bool(re.search(r"shared_storage += true", str(made))) == (lab.storage_gib > 0), (
+            f"storage of module {module.id}"
+        )

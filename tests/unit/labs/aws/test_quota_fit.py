@@ -1,0 +1,96 @@
+"""What the quota allows at a time: side by side, one after the other, a few nodes less, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.aws import quota
+from gpucourse.aws.session import Account
+from gpucourse.labs.aws import quota_fit
+from gpucourse.model.cloud import LabNeed, Market, Quota
+from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
+
+ACCOUNT = Account("us-east-2", {})
+G, STANDARD = "L-DB2E81BA", "L-1216C47A"
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> dict[str, int | None]:
+    """Limits in vCPUs by code; None is one that AWS does not let us read."""
+    held: dict[str, int | None] = {G: 64, STANDARD: 32}
+
+    def assess(_account: Account, labs: list[LabNeed], market: Market) -> list[Quota]:
+        return [
+            Quota(
+                code=code,
+                name=code,
+                market=bought,
+                region="us-east-2",
+                needed=max(taken.values()),
+                limit=held[code],
+                used=0 if held[code] is not None else None,
+            )
+            for (code, bought), taken in quota.needs(labs, market).items()
+        ]
+
+    monkeypatch.setattr(quota, "assess", assess)
+    monkeypatch.setattr(quota, "networks", lambda _account: (1, 5))
+    return held
+
+
+def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: dict[str, int | None]) -> None:
+    context, _events = context_in(tmp_path)
+    module = module_with(ONE_NODE, context)
+    wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
+    found = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    assert ([choice.gpu for choice in found.now], found.later) == (["t4", "l4", "a10g"], [])
+    limits[G] = 8
+    found = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    assert [choice.gpu for choice in found.now] == ["t4", "l4"]
+    assert [choice.gpu for choice in found.later] == ["a10g"]
+    limits[G] = None
+    assert len(quota_fit.fit(ACCOUNT, wanted, chosen=False).now) == 3, "what is not known is not refused"
+
+
+def test_each_lab_needs_room_for_a_network_of_its_own(
+    tmp_path: Path, limits: dict[str, int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context, _events = context_in(tmp_path)
+    assert limits[G] == 64
+    wanted = [choice_of(module_with(ONE_NODE, context), gpu=gpu) for gpu in ("t4", "l4")]
+    monkeypatch.setattr(quota, "networks", lambda _account: (4, 5))
+    found = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    assert ([choice.gpu for choice in found.now], [choice.gpu for choice in found.later]) == (["t4"], ["l4"])
+
+
+def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: dict[str, int | None]) -> None:
+    context, _events = context_in(tmp_path)
+    cluster = choice_of(module_with(CLUSTER, context))
+    limits[G] = 8
+    found = quota_fit.fit(ACCOUNT, [cluster], chosen=False)
+    [choice] = found.now
+    assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
+    assert "2 nodes, not 3" in found.notes[0]
+    typed = quota_fit.fit(ACCOUNT, [cluster], chosen=True)
+    assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
+    assert (typed.fewer, found.fewer) == (2, 0)
+    limits[G] = 4
+    [little] = quota_fit.fit(ACCOUNT, [cluster], chosen=False).now
+    assert little.nodes == 3
+
+
+def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: dict[str, int | None]) -> None:
+    context, _events = context_in(tmp_path)
+    module = module_with(CLUSTER, context)
+    limits[STANDARD] = 3
+    found = quota_fit.fit(ACCOUNT, [choice_of(module, gpu="t4"), choice_of(module, gpu="l4")], chosen=False)
+    assert [choice.gpu for choice in found.later] == ["l4"]
+
+
+def test_what_stands_needs_no_quota(tmp_path: Path, limits: dict[str, int | None]) -> None:
+    context, _events = context_in(tmp_path)
+    limits[G] = 0
+    standing = choice_of(context.catalog.module("3"), standing=deployment_of())
+    assert quota_fit.fit(ACCOUNT, [standing], chosen=False).now == [standing]

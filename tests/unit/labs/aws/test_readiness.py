@@ -1,0 +1,270 @@
+"""The readiness ladder, rung by rung, with nodes and an account that answer from a script."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucourse.aws import console, instances
+from gpucourse.aws.session import Account
+from gpucourse.errors import InfrastructureError, UnreachableError
+from gpucourse.labs import collective_check
+from gpucourse.labs.aws import first_boot, readiness
+from gpucourse.labs.aws.lab import CloudLab
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.event import Event, NodeEvent, Note
+from gpucourse.model.node import Inventory, Node
+from gpucourse.ports import Completed, Link
+from gpucourse.remote import ssh
+from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, node, said
+
+READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
+NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="10.0.0.2"))
+
+
+def instance(name: str, number: int, state: str = "running") -> CloudInstance:
+    """What the account says of a node's instance, under a public address that Terraform did not see yet."""
+    return CloudInstance(
+        id=f"i-{name}",
+        node=name,
+        instance_type="g4dn.2xlarge",
+        region="us-east-2",
+        zone="us-east-2a",
+        market="on-demand",
+        state=state,
+        launched=datetime.now(UTC),
+        address=f"203.0.113.{number}",
+        private_address=f"10.0.0.{number}",
+    )
+
+
+class World:
+    """One lab: what its nodes, its account and its console answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.context, self.events = context_in(folder)
+        self.deployment = deployment_of()
+        self.deployment.inventory = Inventory(stack=self.deployment.stack, nodes=NODES)
+        self.found = [instance("node0", 1), instance("node1", 2)]
+        self.keys: dict[str, str | None] = {"i-node0": "ssh-ed25519 KEY0", "i-node1": "ssh-ed25519 KEY1"}
+        self.smi = "Tesla T4, 595.71\n"
+        self.boot = f"\nready\n{READY}\n"
+        self.refused: list[UnreachableError] = []
+        self.met: list[str] = []
+
+    def climb(self) -> Inventory:
+        paths = self.context.paths.stack(self.deployment.stack)
+        account = Account("us-east-2", {})
+        lab = CloudLab(self.context, paths, self.deployment, None, account)  # type: ignore[arg-type]  # no Terraform here
+        return readiness.climb(self.context, lab)
+
+    def answer(self, _node: Node, command: str) -> Completed:
+        if "nvidia-smi" in command:
+            return said(self.smi)
+        return said(self.boot)
+
+    def connect(self, one: Node) -> Link:
+        if self.refused:
+            raise self.refused.pop()
+        return ScriptedLink(one, self.answer)
+
+    def told(self, kind: type[Event]) -> list[Any]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    one = World(tmp_path)
+
+    class Transport:
+        def __init__(self, _key: Path) -> None: ...
+
+        def connect(self, wanted: Node, *, timeout_s: float = 10.0) -> Link:
+            assert timeout_s
+            return one.connect(wanted)
+
+    monkeypatch.setattr(ssh, "SshTransport", Transport)
+    monkeypatch.setattr(instances, "find", lambda _account, **_which: one.found)
+    monkeypatch.setattr(instances, "wait", lambda _account, ids, _state: [found for found in one.found if found.id in ids])
+    monkeypatch.setattr(console, "host_key", lambda _account, which: one.keys[which])
+    monkeypatch.setattr(
+        collective_check, "hold", lambda _context, _fleet, nodes, _simulated: one.met.extend(n.name for n in nodes)
+    )
+    torch = SimpleNamespace(modules={"torch": SimpleNamespace(found=True, version="2")})
+    monkeypatch.setattr("gpucourse.remote.jobs.probe", lambda *_asked, versions: torch if versions else None)
+    monkeypatch.setattr(readiness, "SSH_PAUSE_S", 0.0)
+    monkeypatch.setattr(first_boot, "PAUSE_S", 0.0)
+    return one
+
+
+def test_the_whole_ladder_on_real_machines(world: World) -> None:
+    found = world.climb()
+    assert [(one.address, one.host_key, one.gpus) for one in found.nodes] == [
+        ("203.0.113.1", "ssh-ed25519 KEY0", 1),
+        ("203.0.113.2", "ssh-ed25519 KEY1", 1),
+    ]
+    rungs = dict.fromkeys(event.step for event in world.told(NodeEvent))
+    assert list(rungs) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch"]
+    assert all(event.ok and event.seconds >= 0 for event in world.told(NodeEvent))
+    assert world.met == ["node0", "node1"]
+    known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
+    assert known == "[203.0.113.1]:22 ssh-ed25519 KEY0\n[203.0.113.2]:22 ssh-ed25519 KEY1\n"
+
+
+def test_a_simulated_computer_is_believed_only_when_it_says_so_itself(world: World) -> None:
+    world.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
+    world.smi = ""
+    assert [one.gpus for one in world.climb().nodes] == [0, 0]
+    assert [note.level for note in world.told(Note) if "simulated" in note.text] == ["warning"]
+
+
+def test_a_driver_that_sees_nothing_is_no_lab(world: World) -> None:
+    world.smi = ""
+    with pytest.raises(InfrastructureError, match="the driver does not see the GPUs"):
+        world.climb()
+    assert world.met == []
+
+
+def test_a_machine_that_nobody_vouches_for_is_not_trusted(world: World) -> None:
+    world.keys["i-node1"] = None
+    with pytest.raises(InfrastructureError, match=r"node1 \(i-node1\) did not show its SSH host key"):
+        world.climb()
+
+
+def test_an_instance_that_is_gone_or_stopped_is_named(world: World) -> None:
+    world.found = [instance("node0", 1), instance("node1", 2, "terminated")]
+    with pytest.raises(InfrastructureError, match="no instance for node1"):
+        world.climb()
+    world.found = [instance("node0", 1), instance("node1", 2, "stopped")]
+    with pytest.raises(InfrastructureError, match="node1 of 03-aws-t4 is stopped") as caught:
+        world.climb()
+    assert caught.value.hint == "gpucourse start 3"
+
+
+def test_ssh_that_is_not_up_yet_is_asked_again_and_a_stranger_is_not(world: World) -> None:
+    world.refused = [UnreachableError("connection refused"), UnreachableError("connection refused")]
+    assert len(world.climb().nodes) == 2
+    world.refused = [UnreachableError("shows another host key"), UnreachableError("shows another host key")]
+    with pytest.raises(UnreachableError, match="another host key"):
+        world.climb()
+
+
+def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "SSH_S", -1.0)
+    monkeypatch.setattr(readiness, "caller_cidr", lambda _environ: "198.51.100.9/32")
+    world.refused = [UnreachableError("timed out"), UnreachableError("timed out")]
+    with pytest.raises(
+        UnreachableError, match=r"open to 203\.0\.113\.7/32, and this computer is 198\.51\.100\.9/32 now"
+    ) as caught:
+        world.climb()
+    assert caught.value.hint == "gpucourse allow-ip 3"
+
+
+class TestSlurm:
+    """The last rung of a lab with a scheduler."""
+
+    @pytest.fixture
+    def cluster(self, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+        world.deployment = deployment_of("2")
+        world.deployment.inventory = Inventory(
+            stack=world.deployment.stack,
+            nodes=(node("node0", role="head", gpus=0, address="10.0.0.1"), node("node1", address="10.0.0.2")),
+        )
+        world.sinfo, world.log = "node1|idle|gpu:1|none\n", ""  # type: ignore[attr-defined]
+        world.notes = "node0\nnode1\n"  # type: ignore[attr-defined]
+        plain = world.answer
+
+        def answer(one: Node, command: str) -> Completed:
+            if "slurmctld.log" in command:
+                return said("0\n", code=1)
+            if command.startswith("ls "):
+                return said(world.notes)  # type: ignore[attr-defined]
+            if "rm -f" in command:
+                return world.removed(command)  # type: ignore[attr-defined, no-any-return]
+            if "slurmd.log" in command:
+                return said(world.log)  # type: ignore[attr-defined]
+            if "sinfo" in command:
+                assert one.name == "node0"
+                return said(world.sinfo)  # type: ignore[attr-defined]
+            return plain(one, command)
+
+        monkeypatch.setattr(world, "answer", answer)
+        monkeypatch.setattr(readiness, "SLURM_S", 0.0)
+        monkeypatch.setattr(readiness, "SLURM_PAUSE_S", 0.01)
+        return world
+
+    def test_every_node_at_work_with_its_gpu(self, cluster: World) -> None:
+        cluster.climb()
+        assert [event.node for event in cluster.told(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
+        assert cluster.deployment.shared == "/shared"
+
+    @pytest.mark.parametrize(
+        ("line", "why"),
+        [
+            ("node1|drained|gpu:1|gres/gpu count (0 < 1)\n", r"node1: drained \(gres/gpu count \(0 < 1\)\)"),
+            ("node1|idle*|gpu:1|none\n", r"node1: idle\*$"),
+            ("node1|idle|(null)|none\n", r"node1: idle, GPUs \(null\)"),
+            ("", "node1: unknown"),
+        ],
+    )
+    def test_a_node_that_slurm_has_not_is_named_with_the_reason(self, cluster: World, line: str, why: str) -> None:
+        cluster.sinfo = line  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match=why) as caught:
+            cluster.climb()
+        assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
+
+    def test_the_end_of_its_log_explains_a_node_that_slurm_has_not(self, cluster: World) -> None:
+        cluster.sinfo, cluster.log = "node1|down*|gpu:1|none\n", "error: Munge decode failed\n"  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError) as caught:
+            cluster.climb()
+        assert caught.value.what.splitlines()[1:] == [
+            "node1, the end of /var/log/slurm/slurmd.log:",
+            "error: Munge decode failed",
+        ]
+
+    def test_a_drained_node_is_not_waited_for(self, cluster: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(readiness, "SLURM_S", 600.0)
+        cluster.sinfo = "node1|drained|gpu:1|somebody wants it so\n"  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(somebody wants it so\)"):
+            cluster.climb()
+
+    def test_a_node_that_a_smaller_lab_took_away_leaves_slurms_lists(self, cluster: World) -> None:
+        cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]
+        cluster.sinfo += "node2|down*|gpu:1|Not responding\n"  # type: ignore[attr-defined]
+
+        def removed(command: str) -> Completed:
+            assert f"{cluster.deployment.uid}/nodes && if [ -w . ]; then rm -f node2; else" in command
+            return said()
+
+        cluster.removed = removed  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match="node2: taken away, and still in its lists"):
+            cluster.climb()
+        cluster.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
+        cluster.climb()
+
+    def test_a_node_that_may_not_be_forgotten_is_told(self, cluster: World) -> None:
+        cluster.notes = "node0\nnode1\nnode2\n"  # type: ignore[attr-defined]
+        cluster.removed = lambda _command: said(code=1, complaint="a password is required")  # type: ignore[attr-defined]
+        cluster.climb()
+        assert [note.text for note in cluster.told(Note)] == [
+            "Slurm's lists keep what an earlier, larger lab had, as down: node2 (a password is required)"
+        ]
+
+    def test_simulated_computers_that_count_gpus_have_a_slurm(self, cluster: World) -> None:
+        cluster.boot = f"simulated\nready\n{json.dumps({'gpus': ['a stand-in']})}\n"
+        cluster.sinfo = ""  # type: ignore[attr-defined]
+        with pytest.raises(InfrastructureError, match="node1: unknown"):
+            cluster.climb()
+
+    def test_simulated_computers_have_no_slurm(self, cluster: World) -> None:
+        cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
+        cluster.sinfo = ""  # type: ignore[attr-defined]
+        cluster.climb()
+        assert [note.text for note in cluster.told(Note) if "no Slurm looked for" in note.text] == [
+            "node0, node1: simulated, as the computer itself says: no GPU, no Slurm looked for"
+        ]

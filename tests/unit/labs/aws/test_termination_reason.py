@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gpucourse.labs.aws.termination_reason import of_its_nodes, told, why
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.node import Inventory
+from tests.unit.labs.aws.fakes import deployment_of, node
+
+DEADLINE = datetime(2026, 11, 21, 18, 0, tzinfo=UTC)
+SHUTDOWN = "Client.InstanceInitiatedShutdown: Instance initiated shutdown"
+USER = "Client.UserInitiatedShutdown: User initiated shutdown"
+SPOT = "Server.SpotInstanceTermination: Spot instance termination"
+
+
+def instance(reason: str, minutes: float | None, state: str = "terminated") -> CloudInstance:
+    """One that ended so many minutes after its deadline."""
+    return CloudInstance(
+        id="i-1",
+        node="node0",
+        instance_type="g4dn.xlarge",
+        region="us-east-2",
+        zone="us-east-2a",
+        market="spot",
+        state=state,
+        launched=DEADLINE - timedelta(hours=4),
+        ended=None if minutes is None else DEADLINE + timedelta(minutes=minutes),
+        reason=reason,
+    )
+
+
+@pytest.mark.parametrize(
+    ("reason", "minutes", "words"),
+    [
+        (SPOT, -60, "AWS took the spot instance back"),
+        (SHUTDOWN, 1, "its deadline passed"),
+        (SHUTDOWN, -60, "it powered itself off: idle, or told to from inside"),
+        (USER, -60, "somebody ended it through the account"),
+        (USER, 5, "somebody ended it through the account"),
+        (USER, 10, "AWS ended it after its deadline (the backstop)"),
+        (USER, None, "somebody ended it through the account"),
+        ("Server.InternalError: Internal error on launch", -60, "Server.InternalError: Internal error on launch"),
+        ("", -60, "AWS says only that it is terminated"),
+    ],
+)
+def test_why_an_instance_is_no_more(reason: str, minutes: float | None, words: str) -> None:
+    assert why(instance(reason, minutes), DEADLINE.isoformat()) == words
+
+
+def test_a_stop_is_no_end_and_a_lab_without_a_deadline_has_no_backstop() -> None:
+    assert why(instance(USER, -60, "stopped"), DEADLINE.isoformat()) == "somebody stopped it through the account"
+    assert why(instance(USER, 60), "") == "somebody ended it through the account"
+
+
+def test_one_line_with_the_node_the_id_and_the_time() -> None:
+    line = told(instance(SPOT, 0), DEADLINE.isoformat())
+    assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
+    assert told(instance(SPOT, None), "") == "node0 (i-1): AWS took the spot instance back"
+
+
+def test_a_node_that_was_taken_away_on_purpose_did_not_end_by_itself() -> None:
+    lab = deployment_of("2")
+    lost = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
+    assert of_its_nodes(lab, lost) == lost, "what nobody knows yet is told"
+    lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1")))
+    assert [one.node for one in of_its_nodes(lab, lost)] == ["node1"]

@@ -1,0 +1,86 @@
+"""The nodes meet: a port that they reach, one small sum over all; on this machine, with processes for nodes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from gpucourse.errors import InfrastructureError
+from gpucourse.labs import collective_check
+from gpucourse.model.event import NodeEvent
+from gpucourse.model.node import Node
+from gpucourse.ports import Completed
+from gpucourse.remote import jobs
+from tests.unit.labs.aws.fakes import context_in, fleet_of, node, said
+
+pytest.importorskip("torch")
+
+
+def here(_node: Node, command: str) -> Completed:
+    """The command, on this machine; the way to the others is the loopback interface."""
+    if command.startswith("ip "):
+        return said("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=120, env=dict(os.environ))
+    return Completed(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+@pytest.fixture
+def nodes(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
+    monkeypatch.setattr(jobs, "probe", lambda _link, _modules, ports: SimpleNamespace(ports=[ports[0] + 31, ports[0] + 32]))
+    monkeypatch.setattr(collective_check, "PORT_S", 5)
+    return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
+
+
+def test_two_nodes_reach_each_other_and_agree_on_a_sum(nodes: list[Node], tmp_path: Path) -> None:
+    context, events = context_in(tmp_path)
+    collective_check.hold(context, fleet_of(here, *nodes), nodes, {"node0", "node1"})
+    steps = [(event.node, event.step, event.ok) for event in events if isinstance(event, NodeEvent)]
+    assert sorted(steps) == [
+        ("node0", "all-reduce (gloo)", True),
+        ("node0", "port", True),
+        ("node1", "all-reduce (gloo)", True),
+        ("node1", "port", True),
+    ]
+
+
+def test_a_port_that_nobody_reaches_is_named(nodes: list[Node], tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    nodes[0] = replace(nodes[0], private_address="127.9.9.9")
+
+    def walled(one: Node, command: str) -> Completed:
+        if one.name == "node1" and "create_connection" in command:
+            return said(code=1, complaint="Traceback\nTimeoutError: timed out\n")
+        return said() if "create_server" in command else here(one, command)
+
+    with pytest.raises(InfrastructureError, match=r"do not reach node0 at 127\.9\.9\.9") as caught:
+        collective_check.hold(context, fleet_of(walled, *nodes), nodes, set())
+    assert "TimeoutError: timed out" in caught.value.what
+
+
+def test_a_port_that_was_just_taken_is_given_up_for_another_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
+    context, _events = context_in(tmp_path)
+    tried: list[str] = []
+
+    def crowded(one: Node, command: str) -> Completed:
+        if command.startswith("ip "):
+            return here(one, command)
+        if "init_process_group" in command and one.name == "node0":
+            tried.append(command)
+            if len(tried) != succeeds_at:
+                return said(code=1, complaint="DistNetworkError: failed to listen on port 29531: EADDRINUSE\n")
+        return said()
+
+    succeeds_at = 2
+    collective_check.hold(context, fleet_of(crowded, *nodes), nodes, {"node0", "node1"})
+    assert len(tried) == 2
+    tried.clear()
+    succeeds_at = 0
+    with pytest.raises(InfrastructureError, match="EADDRINUSE"):
+        collective_check.hold(context, fleet_of(crowded, *nodes), nodes, {"node0", "node1"})
+    assert len(tried) == 3

@@ -1,0 +1,65 @@
+"""What a run is told of its lab before anything is planned: the speed of its link, and that it has fewer nodes than meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.course.locate import find_course
+from gpucourse.launch.planning import Request
+from gpucourse.model.deployment import Deployment
+from gpucourse.model.event import Event, Note
+from gpucourse.model.node import Inventory, Node
+from gpucourse.runs.prepare import Order, request
+from gpucourse.workspace import deployments
+from gpucourse.workspace.locate import open_workspace
+
+NOW = "2026-01-31T14:25:01+00:00"
+LINK = {"GPUCOURSE_LINK_GBPS": "1", "GPUCOURSE_LINK_BURST_BYTES": "131072"}
+
+
+def lab(context: Context, nodes: int, *, link: str = "") -> None:
+    """The record of a lab of module 3 that stands."""
+    stands = tuple(
+        Node(name=f"node{n}", role="worker" if n else "head", mode="local", address="127.0.0.1", port=2200 + n,
+             private_address="127.0.0.1", user="me", gpus=0, instance_type="simulated", python="python3")
+        for n in range(nodes)
+    )  # fmt: skip
+    record = Deployment(
+        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created=NOW, updated=NOW,
+        nodes_wanted=nodes, variables={"link": link}, inventory=Inventory(stack="03-local", nodes=stands),
+    )  # fmt: skip
+    deployments.save(context.paths, record)
+
+
+def asked(
+    tmp_path: Path, exercise_id: str, nodes: int, *, link: str = "", typed: int | None = None
+) -> tuple[Request, list[str]]:
+    events: list[Event] = []
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
+    lab(context, nodes, link=link)
+    module, exercise = context.catalog.exercise(exercise_id)
+    found = request(context, module, exercise, Order(exercise=exercise_id, nodes=typed), local=True)
+    return found, [each.text for each in events if isinstance(each, Note)]
+
+
+@pytest.mark.parametrize(("link", "environment"), [("", {}), ("1gbit", LINK), ("1gbit,2ms", LINK)])
+def test_ranks_learn_the_speed_of_the_link_that_the_lab_has(tmp_path: Path, link: str, environment: dict[str, str]) -> None:
+    assert asked(tmp_path, "3.3", 2, link=link)[0].environment == environment
+
+
+def test_a_lab_with_fewer_nodes_than_an_exercise_is_meant_for_is_told_with_the_command_for_more(tmp_path: Path) -> None:
+    _, notes = asked(tmp_path, "3.9", 2)
+    assert notes == ["3.9 is meant for 4 nodes, and 2 are deployed; more: gpucourse deploy 3 --nodes 4"]
+    for nodes, typed in ((4, None), (2, 2)):  # enough, or asked for
+        assert asked(tmp_path / str(nodes), "3.9", nodes, typed=typed)[1] == []
+
+
+def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path) -> None:
+    context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+    (script := tmp_path / "-x.py").write_text("")
+    found = request(context, *context.catalog.exercise("3.1"), Order(exercise="3.1", script=script), local=True)
+    assert found.script == "./-x.py"
+    assert "-x.py" in {upload.name for upload in found.uploads}

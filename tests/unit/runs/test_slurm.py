@@ -1,0 +1,168 @@
+"""What a cluster can never give is refused before anything is submitted, in our words; what jobs wrote joins their rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.launch.planning import Request
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Mode
+from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import JobRow, SlurmRun
+from gpucourse.remote.slurm import Cluster, ComputeNode, Partition
+from gpucourse.runs import slurm
+from gpucourse.workspace.paths import RunPaths
+
+
+def node(name: str, *, state: str = "idle", gpus: int = 1, reason: str = "") -> ComputeNode:
+    return ComputeNode(name=name, state=state, gpus=gpus, cores=4, reason=reason)
+
+
+def partition(*nodes: ComputeNode, name: str = "gpu", default: bool = True, open_: bool = True) -> Partition:
+    return Partition(name=name, default=default, open=open_, nodes=nodes)
+
+
+def cluster(*partitions: Partition) -> Cluster:
+    return Cluster(version="slurm-wlm 22.05.8", user="me", home="/home/me", partitions=partitions)
+
+
+def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> Request:
+    launch: dict[str, object] = {"kind": kind}
+    if kind == "slurm":
+        launch["slurm"] = {"gpus": gpus, "partition": "partition"}
+    exercise = Exercise.model_validate(
+        {
+            "id": "2.9", "title": "T", "goal": "g", "minutes": 1, "script": "s.py", "tasks": ["t"], "hints": ["h"],
+            "launch": launch,
+            "parameters": [{"name": "partition", "type": "str", "default": "gpu", "help": "queue"}],
+        }
+    )  # fmt: skip
+    return Request(
+        exercise=exercise, launcher="slurm", script="s.py", parameters=parameters, arguments=(), uploads=(), timeout_s=60
+    )
+
+
+def enough(wanted: Request, where: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
+    """What is told on the way; raises where it is not enough."""
+    told: list[str] = []
+    context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
+    lab: Any = SimpleNamespace(id="2")
+    head: Any = SimpleNamespace(mode=mode)
+    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab, head))
+    return told
+
+
+def test_a_partition_that_was_named_must_exist_and_another_default_is_taken_where_none_was() -> None:
+    mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
+    assert slurm._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
+    assert slurm._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
+        slurm._partition(request(partition="big"), cluster(mine, other))
+    assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
+    with pytest.raises(UsageError, match="it has: cpu"):
+        slurm._partition(request(partition="gpu"), cluster(other))
+
+
+def test_a_partition_that_is_down_is_named() -> None:
+    with pytest.raises(UsageError, match="gpu is down"):
+        slurm._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+
+
+def test_more_nodes_than_there_are() -> None:
+    with pytest.raises(UsageError, match="4 nodes were asked for, and the partition gpu has 2 nodes with 1 GPU each") as caught:
+        enough(request(), partition(node("a"), node("b")), 4)
+    assert caught.value.hint == "gpucourse run 2.9 --nodes 2; a larger lab: gpucourse deploy 2 --nodes 4"
+
+
+def test_a_larger_lab_is_one_of_the_same_kind_and_none_where_someone_else_runs_it() -> None:
+    hints = []
+    modes: tuple[Mode, ...] = ("aws", "hosts")
+    for mode in modes:
+        with pytest.raises(UsageError) as caught:
+            enough(request(), partition(node("a"), node("b")), 4, mode=mode)
+        hints.append(caught.value.hint)
+    assert hints[0].endswith("; a larger lab: gpucourse deploy 2 --target aws --nodes 4")
+    assert hints[1] == "gpucourse run 2.9 --nodes 2"
+
+
+def test_the_launcher_that_was_chosen_stays_in_the_hint() -> None:
+    with pytest.raises(UsageError) as caught:
+        enough(request("torchrun"), partition(node("a"), node("b")), 4)
+    assert caught.value.hint.startswith("gpucourse run 2.9 --launcher slurm --nodes 2;")
+
+
+def test_more_processes_than_a_node_has_cores() -> None:
+    with pytest.raises(UsageError, match=r"8 processes on each node were asked for, and no node .* has more than 4 cores"):
+        enough(replace(request(), processes=8), partition(node("a")), 1)
+
+
+def test_more_gpus_than_a_node_has() -> None:
+    with pytest.raises(UsageError, match="asks for 2 GPUs on each node, and no node of the partition gpu has more than 1"):
+        enough(request(gpus=2), partition(node("a")), 1, gpus=2)
+
+
+def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
+    where = partition(
+        node("a"), node("b", state="down*", reason="Not responding"), node("c", state="drained", reason="bad fan")
+    )
+    with pytest.raises(MissingError, match=r"b is down\* \(Not responding\); c is drained \(bad fan\)") as caught:
+        enough(request(), where, 2)
+    assert "scontrol update nodename=b state=resume" in caught.value.hint
+    assert enough(request(), where, 1) == [
+        "b is down* (Not responding); the others are enough", "c is drained (bad fan); the others are enough",
+    ]  # fmt: skip
+
+
+def test_an_exercise_that_was_not_written_for_slurm_takes_the_gpus_that_all_its_nodes_have() -> None:
+    where = partition(node("a", gpus=8), node("b", gpus=4), node("c", gpus=0))
+    wanted = request("torchrun")
+    assert [slurm._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
+
+
+def test_a_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
+    where = partition(node("a", gpus=0))
+    assert slurm._gpus(request(), where, 1) == 0
+    assert "has a GPU in Slurm's eyes" in enough(request(), where, 1, gpus=0)[0]
+
+
+def record(*rows: JobRow, own: str | None = None) -> RunRecord:
+    return RunRecord(
+        id="r", exercise="2.1", module="2", stack="02-local", mode="local", launcher="slurm", state="succeeded", created="now",
+        nodes=["node0"], own_script=own, slurm=SlurmRun(partition="gpu", nodes=1, gpus=1, jobs=list(rows)),
+    )  # fmt: skip
+
+
+def test_what_a_job_wrote_joins_its_row(tmp_path: Path) -> None:
+    files = RunPaths(tmp_path)
+    folder = files.node_outputs("node0")
+    folder.mkdir(parents=True)
+    (folder / "job-7.json").write_text(json.dumps({"gpus_given": 1, "state": "a lie"}))
+    (folder / "queue.json").write_text(json.dumps({"queue": [{"job": "8", "state": "PENDING", "reason": "Resources"}]}))
+    rows = (
+        JobRow(row=0, job="7", file="job", state="COMPLETED", node="node1", code=0),
+        JobRow(row=1, job="8", file="job", state="CANCELLED", asked=True),
+    )
+    found = (slurm.add_metrics({"mine": 1}, record(*rows), files) or {})["slurm"]
+    assert (found["jobs"][0]["gpus_given"], found["jobs"][0]["state"]) == (1, "COMPLETED")  # Slurm's word counts
+    assert [job["job"] for job in found["started_jobs"]] == ["7"]
+    assert (found["waiting"], found["waiting_with_reason"], found["cancelled_on_purpose"]) == (1, 1, 1)
+
+
+def test_a_single_job_leaves_open_what_only_several_can_show(tmp_path: Path) -> None:
+    found = (slurm.add_metrics(None, record(JobRow(row=0, job="7", file="job", state="COMPLETED")), RunPaths(tmp_path)) or {})[
+        "slurm"
+    ]
+    assert (found["waiting_with_reason"], found["cancelled_on_purpose"]) == (None, None)
+
+
+def test_a_script_that_measures_nothing_is_not_judged(tmp_path: Path) -> None:
+    rows = JobRow(row=0, job="7", file="job", state="COMPLETED")
+    assert slurm.add_metrics(None, record(rows, own="mine.py"), RunPaths(tmp_path)) is None
