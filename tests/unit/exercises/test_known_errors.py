@@ -130,7 +130,7 @@ def test_13_an_engines_memory_is_not_asked_of_the_client() -> None:
 def test_14_equal_work_and_no_prefix_cache() -> None:
     assert '"ignore_eos": True' in source("completions.py")
     assert "--no-enable-prefix-caching" in source("engines.py")
-    assert "allow_block_sharing=False" in source("serve.py")
+    assert '"allow_block_sharing": False' in source("engines.py")
     assert {"equal-work", "nothing-kept"} <= checks("4.3")
 
 
