@@ -11,7 +11,7 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test thorough fuzz parts lint format bench gpu-proof picture schema lock clean
+.PHONY: demo test slow fuzz parts lint format bench gpu-proof picture schema lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -19,9 +19,9 @@ demo: $(VENV)/.local
 test: $(VENV)/.dev parts
 	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
 
-# Every test there is, also those that look a second time at what `make test` looks at once: twice as long.
-thorough: $(VENV)/.dev parts
-	$(BIN)/python -m tests.whole --thorough $(PYTEST_ARGS)
+# Every test there is, also those that look a second time at what `make test` looks at once, and ten minutes of bent input.
+slow: $(VENV)/.dev parts
+	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m tests.whole --slow $(PYTEST_ARGS)
 
 # Input from outside bent at random, for ten minutes or FUZZ_SECONDS. What breaks something is kept in tests/data/fuzz.
 fuzz: $(VENV)/.dev

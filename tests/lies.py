@@ -78,6 +78,7 @@ _PROBES: dict[str, dict[str, Any]] = {
     "a port that was not asked for": {"ports": [22]},
     "ports of words": {"ports": ["29500"]},
     "minus one core": {"cores": -1},
+    "a clock in the year 5100": {"clock": 9.9e10},
     "a billion cores": {"cores": 1 << 30},
     "a clock of the year 30 million": {"clock": 1e15},
     "modules that were not asked for": {"modules": {ESCAPE: {"found": False}}},

@@ -1,10 +1,10 @@
-"""All tests: `python -m tests.whole [--thorough] [what pytest takes]`, which is what `make test` and `make thorough` do.
+"""All tests: `python -m tests.whole [--slow] [what pytest takes]`, which is what `make test` and `make slow` do.
 
 Two groups run at the same time: tests that keep the processors busy, a worker for each of two, and tests that mostly wait,
 more at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes that have fallen
 silent. After them come the exercises that have to be done within a time, alone.
 What fails is tried once more, alone, and that decides. The last line is the summary of everything. Tests marked `thorough`
-look a second time at what others promise already: without `--thorough` they are left out, and counted as deselected.
+look a second time at what others promise already: without `--slow` they are left out, and counted as deselected.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ GROUPS = (BUSY, PATIENT, ALONE)
 def main(arguments: Sequence[str]) -> int:
     """Run everything; pytest's exit code for all of it together."""
     began = time.monotonic()
-    if "--thorough" in arguments:
-        arguments = [word for word in arguments if word != "--thorough"]
+    if "--slow" in arguments:
+        arguments = [word for word in arguments if word != "--slow"]
     else:
         arguments = ["-m", "not thorough", *arguments]
     with (

@@ -39,7 +39,7 @@ VERBS = {
 
 IN_THE_TABLE = [(lie, verb) for lie in LIES for verb in VERBS.get(lie.message, ("run",))]
 SAMPLE = IN_THE_TABLE[::29]
-"""What `make test` looks at; `make thorough` looks at all of them."""
+"""What `make test` looks at; `make slow` looks at all of them."""
 
 PATIENCE_S = 0.4
 """How long a silent answer is waited for here."""

@@ -54,7 +54,7 @@ def run(folder: Path, *, alone: str = WELL, busy: str = WELL, patient: str = WEL
         "for group in (whole.ALONE, whole.BUSY, whole.PATIENT):\n"
         "    group.chosen = [f'test_{group.name}.py']\n"
         "whole.PATIENT.workers = whole.BUSY.workers = 1\n"
-        "sys.exit(whole.main(['--thorough']))"
+        "sys.exit(whole.main(['--slow']))"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout

@@ -89,8 +89,8 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 @contextmanager
 def opened(context: Context, path: Path) -> Iterator[Opened]:
-    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is no whole bundle,
-    NewerFormat for one of a newer gpucourse."""
+    """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is no whole bundle
+    and for a bundle of a newer gpucourse."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
         root = Path(folder)
         there = _unpack(path, root) - {CARD}
@@ -179,8 +179,10 @@ def _read_card(path: Path, root: Path) -> Card:
     """What a bundle says of itself, no longer than a screen can show."""
     try:
         card = read_record(root / CARD, Card)
-    except NewerFormat:
-        raise
+    except NewerFormat as error:
+        raise UsageError(
+            f"{printable(str(path))} was made by a newer gpucourse than this one, {__version__}", hint=error.hint
+        ) from error
     except MissingError as error:
         raise _not_a_bundle(path, error.what.replace(str(root / CARD), CARD)) from error
     if card is None:

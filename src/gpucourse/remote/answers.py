@@ -29,6 +29,7 @@ MAX_FRAME = 1 << 20
 MOST_RANKS = 65_536
 _MOST_JOBS = 10_000
 _FIRST_YEARS_S = 1e11  # seconds since 1970: beyond, no date can be written
+LATEST_CLOCK_S = float(1 << 32)  # the year 2106: a clock that is set wrong says 1970, none says later
 _HOST = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|\.(?!\.)){0,62}")
 _PARTITION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,32}")
@@ -136,7 +137,7 @@ class RankEnd:
 
     def __post_init__(self) -> None:
         within(self.code, 0, 255, "the exit code")
-        within(self.at, -_FIRST_YEARS_S, _FIRST_YEARS_S, "the time")
+        within(self.at, 0, LATEST_CLOCK_S, "the time")
         if self.node:
             host_name(self.node)
 
@@ -305,7 +306,7 @@ class Probe:
             raise ValueError("the version of Python is none")
         within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
         within(self.cores, 1, 1 << 16, "the number of cores")
-        within(self.clock, -_FIRST_YEARS_S, _FIRST_YEARS_S, "the clock")
+        within(self.clock, 0, LATEST_CLOCK_S, "the clock")
         within(len(self.ports), 0, 1000, "the number of ports")
         for port in self.ports:
             within(port, 1, 65535, "a port")

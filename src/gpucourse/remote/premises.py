@@ -166,7 +166,7 @@ class _Seen:
             raise ValueError("the version of its Python is none")
         answers.within(len(self.gpus), 0, 64, "the number of GPUs")
         answers.within(self.disk_free_bytes, 0, 1 << 70, "the room on the disk")
-        answers.within(self.clock, 0, 1e11, "the clock")
+        answers.within(self.clock, 0, answers.LATEST_CLOCK_S, "the clock")
         answers.folder(self.home)
         self.gpus = [printable(gpu, 80) for gpu in self.gpus]
         self.hostname, self.boot = printable(self.hostname, 253), printable(self.boot, 80)

@@ -19,6 +19,7 @@ from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
 Target = Literal["local", "aws", "hosts"]
 
 _MOST_COMPLAINTS = 50
+_LONGEST_RANGE = len("29500-29599")
 _LONGEST_TTL_S = 30 * 24 * 3600.0  # stacks take less: this only keeps what is counted with it within a calendar
 
 
@@ -71,6 +72,8 @@ class Settings(BaseModel):
     @classmethod
     def _range(cls, value: str) -> str:
         first, _, last = value.partition("-")
+        if len(value) > _LONGEST_RANGE:  # Python refuses to read thousands of digits, in words of its own
+            first = ""
         if not (first.isdecimal() and (last or first).isdecimal() and 1024 <= int(first) <= int(last or first) <= 65535):
             raise ValueError("must be a range of ports between 1024 and 65535, such as 29500-29599")
         return value

@@ -76,6 +76,13 @@ def test_a_record_that_leads_elsewhere_is_damaged(learning: Learning) -> None:
         assert "is damaged" in json.dumps(grade)
 
 
+def test_a_bundle_of_a_newer_version_is_named(learning: Learning) -> None:
+    path = bundle(learning.root / "later.zip", run_files(), lambda card: {**card, "version": 99})
+    said = learning.types("grade", "--open", str(path), code=2)
+    assert f"{path} was made by a newer gpucourse" in " ".join(said.err.split())
+    assert "gpucourse-bundle-" not in said.out + said.err
+
+
 @pytest.mark.parametrize("name", ["bundle.json", "run.json", "metrics.json", "plan.json", "hashes.json", "quiz.json"])
 @pytest.mark.parametrize(
     "data",

@@ -139,6 +139,7 @@ LIES = {
     "a rank's end that is no JSON": frame(frames.RANK, 1, 0, b"{"),
     "a rank's end without a time": rank({"code": 0}),
     "a rank's end at infinity": frame(frames.RANK, 1, 0, b'{"code": 0, "at": 1e999}'),
+    "a rank's end in the year 5100": rank({"code": 0, "at": 9.9e10}),
     "a rank's end elsewhere": rank({"code": 0, "at": 1.0, "node": "../../x"}),
     "ten thousand ends of one rank": b"".join(rank({"code": 1, "at": float(number)}) for number in range(10_000)),
 }

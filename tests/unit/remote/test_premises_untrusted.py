@@ -57,6 +57,7 @@ def test_an_honest_machine_is_taken() -> None:
         {"addresses": {"e th": "10.0.0.1"}},
         {"gpus": "T4"},
         {"clock": -1},
+        {"clock": 9.9e10},
     ],
     ids=repr,
 )

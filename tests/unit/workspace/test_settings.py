@@ -30,6 +30,7 @@ def test_one_port_or_a_range() -> None:
         ("rendezvous_ports: 80-90\n", "rendezvous_ports: must be a range of ports"),
         ("rendezvous_ports: 30000-20000\n", "rendezvous_ports: must be a range of ports"),
         ("rendezvous_ports: ²9500\n", "rendezvous_ports: must be a range of ports"),
+        (f"rendezvous_ports: '{'2' * 5000}'\n", "rendezvous_ports: must be a range of ports"),
         ("- a\n- b\n", "must hold keys and values, not a list"),
         ("a: [\n", "not YAML"),
         ("a: \x01\n", "not YAML"),
