@@ -242,7 +242,7 @@ NOISY = """
 echo "Hello $USER, you have 3 new mails"
 echo 'a banner for everybody' >&2
 printf '{"no": "newline"}'
-sleep 20 &
+sleep 20 & read -r -t 0.2 line
 trap 'echo logout' EXIT
 """
 

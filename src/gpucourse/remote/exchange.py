@@ -1,5 +1,6 @@
 """One command on one SSH channel: standard input fed and both outputs drained at the same time, so that nobody can wait for
-each other; silence has an end, a cut connection is never taken for a result, nor a login shell's words for the command's."""
+each other; silence has an end, a cut connection is never taken for a result, nor a login shell's words for the command's.
+The input is sent after the command has begun: a login shell whose start file reads its input would take it."""
 
 from __future__ import annotations
 
@@ -59,12 +60,18 @@ class Channel(Protocol):
         ...
 
 
+def last_words(stderr: bytes, most: int) -> str:
+    """The printable end of what a command said, of at most `most` bytes; of a Python traceback the last line alone."""
+    lines = stderr[-most:].decode("utf-8", "replace").strip().splitlines()
+    return printable("\n".join(lines[-1:] if b"Traceback (most recent call last)" in stderr else lines))
+
+
 class EndedEarly(UnreachableError):
     """The command that streamed ended with a code other than 0. `stderr` is what it said about that."""
 
     def __init__(self, name: str, code: int, stderr: bytes) -> None:
-        said = printable(stderr[-2000:].decode("utf-8", "replace").strip())
-        super().__init__(f"{name}: the command on the node ended with code {code}: {said or 'it said nothing'}")
+        said = last_words(stderr, 2000) or "it said nothing"
+        super().__init__(f"{name}: the command on the node ended with code {code}: {said}")
         self.stderr = stderr
 
 
@@ -73,7 +80,8 @@ class Silent(UnreachableError):
 
 
 class Exchange:
-    """A command that was just started on `channel`, in the line that `marks` made of it.
+    """A command that was just started on `channel`, in the line that `marks` made of it. Whoever reads its standard output
+    has its input sent.
 
     `lost` are the errors that the channel raises when its connection is gone.
     """
@@ -97,9 +105,8 @@ class Exchange:
         self._stderr: list[bytes] = []
         channel.settimeout(min(max(silence_s / 4, 0.02), 1.0))
         self._drain = self._thread(self._drain_stderr)
-        if stdin:
-            self._thread(self._feed, stdin)
-        else:
+        self._stdin = stdin
+        if not stdin:
             self._end_input()
 
     def stdout(self) -> Iterator[bytes]:
@@ -118,9 +125,12 @@ class Exchange:
                 raise self._cut() from error
             if not data:
                 break
-            piece = own.take(data)
+            begun, piece = own.begun, own.take(data)
             if own.begun:
                 self._moved = time.monotonic()
+                if not begun and self._stdin:
+                    self._started = self._moved
+                    self._thread(self._feed, self._stdin)
             else:
                 self._check_silence()
             if piece:
@@ -258,12 +268,16 @@ class Exchange:
         noise = max(self._own_stdout.noise_bytes, self._own_stderr.noise_bytes)
         if noise > MOST_NOISE:
             raise self._not_begun(f"printed more than {format_bytes(MOST_NOISE)}")
-        if noise and time.monotonic() - self._started >= self._silence_s:
+        if time.monotonic() - self._started < self._silence_s:
+            return
+        if noise:
             raise self._not_begun(f"printed {format_bytes(noise)} in {self._silence_s:g} s")
+        if self._stdin:
+            raise self._not_begun(f"took more than {self._silence_s:g} s", Silent)
 
-    def _not_begun(self, what: str) -> UnreachableError:
+    def _not_begun(self, what: str, kind: type[UnreachableError] = UnreachableError) -> UnreachableError:
         words = " ".join(filter(None, (self._own_stdout.noise(), self._own_stderr.noise())))
-        return UnreachableError(
+        return kind(
             f"{self._name}: the login shell {what} before our command began; it printed: {words or 'nothing'}",
             hint="type ssh, that account, and the command true: it has to end at once, with code 0. See its ~/.bashrc",
         )

@@ -21,7 +21,7 @@ from gpucourse.outside.names import printable
 from gpucourse.ports import Completed, Link
 from gpucourse.remote import answers, slurm_says
 from gpucourse.remote.answers import State
-from gpucourse.remote.exchange import EndedEarly
+from gpucourse.remote.exchange import EndedEarly, last_words
 from gpucourse.remote.patience import ANSWER_S
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ def answer(node: Node, verb: str, kind: type[T], done: Completed) -> T:
 
 def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
     """The error for a command that failed on the node without an answer of its own."""
-    said = printable(stderr[-800:].decode("utf-8", "replace").strip()) or "nothing"
+    said = last_words(stderr, 800) or "nothing"
     if b"No space left" in stderr or b"Disk quota" in stderr:
         return StorageError(
             f"{node.name}: no space left on the node's disk", hint=f"gpucourse ssh, then df -h (it said: {said})"

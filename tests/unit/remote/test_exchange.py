@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from gpucourse.errors import UnreachableError
-from gpucourse.remote.exchange import Exchange
+from gpucourse.remote.exchange import Exchange, last_words
 from gpucourse.remote.login_shell import MOST_NOISE, Marks
 
 Say = Callable[[], bytes]
@@ -25,6 +25,8 @@ class ScriptedChannel:
         if code is not None:
             self.status_event.set()
         self.closed = False
+        self.sent = b""
+        self.input_ended = threading.Event()
 
     def recv(self, _nbytes: int) -> bytes:
         return self.recv_stdout()
@@ -33,13 +35,14 @@ class ScriptedChannel:
         return b"" if self.closed else self.recv_errors()
 
     def send(self, s: bytes) -> int:
+        self.sent += s
         return len(s)
 
     def settimeout(self, timeout: float | None) -> None:
         """Whatever the functions do."""
 
     def shutdown_write(self) -> None:
-        """Nobody reads it."""
+        self.input_ended.set()
 
     def close(self) -> None:
         self.closed = True
@@ -118,3 +121,44 @@ def test_a_shell_that_prints_now_and_then_has_the_patience_for_silence() -> None
     with pytest.raises(UnreachableError, match=r"printed \d+ B in 0.3 s before our command began"):
         outcome(dripping, code=None, silence_s=0.3)
     assert time.monotonic() - began < 3
+
+
+def test_the_input_is_sent_once_the_command_has_begun() -> None:
+    marks = Marks()
+    sent_before: list[bytes] = []
+
+    def in_turn() -> Iterator[bytes]:
+        yield b"Hello"
+        sent_before.append(channel.sent)
+        yield marks.stdout
+        assert channel.input_ended.wait(10)
+        yield b"answer" + marks.end
+
+    turns = in_turn()
+    channel = ScriptedChannel(lambda: next(turns, b""), pieces(marks.stderr + marks.end), 0)
+    exchange = Exchange("node7", channel, b"input", 10.0, marks=marks, lost=(OSError,))
+    assert b"".join(exchange.stdout()) == b"answer"
+    assert exchange.code() == 0
+    assert (sent_before, channel.sent) == ([b""], b"input")
+
+
+def test_a_shell_that_waits_for_input_gets_nothing_and_is_named() -> None:
+    def silent() -> bytes:
+        time.sleep(0.01)
+        raise TimeoutError
+
+    channel = ScriptedChannel(silent, silent, None)
+    exchange = Exchange("node7", channel, b"input", 0.3, marks=Marks(), lost=(OSError,))
+    with pytest.raises(UnreachableError) as caught:
+        exchange.answer()
+    exchange.close()
+    assert caught.value.what == "node7: the login shell took more than 0.3 s before our command began; it printed: nothing"
+    assert "~/.bashrc" in caught.value.hint
+    assert channel.sent == b""
+
+
+def test_of_a_traceback_only_the_last_line_is_told() -> None:
+    long = b'Traceback (most recent call last):\n  File "agent.py", line 1\n' + b"    frame()\n" * 300
+    assert last_words(long + b"ValueError: no JSON\n", 800) == "ValueError: no JSON"
+    assert last_words(b"Traceback (most recent call last)\n" + b" " * 900, 800) == ""
+    assert last_words(b"one\ntwo", 800) == r"one\ntwo"
