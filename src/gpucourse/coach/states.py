@@ -10,6 +10,8 @@ from gpucourse.coach.symptoms import MISSING_KEY
 from gpucourse.model.diagnosis import Diagnosis, Quote, Silence
 
 _KILLED, _SIGNALS = 137, 128
+_UNOPENED = _SIGNALS + 53
+"""Slurm ends a job with signal 53 where it cannot open the job's output or error file."""
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 
 
@@ -80,6 +82,8 @@ def _ended_themselves(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
 
 def _exited(evidence: Evidence, log: Log) -> Diagnosis:
     code = log.code or 0
+    if code == _UNOPENED:
+        return _unopened(evidence, log)
     how = f"with code {code}" if code < _SIGNALS else f"by {_signal(code - _SIGNALS)}"
     why = "Its last line may say why." if log.last else "It had said nothing."
     if evidence.world_size > 1:
@@ -89,6 +93,19 @@ def _exited(evidence: Evidence, log: Log) -> Diagnosis:
         title=f"Rank {log.rank} on {log.node} ended {how}",
         why=f"The process of rank {log.rank} ended by itself {how}, without a traceback. {why}",
         next=f"gpucourse logs {evidence.run} --rank {log.rank}; look for sys.exit in the script",
+        ranks=_ranks([log]),
+        nodes=[log.node],
+        seen=_last_words([log]),
+    )
+
+
+def _unopened(evidence: Evidence, log: Log) -> Diagnosis:
+    return Diagnosis(
+        symptom="rank-exited",
+        title=f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
+        why="The job ended with signal 53 before its first line ran: Slurm uses it where the file named by --output or --error "
+        "cannot be opened. Its folder has to be there on the job's node, and you have to be allowed to write there.",
+        next=f"make the folder, or name another file in #SBATCH --output and --error; then gpucourse run {evidence.exercise}",
         ranks=_ranks([log]),
         nodes=[log.node],
         seen=_last_words([log]),

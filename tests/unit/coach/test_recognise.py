@@ -196,6 +196,13 @@ def test_ends_without_words(code: int, symptom: str) -> None:
     assert [(each.symptom, each.ranks) for each in found] == [(symptom, [1])]
 
 
+def test_a_file_that_slurm_cannot_open_is_named() -> None:
+    (diagnosis,) = recognise(evidence(log(0, "", code=128 + 53)))
+    assert diagnosis.title == "Slurm could not open the output or error file of the job on node0"
+    assert "--error" in diagnosis.why
+    assert "signal 42" in recognise(evidence(log(0, "", code=128 + 42)))[0].title
+
+
 def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:
     found = recognise(evidence(log(1, "ModuleNotFoundError: No module named '{rank}{0}'\n")))
     assert "{rank}{0}" in found[0].why

@@ -69,15 +69,28 @@ def test_of_a_huge_error_file_the_end_is_added(scripted: Callable[..., Scripted]
     assert len(told) < (1 << 20) + 100
 
 
-@pytest.mark.parametrize("kind", ["none", "empty", "pipe", "folder", "the log itself"])
-def test_what_is_no_error_file_is_left_out(scripted: Callable[..., Scripted], kind: str) -> None:
+@pytest.mark.parametrize("wish", ["/nowhere/e-%j", "e", "../%N.err"])
+def test_an_error_file_that_is_not_on_the_node_is_named(scripted: Callable[..., Scripted], wish: str) -> None:
+    log = finished(scripted, wish, lambda _work: None)
+    assert log == f"step 1\n\nits errors went to {wish}, which is not on this node\n"
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
+def test_an_error_file_that_is_no_regular_file_is_named(scripted: Callable[..., Scripted], tmp_path: Path, kind: str) -> None:
+    path = Path("/dev/null") if kind == "device" else tmp_path / "e"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    log = finished(scripted, str(path), lambda _work: None)
+    assert log == f"step 1\n\nits errors went to {path}, which is not a regular file\n"
+
+
+@pytest.mark.parametrize("kind", ["empty", "the log itself"])
+def test_an_error_file_with_nothing_new_is_left_out(scripted: Callable[..., Scripted], kind: str) -> None:
     def put(work: Path) -> None:
         if kind == "empty":
             (work / "e").touch()
-        elif kind == "pipe":
-            os.mkfifo(work / "e")
-        elif kind == "folder":
-            (work / "e").mkdir()
         elif kind == "the log itself":
             (work / "e").symlink_to("../logs/7-node1.out")
 

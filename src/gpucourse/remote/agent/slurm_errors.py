@@ -16,7 +16,7 @@ _WORD = re.compile(r"%(\d*)([%a-zA-Z])")
 
 
 def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
-    """Add the error file of every job to that job's log, once. Files that are not there, or no plain files, are left out."""
+    """Add the error file of every job to that job's log, once. Where it is not there, or no regular file, a line says so."""
     asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
     files = asked.get("files")
     wishes = (
@@ -28,8 +28,12 @@ def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
         if not wish or not logs or job.has(f"errors-{number}"):
             continue
         job.write(f"errors-{number}", {})
-        for path in sorted(glob.glob(os.path.join(glob.escape(job.path("work")), pattern(wish, number)))):
-            _add(path, job.path("logs", logs[0]))
+        log = job.path("logs", logs[0])
+        paths = sorted(glob.glob(os.path.join(glob.escape(job.path("work")), pattern(wish, number))))
+        if not paths:
+            _append(log, f"its errors went to {wish}, which is not on this node")
+        for path in paths:
+            _add(path, log)
 
 
 def pattern(wish: str, number: str) -> str:
@@ -46,15 +50,24 @@ def pattern(wish: str, number: str) -> str:
 def _add(path: str, log: str) -> None:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
+    except OSError as error:
+        _append(log, f"its errors went to {path}, which cannot be read: {error.strerror}")
         return
     try:
         info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode) or not info.st_size or os.path.samestat(info, os.stat(log)):
+        if not stat.S_ISREG(info.st_mode):
+            _append(log, f"its errors went to {path}, which is not a regular file")
+            return
+        if not info.st_size or os.path.samestat(info, os.stat(log)):
             return
         text = os.pread(handle, MOST_BYTES, max(0, info.st_size - MOST_BYTES))
     finally:
         os.close(handle)
+    _append(log, f"{os.path.basename(path)}, the job's error file:", text)
+
+
+def _append(log: str, line: str, text: bytes = b"") -> None:
+    """Add a line that we write to the log, and text below it. The log's own last line may have no end."""
     with open(log, "ab") as target:
-        target.write(f"\n{os.path.basename(path)}, the job's error file:\n".encode("utf-8", "surrogateescape"))
-        target.write(text if text.endswith(b"\n") else text + b"\n")
+        target.write(f"\n{line}\n".encode("utf-8", "surrogateescape"))
+        target.write(text if not text or text.endswith(b"\n") else text + b"\n")
