@@ -7,6 +7,7 @@ nodes, no figure is printed, and nothing is recorded. At most nine minutes; the 
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,7 @@ from gpucourse.model.verdict import CheckResult
 
 MINUTES_S = 9 * 60.0
 GRACE_S = 15.0
+_PR_SET_PDEATHSIG = 1
 NO_GPU = "no GPU: not measured"
 ROOT = Path(__file__).parents[1]
 OF_SLURM = ("metrics.slurm", "metrics.session")
@@ -252,9 +254,17 @@ def _environment(folder: Path, ranks: int, *, on_gpu: bool) -> dict[str, str]:
 
 def _process(words: Sequence[str], folder: Path, env: Mapping[str, str], limit_s: float) -> tuple[int | None, str]:
     """The exit code and what was printed; None where it was ended at its limit. It is asked first, for torchrun's workers have
-    sessions of their own and end only with torchrun's own doing; what is left after that is killed."""
+    sessions of their own and end only with torchrun's own doing; what is left after that is killed. On Linux it ends with this
+    process, too, however that ends."""
     process = subprocess.Popen(
-        words, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        words,
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        preexec_fn=_end_with(os.getpid()) if sys.platform == "linux" else None,  # noqa: PLW1509  # no other thread runs here
     )
     try:
         output = process.communicate(timeout=max(0.1, limit_s))[0]
@@ -269,6 +279,18 @@ def _process(words: Sequence[str], folder: Path, env: Mapping[str, str], limit_s
         return None, process.communicate()[0]
 
 
+def _end_with(parent: int) -> Callable[[], None]:
+    """What a new process calls to get SIGTERM when its parent ends: Linux alone has it."""
+    prctl = ctypes.CDLL(None).prctl  # loaded before the fork
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before the call
+            os._exit(1)
+
+    return ask
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -278,6 +300,8 @@ def _free_port() -> int:
 def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequence[int]) -> Line | None:
     """4.2's best bf16 product beside the best that the vendor's library reaches over many shapes."""
     rows = [row for line in lines if line.exercise == "4.2" for row in line.metrics.get("summary", [])]
+    if not machine.gpu:
+        return None
     mine = next((row["best_tflops"] for row in rows if row["dtype"] == "bfloat16"), None)
     if mine is None:
         return None

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import select
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +18,7 @@ import pytest
 
 from benchmarks import gpu
 from benchmarks.gpu_cases import CASES, Case, Figure, figures
+from benchmarks.gpu_machine import Machine
 from benchmarks.gpu_record import for_plots
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
@@ -74,6 +81,31 @@ def test_what_runs_past_its_limit_is_ended_and_counts(
     assert gpu.prove([], cases=[endless], recorded=tmp_path) == 1
     assert "0.2: stopped at its limit" in capsys.readouterr().out
     assert working_in(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone ends a process with its parent")
+def test_a_case_ends_when_the_proof_is_killed(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    child = f"import os, time; file = open({str(fifo)!r}, 'w'); print(os.getpid(), file=file, flush=True); time.sleep(600)"
+    words = [sys.executable, "-c", child]
+    start = f"import os, pathlib; from benchmarks import gpu; gpu._process({words!r}, pathlib.Path('.'), os.environ, 600)"
+    with subprocess.Popen([sys.executable, "-c", start], cwd=gpu.ROOT) as proof:
+        assert select.select([reader], [], [], 60)[0]
+        pid = int(os.read(reader, 20))
+        proof.kill()
+    ended = bool(select.select([reader], [], [], 10)[0])
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+    os.close(reader)
+    assert ended, "the child has closed the pipe"
+
+
+def test_the_librarys_best_is_not_looked_for_without_a_gpu() -> None:
+    row = {"dtype": "bfloat16", "best_tflops": 1.0}
+    lines = [gpu.Line("4.2", "", "", "", metrics={"summary": [row]})]
+    assert gpu._library(Machine(None, 0, {}, {}), lines, time.monotonic() + 30, (64,)) is None
 
 
 def working_in(folder: Path) -> list[str]:
