@@ -30,7 +30,7 @@ def status(
             session.face.document(document)
         if watch and session.face.moving(session.face.out):
             session.face.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
-        session.face.show(view(found.stacks))
+        session.face.show(view(found.stacks, unreadable=found.unreadable))
         for warning in found.warnings:
             session.face.warn(warning)
         if not watch:

@@ -33,10 +33,12 @@ class StackStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """Every stack of the workspace, and sentences about what no record explains and may cost."""
+    """Every stack of the workspace, sentences about what no record explains and may cost, and how many records of stacks are
+    damaged."""
 
     stacks: list[StackStatus]
     warnings: list[str] = field(default_factory=list)
+    unreadable: int = 0
 
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
@@ -57,7 +59,8 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
         ]
     elif context.paths.ledger.exists():
         warnings += _still_billed(context)
-    return Status(stacks=[_stack(context, one, active, outlooks.get(one.stack)) for one in known], warnings=warnings)
+    stacks = [_stack(context, one, active, outlooks.get(one.stack)) for one in known]
+    return Status(stacks=stacks, warnings=warnings, unreadable=len(unreadable))
 
 
 def _stack(context: Context, deployment: Deployment, active: list[RunRecord], outlook: Outlook | None) -> StackStatus:

@@ -105,7 +105,9 @@ def test_the_other_labs_are_shown_and_taken_down(learning: Learning, content: st
 @pytest.mark.parametrize("changed", [{"created": ""}, {"created": "2026-01-31T14:25:01"}, {"updated": "soon"}])
 def test_a_time_that_is_none_is_damage(learning: Learning, changed: dict[str, str]) -> None:
     lab(learning, "1", **changed)
-    assert "01-local.json is damaged" in learning.types("status").err
+    typed = learning.types("status")
+    assert "01-local.json is damaged" in typed.err
+    assert "Nothing is deployed" not in typed.out
 
 
 def test_a_lab_under_another_name_is_damage(learning: Learning) -> None:

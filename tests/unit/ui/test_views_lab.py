@@ -26,6 +26,7 @@ def test_status_of_a_stack_that_is_being_built() -> None:
     assert "failed" in shown
     assert "terraform said no" in shown
     assert "Nothing is deployed." in text(lab.status([]))
+    assert text(lab.status([], unreadable=1)).strip() == "What is deployed is not known: the record of a lab cannot be read."
 
 
 def test_deploy_planned_and_done(tmp_path: Path) -> None:

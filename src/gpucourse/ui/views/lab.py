@@ -22,8 +22,10 @@ _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn
 _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
 
 
-def status(stacks: Sequence[StackStatus]) -> View:
-    """Every stack, and every node of it as it is right now."""
+def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
+    """Every stack, and every node of it as it is right now. `unreadable`: how many records of stacks are damaged."""
+    if not stacks and unreadable:
+        return View(parts=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
     if not stacks:
         return View(parts=(Paragraph("Nothing is deployed."),), footer=("Stand up a lab: gpucourse deploy 3",))
     columns: list[Column | str] = [
