@@ -10,6 +10,7 @@ the index that pip uses anyway. GPUCOURSE_TORCH_INDEX names another index of CPU
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import re
@@ -33,10 +34,13 @@ MAX_PAGE_BYTES = 32 * 2**20
 
 
 def main(arguments: list[str]) -> int:
-    """Say which torch comes and install everything; pip's exit code, 2 without a list of extras."""
+    """Say which torch comes and install everything; pip's exit code, 2 without a list of extras, 3 without pip."""
     if not arguments or arguments[0].startswith("-"):
         sys.stderr.write("usage: python install.py local[,dev] [options of pip install]\n")
         return 2
+    if importlib.util.find_spec("pip") is None:
+        sys.stderr.write(f"{sys.executable} has no pip: {sys.executable} -m ensurepip\n")
+        return 3
     extras, *options = arguments
     if code := install_locked(options):
         sys.stderr.write(

@@ -223,3 +223,10 @@ def test_the_line_of_the_readme_brings_the_cpu_build(ordinary: str, cpu_index: s
     for line in lines:
         words = shlex.split(line.split("#")[0].replace(install.CPU_INDEX, cpu_index))[1:]
         assert comes(run_pip(ordinary, sys.executable, "-m", "pip", *words)) == {f"torch-{VERSION}+cpu"}, line
+
+
+def test_a_python_without_pip_names_the_cure(ordinary: str, checkout: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(checkout / "bare")], check=True, timeout=60)
+    python = checkout / "bare" / "bin" / "python"
+    said = run_pip(ordinary, python, checkout / "install.py", "local", code=3)
+    assert said == f"{python} has no pip: {python} -m ensurepip\n"
