@@ -109,6 +109,7 @@ def _fetch(
                 until=until,
                 log_limit=context.settings.log_limit,
                 world_size=record.world_size,
+                hosts=slurm.hosts_of(deployment),
             )
             attend.note_exits(record, result)
             finish(context, fleet, record, until=until)

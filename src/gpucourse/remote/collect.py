@@ -25,6 +25,7 @@ from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import known_name, printable, relative_name
 from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_FILES
+from gpucourse.remote.disk_room import DiskRoom
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, combined
 from gpucourse.remote.patience import COLLECT_S, Patience
@@ -38,8 +39,10 @@ _TRIES = 3
 _NOTE_BYTES, _NOTE_ITEMS = 8 << 20, 100_000
 """The longest listing: names of MOST_FILES files, and of as many that are not sent."""
 _MOST_LEFT = 2 * MOST_FILES
-_MOST_BYTES = 1 << 38
-"""256 GiB: so much of one node's outputs is taken in all."""
+OUTPUT_LIMIT = 10 << 30
+"""So much of one node's outputs is taken in all, where no setting says otherwise."""
+_BESIDE = 4 * _NOTE_BYTES
+"""What a tar holds beside its files, in bytes: two notes, and the headers."""
 _AFTER_THE_END = 1 << 20
 _PIECE = 1 << 20
 _BAD_NAME = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
@@ -99,19 +102,21 @@ def collect(
     max_bytes: int,
     watcher: Watcher,
     *,
+    output_limit: int = OUTPUT_LIMIT,
     until: float | None = None,
 ) -> Home:
     """Bring home everything in the run's `outputs/` and what `globs` match in its work folder, from every node at once.
 
-    What is home already and unchanged does not travel again. A file has its name here only when it is complete. Raises
-    StorageError where the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
+    What is home already and unchanged does not travel again. A file has its name here only when it is complete. `max_bytes`
+    is the limit for one file, `output_limit` for all of a node: what is beyond is refused by name, in the result. Raises
+    StorageError before the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
     sends what cannot be true is told in the result. `until`: the time (by the monotonic clock) at which this ends in any case.
     """
-    lock = threading.Lock()
+    lock, disk = threading.Lock(), DiskRoom()
 
     def fetch(node: Node) -> Home:
         began = time.monotonic()
-        home = _persistently(fleet, node, run_id, globs, paths, max_bytes, until)
+        home = _persistently(fleet, node, run_id, globs, paths, max_bytes, until, output_limit, disk)
         size = format_bytes(sum(output.bytes for output in home.outputs))
         with lock:
             detail = f"{len(home.outputs)} files, {size}"
@@ -134,13 +139,23 @@ def collect(
     return whole
 
 
-def unpack(node: str, stream: IO[bytes], paths: RunPaths, max_bytes: int, *, have: Mapping[str, Sequence[int]] = {}) -> Home:
-    """Take one node's tar. `have`: size and time of change of the files that were offered as here already.
+def unpack(
+    node: str,
+    stream: IO[bytes],
+    paths: RunPaths,
+    max_bytes: int,
+    *,
+    have: Mapping[str, Sequence[int]] = {},
+    output_limit: int = OUTPUT_LIMIT,
+    disk: DiskRoom | None = None,
+) -> Home:
+    """Take one node's tar. `have`: size and time of change of the files that were offered as here already. `max_bytes` and
+    `output_limit` as in `collect`.
 
     Raises NodeUntrusted where it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
-    StorageError where the disk is full.
+    StorageError before the disk is full.
     """
-    unpacking = _Unpacking(node, paths, max_bytes, have)
+    unpacking = _Unpacking(node, paths, max_bytes, have, output_limit, disk or DiskRoom())
     try:
         return unpacking.take(stream)
     except OutsideError as error:
@@ -148,16 +163,26 @@ def unpack(node: str, stream: IO[bytes], paths: RunPaths, max_bytes: int, *, hav
 
 
 def _persistently(
-    fleet: Fleet, node: Node, run_id: str, globs: Sequence[str], paths: RunPaths, max_bytes: int, until: float | None
+    fleet: Fleet,
+    node: Node,
+    run_id: str,
+    globs: Sequence[str],
+    paths: RunPaths,
+    max_bytes: int,
+    until: float | None,
+    output_limit: int,
+    disk: DiskRoom,
 ) -> Home:
     for left in reversed(range(_TRIES)):
         try:
             refuse_links(paths.node_outputs(node.name), paths.folder)
             have = _have(paths.node_outputs(node.name))
-            wanted = json.dumps({"globs": list(globs), "max_bytes": max_bytes, "have": have}).encode()
+            limits = {"max_bytes": max_bytes, "output_limit": output_limit}
+            wanted = json.dumps({"globs": list(globs), "have": have, **limits}).encode()
             patience = Patience(f"{node.name}: bringing its outputs home", COLLECT_S, until=until)
             with jobs.streamed(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
-                return unpack(node.name, cast("IO[bytes]", _Reader(patience.watch(pieces))), paths, max_bytes, have=have)
+                stream = cast("IO[bytes]", _Reader(patience.watch(pieces)))
+                return unpack(node.name, stream, paths, max_bytes, have=have, output_limit=output_limit, disk=disk)
         except (NodeUntrusted, Silent):
             raise
         except UnreachableError:
@@ -169,15 +194,19 @@ def _persistently(
 class _Unpacking:
     """One node's tar on its way into the run's folder."""
 
-    def __init__(self, node: str, paths: RunPaths, max_bytes: int, have: Mapping[str, Sequence[int]]) -> None:
+    def __init__(
+        self, node: str, paths: RunPaths, max_bytes: int, have: Mapping[str, Sequence[int]], output_limit: int, disk: DiskRoom
+    ) -> None:
         self._node, self._run, self._root, self._max_bytes = node, paths.folder, paths.node_outputs(node), max_bytes
-        self._have = have
+        self._have, self._output_limit, self._disk = have, output_limit, disk
         self._home = Home()
         self._taken: dict[str, OutputFile] = {}
         self._sent: set[str] = set()
 
     def take(self, stream: IO[bytes]) -> Home:
-        tar = TarReader(stream.read, max_members=MOST_FILES + 2, max_total=min(MOST_FILES * self._max_bytes, _MOST_BYTES))
+        tar = TarReader(
+            stream.read, max_members=MOST_FILES + 2, max_total=2 * self._output_limit + _BESIDE
+        )  # files may have grown
         members = iter(tar)
         first = next(members, None)
         if first is None or first.name != LISTING:
@@ -224,8 +253,12 @@ class _Unpacking:
             self._refuse(name, reason)
             return
         target = self._root / name
+        self._root.mkdir(parents=True, exist_ok=True)
         try:
-            with writing(target, mode=0o755 if member.mode & 0o100 else 0o644) as file:
+            with (
+                self._disk.room(self._root, member.size),
+                writing(target, mode=0o755 if member.mode & 0o100 else 0o644) as file,
+            ):
                 for data in tar.pieces():
                     file.write(data)
         except StorageError as error:
@@ -254,6 +287,8 @@ class _Unpacking:
             return "it is not a plain file"
         if member.size > self._max_bytes:
             return f"too large: {format_bytes(member.size)}, the limit for one file is {format_bytes(self._max_bytes)}"
+        if sum(output.bytes for output in self._taken.values()) + member.size > self._output_limit:
+            return f"with it the outputs of this node were more than {format_bytes(self._output_limit)} (output_limit)"
         if name in self._taken:
             return "the node sent two files of that name"
         refuse_links(self._root, self._run)

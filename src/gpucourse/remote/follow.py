@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpucourse.errors import GpucourseError, NodeUntrusted, UnreachableError
@@ -16,8 +16,8 @@ from gpucourse.model.slurm import JobRow
 from gpucourse.remote import answers, jobs, slurm
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combined
+from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
 from gpucourse.remote.logfile import LogFile
-from gpucourse.remote.patience import extra_s
 from gpucourse.remote.silence import Ears, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
@@ -28,7 +28,7 @@ SILENCE_S = 15.0
 _SETTLED_S = 0.3
 """One rank's end brings the others down within milliseconds, and news of it may arrive in any order."""
 
-_MOST_LOGS, _MOST_RANK_EXITS = 1024, 8192
+_MOST_RANK_EXITS = 8192
 
 _ASKED, _ASKED_S = 143, 2.0
 """A rank that ended by SIGTERM was mostly asked to, by the time limit or a person: its node says so soon after."""
@@ -80,13 +80,15 @@ def follow(
     until: float | None = None,
     log_limit: int | None = None,
     world_size: int | None = None,
+    hosts: Collection[str] | None = None,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
     `limit_s`: the time that this takes at most, besides what the logs take at `patience.PACE`; never longer than `until` (by
     the monotonic clock). FollowBroken afterwards.
     `log_limit`: so many bytes of each log are kept; the run goes on and the watcher is told.
-    `world_size`: the ranks that were started. Where Slurm starts them the jobs say how many there are.
+    `world_size`: the ranks that were started. `hosts`: the nodes that Slurm may start them on, None where nobody knows; a log
+    of another node or rank is refused (FollowBroken).
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
@@ -96,11 +98,13 @@ def follow(
     view = _View(paths, watcher, stop, ears or Ears({}, None), log_limit)
     view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
     view.result.skew_s = dict(skew_s or {})
-    readers = [_Reader(fleet, run_id, node, view, give_up_s, scheduled=scheduled) for node in nodes]
+    ranks = world_size or answers.MOST_RANKS
+    limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
+    readers = [_Reader(fleet, run_id, node, view, give_up_s, limits.get(node.name)) for node in nodes]
     for reader in readers:
         reader.start()
     try:
-        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None, _Limit(limit_s, until))
+        _attend(fleet, run_id, nodes, view, grace_s if fail_fast and not scheduled else None, TimeLimit(limit_s, until))
     finally:
         view.leaving.set()
         for reader in readers:
@@ -170,10 +174,10 @@ class _View:
 class _Reader(threading.Thread):
     """Follows one node."""
 
-    def __init__(self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float, *, scheduled: bool) -> None:
+    def __init__(self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float, limits: LogLimits | None) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
         self._fleet, self._run_id, self._node, self._view, self._give_up_s = fleet, run_id, node, view, give_up_s
-        self._scheduled = scheduled
+        self._limits, self._scheduled = limits, limits is not None  # where Slurm starts the ranks
         self.logs: dict[tuple[str, int | None], LogFile] = {}
         self._named: dict[int, tuple[str, int | None]] = {}
         self._heard = time.monotonic()
@@ -249,9 +253,14 @@ class _Reader(threading.Thread):
         return False
 
     def _keep_name(self, stream: int, named: answers.Named) -> None:
-        if not self._scheduled or stream >= _MOST_LOGS:
+        if self._limits is None or stream >= MOST_LOGS:
             raise answers.untrusted(self._node.name, "the name of a log", "no such log was asked for")
-        self._named[stream] = (named.node or self._node.name, named.rank)
+        whose = named.node or self._node.name, named.rank
+        try:
+            self._limits.admit(*whose)
+        except ValueError as error:
+            raise answers.untrusted(self._node.name, "the name of a log", error) from error
+        self._named[stream] = whose
 
     def _whose(self, stream: int) -> tuple[str, int | None]:
         """Of which node and rank (None: the launcher) a stream is."""
@@ -271,7 +280,9 @@ class _Reader(threading.Thread):
     def _take_up_logs(self) -> None:
         """The logs that are here already."""
         here = {(self._node.name, rank): path for rank, path in self._view.paths.node_logs(self._node.name).items()}
-        for whose in self._view.paths.all_logs() if self._scheduled else here:
+        for whose in self._view.paths.all_logs() if self._limits else here:
+            if self._limits:
+                self._limits.keep(*whose)
             self._log(whose)
 
     def _append(self, whose: tuple[str, int | None], offset: int, data: bytes) -> None:
@@ -288,35 +299,14 @@ class _Reader(threading.Thread):
 
     def _log(self, whose: tuple[str, int | None]) -> LogFile:
         if whose not in self.logs:
-            if len(self.logs) >= _MOST_LOGS:
-                raise answers.untrusted(self._node.name, "a piece of a log", f"more than {_MOST_LOGS} logs are not taken")
+            if len(self.logs) >= MOST_LOGS:
+                raise answers.untrusted(self._node.name, "a piece of a log", f"more than {MOST_LOGS} logs are not taken")
             paths = self._view.paths
             self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)
         return self.logs[whose]
 
 
-class _Limit:
-    """How long a run is followed."""
-
-    def __init__(self, seconds: float | None, until: float | None) -> None:
-        self._seconds, self._until, self._began = seconds, until, time.monotonic()
-
-    def is_over(self, received: int) -> bool:
-        now = time.monotonic()
-        if self._until is not None and now >= self._until:
-            return True
-        return self._seconds is not None and now - self._began >= self._seconds + extra_s(received)
-
-    def errors(self, nodes: Sequence[Node]) -> Iterator[Outcome[None]]:
-        for node in nodes:
-            error = UnreachableError(
-                f"{node.name}: the run has not ended there after {time.monotonic() - self._began:.0f} s",
-                hint="its log so far is kept: gpucourse status, then gpucourse cancel",
-            )
-            yield Outcome(node=node, error=error)
-
-
-def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: _Limit) -> None:
+def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace_s: float | None, limit: TimeLimit) -> None:
     """Wait for the end, naming who fails first and who falls silent; after the first failure, cancel what has not ended
     within the grace. The nodes that have not told the end within the limit are given up."""
     patience: float | None = None

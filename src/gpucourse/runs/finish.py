@@ -97,7 +97,8 @@ def _collect(
 
     # A script of the learner's own does not know GPUCOURSE_OUT: whatever it wrote into its folder is its result.
     wanted = (*exercise.outputs, "**") if record.own_script else exercise.outputs
-    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, until=until)
+    limit = context.settings.output_limit
+    home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
         record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))

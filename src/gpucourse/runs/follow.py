@@ -108,6 +108,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 limit_s=limit_s,
                 log_limit=context.settings.log_limit,
                 world_size=record.world_size,
+                hosts=slurm.hosts_of(deployments.load(context.paths, record.stack)),
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _detached(record) from error

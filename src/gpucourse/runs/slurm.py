@@ -62,6 +62,14 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     return Fleet(transport, nodes)
 
 
+def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
+    """The nodes that jobs run on, by Slurm's names, which a lab takes from its inventory. None for a cluster that exists
+    already: its inventory holds the machines that are logged into, and other people decide what its nodes are called."""
+    if deployment is None or deployment.inventory is None or deployment.target == "hosts":
+        return None
+    return frozenset(node.name for node in deployment.inventory.nodes)
+
+
 def python_of(deployment: Deployment) -> str:
     """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
     nodes = deployment.inventory.nodes if deployment.inventory and deployment.target == "aws" else ()

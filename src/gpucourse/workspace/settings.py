@@ -48,6 +48,9 @@ class Settings(BaseModel):
         default="", description="on a cluster that exists already: a folder that all its machines share, where homes are not"
     )
     log_limit: Bytes = Field(default=1 << 30, ge=1 << 10, description="how much of each rank's log is kept: 1 GiB")
+    output_limit: Bytes = Field(
+        default=10 << 30, ge=1 << 20, description="how much of the outputs of one node is brought home, for each run: 10 GiB"
+    )
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
 
     @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "shared_folder", "hosts")

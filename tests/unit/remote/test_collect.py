@@ -6,6 +6,7 @@ import io
 import json
 import os
 import resource
+import shutil
 import tarfile
 from hashlib import sha256
 from pathlib import Path
@@ -126,6 +127,33 @@ def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
         ("a/b", "a is not a folder here"),
     ]
     assert (paths.node_outputs("node0") / "a").read_bytes() == b"1"
+
+
+def test_the_files_of_a_node_have_a_limit_in_all(paths: RunPaths) -> None:
+    parcel = Parcel().add("files/a", b"1" * 600).add("files/b", b"2" * 600).add("files/c", b"3" * 400)
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT, output_limit=1000)
+    assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/c"}
+    assert [(r.name, r.reason) for r in home.refused] == [
+        ("b", "with it the outputs of this node were more than 1000 B (output_limit)")
+    ]
+
+
+def test_what_is_home_already_counts_to_the_limit(paths: RunPaths) -> None:
+    unpack("node0", io.BytesIO(Parcel().add("files/a", b"1" * 600).sent()), paths, LIMIT)
+    info = (paths.node_outputs("node0") / "a").stat()
+    parcel = Parcel(same=["a"]).add("files/b", b"2" * 600)
+    have = {"a": [info.st_size, info.st_mtime_ns]}
+    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT, have=have, output_limit=1000)
+    assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/a", 600)]
+
+
+def test_a_disk_that_would_be_full_is_told_before(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = shutil.disk_usage(paths.folder.parent)._replace(free=(256 << 20) + 150)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
+    parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 200)
+    with pytest.raises(StorageError, match=r"200 B more would leave less than 256.0 MiB free on its disk"):
+        unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    assert everything(paths.folder) == {"outputs/node0/a"}
 
 
 def test_names_that_no_one_can_type(paths: RunPaths) -> None:

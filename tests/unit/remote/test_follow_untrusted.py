@@ -77,6 +77,7 @@ def follow(
     limit_s: float = 20.0,
     until: float | None = None,
     log_limit: int | None = None,
+    hosts: set[str] | None = None,
 ) -> FollowResult:
     told: list[Event] = [] if events is None else events
     with Fleet(node, [NODE]) as fleet:
@@ -92,6 +93,7 @@ def follow(
             until=until,
             log_limit=log_limit,
             world_size=2,
+            hosts=hosts,
         )
 
 
@@ -224,8 +226,31 @@ def test_a_piece_of_a_log_without_a_name_is_refused(paths: RunPaths) -> None:
 
 
 def test_names_of_an_honest_cluster_are_taken(paths: RunPaths) -> None:
-    follow(Scripted([named("gpu-17.cluster.example", 3), named("", None, 1), END]), paths, scheduled=True)
-    assert {path.name for path in paths.logs.glob("*.log")} == {"gpu-17.cluster.example-rank3.log", "node0-launcher.log"}
+    follow(Scripted([named("gpu-17.cluster.example", 1), named("", None, 1), END]), paths, scheduled=True)
+    assert {path.name for path in paths.logs.glob("*.log")} == {"gpu-17.cluster.example-rank1.log", "node0-launcher.log"}
+
+
+def test_a_lab_has_logs_of_its_own_nodes_only(paths: RunPaths) -> None:
+    hosts = {"node0", "node1", "node2"}
+    follow(Scripted([named("node2", 1), named("node0", 0, 1), END]), paths, scheduled=True, hosts=hosts)
+    with pytest.raises(FollowBroken, match="node3 is no node of this lab"):
+        follow(Scripted([named("node3", 1), END]), paths, scheduled=True, hosts=hosts)
+    assert {path.name for path in paths.logs.glob("*.log")} == {"node2-rank1.log", "node0-rank0.log"}
+
+
+def test_a_rank_that_was_not_planned_has_no_log(paths: RunPaths) -> None:
+    with pytest.raises(FollowBroken, match="there is no rank 2: 2 were started"):
+        follow(Scripted([named("c1", 2), END]), paths, scheduled=True)
+    assert not list(paths.logs.glob("*.log"))
+
+
+def test_hosts_without_end_get_no_logs(paths: RunPaths) -> None:
+    invented = [named(f"c{number}", number % 2, number) for number in range(1000)]
+    with pytest.raises(FollowBroken, match="c4 is one host more than the 4 that this run can have"):
+        follow(Scripted([*invented, END]), paths, scheduled=True)
+    assert len(list(paths.logs.glob("*.log"))) == 4
+    with pytest.raises(FollowBroken, match="one host more"):  # what is here already counts
+        follow(Scripted([named("other", 0), END]), paths, scheduled=True)
 
 
 def test_a_log_is_not_written_through_a_link(paths: RunPaths, tmp_path: Path) -> None:

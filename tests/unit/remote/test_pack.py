@@ -13,12 +13,14 @@ import pytest
 from gpucourse.remote.agent import job, pack
 
 
-def sent(home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str) -> tuple[set[str], dict[str, str]]:
+def sent(
+    home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20
+) -> tuple[set[str], dict[str, str]]:
     """The names that travel, and what is left out, with its reason."""
     monkeypatch.setattr(job, "HOME", str(home))
     (home / "jobs/otter/job.json").write_text("{}")
     out = io.BytesIO()
-    pack.pack(job.Job("otter"), {"globs": list(globs), "max_bytes": 1 << 20, "have": {}}, out)
+    pack.pack(job.Job("otter"), {"globs": list(globs), "max_bytes": 1 << 20, "output_limit": output_limit, "have": {}}, out)
     out.seek(0)
     with tarfile.open(fileobj=out) as tar:
         listing = tar.extractfile(pack.LISTING)
@@ -59,3 +61,10 @@ def test_names_and_depths_that_nobody_expects(tmp_path: Path, work: Path, monkey
     assert set(names) <= found
     assert sum(name.startswith("bad") for name in found) == 1
     assert "/".join(["d"] * 60 + ["f"]) in found
+
+
+def test_what_is_beyond_the_limit_of_all_files_does_not_travel(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (work / "large").write_bytes(bytes(2000))
+    names, left = sent(work.parents[2], monkeypatch, "large", "run1/*", output_limit=1000)
+    assert names == {"run1/model.pt"}
+    assert left == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}

@@ -47,6 +47,7 @@ def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
             {("node2", None), ("node2", 0), ("node3", 3)},
         ),
         (["7-elsewhere.out"], {}, {("elsewhere", 0)}),
+        (["7-laptop.out"], {}, set()),  # Slurm named no node: it is the log of the node that tells it
     ],
 )
 def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
@@ -58,7 +59,7 @@ def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
     names: set[tuple[str, int | None]],
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.example.org")
-    nodes = "node[2-3]" if asked else "node2"
+    nodes = "node[2-3]" if asked else "node2" if names else ""
     said = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
     scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
     slurm_submit.submit(spec(**asked))

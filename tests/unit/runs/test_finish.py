@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
+from gpucourse.errors import UnreachableError
+from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
+from gpucourse.model.slurm import SlurmRun
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.finish import deliver, seal, seal_screen
-from gpucourse.workspace import runs
+from gpucourse.ports import Completed
+from gpucourse.remote.agent import frames
+from gpucourse.remote.fleet import Fleet
+from gpucourse.runs import follow
+from gpucourse.runs.finish import _collect, deliver, seal, seal_screen
+from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import read_json, write_record
 from gpucourse.workspace.locate import open_workspace
 
@@ -109,3 +121,60 @@ def test_the_seal_shows_a_later_change_and_takes_the_screen_in(context: Context)
     files.metrics.write_text('{"better": true}')
     seal(files, "local")
     assert read_json(files.hashes)["sha256"]["metrics.json"] != first["metrics.json"]
+
+
+NODE = Node(
+    name="node0", role="head", address="h", port=1, private_address="", user="u", gpus=0, instance_type="", python="/p",
+    mode="local", host_key="k",
+)  # fmt: skip
+
+
+class Answering:
+    """A transport to one node that answers every stream with the same bytes and keeps what it was asked. Implements
+    ports.Transport and ports.Link."""
+
+    node = NODE
+    alive = True
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = pieces
+        self.asked: list[bytes] = []
+
+    def connect(self, _node: Node, *, timeout_s: float = 10.0) -> Answering:
+        assert timeout_s
+        return self
+
+    def run(self, _command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
+        assert timeout_s
+        return Completed(code=0, stdout=b"", stderr=stdin if isinstance(stdin, bytes) else b"")
+
+    @contextmanager
+    def stream(self, _command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+        assert silence_s
+        self.asked.append(stdin)
+        yield iter(self.pieces)
+
+    def close(self) -> None:
+        self.alive = True
+
+
+def test_a_node_is_told_the_limit_of_the_settings(context: Context) -> None:
+    context.paths.settings.write_text("output_limit: 3 MiB\n")
+    record, node = ended(context, "20260101-000000-a", ranks=1), Answering()
+    with Fleet(node, [NODE]) as fleet:
+        _collect(context, fleet, record, EXERCISE, runs.files_of(context.paths, record), None)
+    assert json.loads(node.asked[0])["output_limit"] == 3 << 20
+
+
+def test_a_run_under_slurm_has_logs_of_its_labs_nodes_only(context: Context) -> None:
+    inventory = Inventory(stack="03-local", nodes=(NODE, replace(NODE, name="node1", role="worker")))
+    lab = Deployment(
+        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready",
+        created="2026-01-01T00:00:00+00:00", updated="", nodes_wanted=2, inventory=inventory,
+    )  # fmt: skip
+    deployments.save(context.paths, lab)
+    record = ended(context, "20260101-000000-a", ranks=0)
+    record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
+    named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
+    with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is no node of this lab"):
+        follow._follow(context, fleet, record, 20.0)

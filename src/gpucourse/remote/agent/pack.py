@@ -24,12 +24,15 @@ MOST_FILES = 2000
 
 
 def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
-    """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `have`: what the client has already as
-    name -> [bytes, mtime in ns]. Links are not followed; what is left out is listed with the reason."""
+    """Write the tar. `wanted`: `globs` in the work folder, `max_bytes` for one file, `output_limit` for all, `have`:
+    what the client has already as name -> [bytes, mtime in ns]. Links are not followed; what is left out is listed with the
+    reason."""
     if not job.has("job.json"):
         raise Refused(f"there is no run {job.run_id} on this node", "absent")
     have, limit = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"]))
     offers, left = _offers(job, words(wanted.get("globs", [])))
+    in_all = int(str(wanted["output_limit"]))
+    room = in_all - sum(_bytes_of_same(path, have.get(name)) for name, path in offers.items())
     sending: list[tuple[str, str]] = []
     same: list[str] = []
     for name, path in offers.items():
@@ -39,7 +42,11 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
             left.append({"name": name, "reason": reason, "bytes": info.st_size})
         elif have.get(name) == [info.st_size, info.st_mtime_ns]:
             same.append(name)
+        elif info.st_size > room:
+            reason = f"with it the outputs of this node were more than {_size(in_all)} (output_limit)"
+            left.append({"name": name, "reason": reason, "bytes": info.st_size})
         else:
+            room -= info.st_size
             sending.append((name, path))
     changed: list[str] = []
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 16) as tar:
@@ -82,6 +89,12 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
                 else:
                     left.append({"name": name, "reason": "a link on the way leads out of the work folder", "bytes": 0})
     return offers, left
+
+
+def _bytes_of_same(path: str, known: object) -> int:
+    """The size of a file that the client has as it is; 0 for every other."""
+    info = os.lstat(path)
+    return info.st_size if known == [info.st_size, info.st_mtime_ns] else 0
 
 
 def _too_many(name: str) -> dict[str, object]:

@@ -147,7 +147,7 @@ class _Logs:
 
     def _node(self, host: str, rank: int | None, *, job: str, at_last: bool) -> str | None:
         """The node whose log it is. Slurm names the file after the host; where nodes share this one, Slurm's list of the job's
-        nodes says which it is, as soon as it is known, and `at_last` the host's own name."""
+        nodes says which it is, as soon as it is known, and `at_last` the node that tells it."""
         if host != self._here:
             return host
         stored = self._job.read("exit.json") or self._job.read("seen.json") or {}
@@ -155,5 +155,5 @@ class _Logs:
         mine = [row for row in rows if self._spread or str(row["job"]) == job]
         nodes = say.hosts(str(mine[0].get("node") or "")) if mine else []
         if not nodes:
-            return host if at_last else None
+            return "" if at_last else None
         return host if host in nodes else nodes[(rank or 0) * len(nodes) // self._ranks if self._spread else 0]
