@@ -4,12 +4,14 @@ nothing of the learner's is touched, and the next command works."""
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,7 @@ from gpucourse.cli.boundary import run_command
 from gpucourse.ports import Completed
 from gpucourse.remote import collect, follow, patience
 from gpucourse.remote.ssh import SshLink
-from tests.liar import Liar, Lie, liar
+from tests.liar import Liar, Lie, as_json, liar
 from tests.lies import LIES, SECRET
 
 pytestmark = pytest.mark.system
@@ -72,6 +74,16 @@ class World:
         seconds = time.monotonic() - began
         printed = capfd.readouterr()
         return code, printed.out + printed.err, seconds
+
+    def record(self) -> dict[str, Any]:
+        """What is stored of the only run."""
+        [path] = self.workspace.glob("runs/*/*/run.json")
+        stored: dict[str, Any] = json.loads(path.read_text())
+        return stored
+
+    def stacks(self) -> set[str]:
+        """The labs on record."""
+        return {path.stem for path in (self.workspace / ".gpucourse/deployments").glob("*.json")}
 
     def put(self, template: str) -> None:
         """A fresh copy of a workspace, beside the secret."""
@@ -195,11 +207,24 @@ def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) 
     assert world.untouched() == before
     assert world.leaked() == []
     assert not Path("/tmp/pwn").exists()
+    if lie.message == "pack":
+        _look_for_loss(world, code, verb)
     for then in (["status"], ["runs"]):
         code, printed, seconds = world.types(capfd, *then)
         assert code == 0, printed
         assert CONTROL.search(printed) is None, repr(printed)
         assert seconds < LONGEST_S
+
+
+def _look_for_loss(world: World, code: int, verb: str) -> None:
+    """Outputs that are not home are an error; the run waits for another try, and its lab stands."""
+    record = world.record()
+    lost = [refused for refused in record["refused"] if refused["reason"].startswith("not brought home")]
+    assert (code == 7) == bool(lost)
+    assert record["collected"] != bool(lost)
+    if lost:
+        assert record["state"] == "collecting"
+        assert verb != "destroy" or {"02-hosts", "03-hosts"} <= world.stacks()
 
 
 def test_an_honest_node_is_served_by_every_verb(world: World, capfd: pytest.CaptureFixture[str]) -> None:
@@ -210,6 +235,84 @@ def test_an_honest_node_is_served_by_every_verb(world: World, capfd: pytest.Capt
             world.node.scheduled = slurm
             code, printed, _ = world.types(capfd, *words)
             assert code == 0, printed
+
+
+DAMAGED = Lie(name="pack: no tar at all", message="pack", out=b"no tar at all" * 1000)
+UNKNOWN = Lie(name="pack: no such run", message="pack", err=as_json({"error": "there is no run", "kind": "absent"}), code=3)
+
+
+def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    words = _typed(world, DAMAGED, "run")
+    world.node.lie = DAMAGED
+    try:
+        code, printed, _ = world.types(capfd, *words)
+        assert code == 7, printed
+        waiting = world.record()
+        assert f"run {waiting['id']} has ended, and not all of it is home yet: node0:" in printed
+        assert "cannot be used" in printed
+        assert "gpucourse destroy 3 --discard" in printed
+        assert waiting["refused"][0]["node"] == "node0"
+        assert (waiting["state"], waiting["collected"], waiting["verdict"]) == ("collecting", False, None)
+        for again, expected in ((["runs"], 0), (["logs", "-f"], 7)):
+            code, printed, _ = world.types(capfd, *again)
+            assert code == expected, printed
+            assert "not all of it is home yet" in printed
+    finally:
+        world.node.lie = None
+    assert world.types(capfd, "runs")[0] == 0
+    whole = world.record()
+    assert (whole["state"], whole["collected"], whole["refused"]) == ("succeeded", True, [])
+    assert list(world.workspace.glob("runs/*/*/outputs/node0/result.txt"))
+
+
+@pytest.mark.parametrize("error", [None, "node0 was lost from sight"])
+def test_destroy_keeps_a_lab_whose_outputs_cannot_be_used(
+    world: World, capfd: pytest.CaptureFixture[str], error: str | None
+) -> None:
+    _typed(world, DAMAGED, "destroy")
+    [path] = world.workspace.glob("runs/*/*/run.json")
+    path.write_text(json.dumps({**world.record(), "error": error}))
+    world.node.lie = DAMAGED
+    try:
+        for _ in range(2):
+            code, printed, _ = world.types(capfd, "destroy", "--all", "--yes")
+            assert code == 7, printed
+            assert "are not home yet, and node0: what it sent of its outputs cannot be used" in printed
+            assert "gpucourse destroy 3 --discard" in printed
+            assert world.stacks() == {"03-hosts"}, "the other lab is taken down all the same"
+        code, printed, _ = world.types(capfd, "destroy", "3", "--discard", "--yes")
+        assert code == 0, printed
+        assert world.stacks() == set()
+    finally:
+        world.node.lie = None
+
+
+def test_destroy_goes_on_after_the_node_is_honest_again(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    words = _typed(world, DAMAGED, "destroy")
+    world.node.lie = DAMAGED
+    try:
+        assert world.types(capfd, *words)[0] == 7
+    finally:
+        world.node.lie = None
+    code, printed, _ = world.types(capfd, *words)
+    assert code == 0, printed
+    assert "still under way" not in printed
+    assert list(world.workspace.glob("runs/*/*/outputs/node0/result.txt"))
+
+
+@pytest.mark.parametrize(("started", "expected"), [(True, 7), (False, 0)])
+def test_a_node_that_knows_no_such_run(world: World, capfd: pytest.CaptureFixture[str], started: bool, expected: int) -> None:
+    words = _typed(world, UNKNOWN, "destroy")
+    if not started:  # the command that started it was killed before the last node had begun
+        [path] = world.workspace.glob("runs/*/*/run.json")
+        path.write_text(json.dumps({**world.record(), "state": "starting", "started": None}))
+    world.node.lie = UNKNOWN
+    try:
+        code, printed, _ = world.types(capfd, *words)
+    finally:
+        world.node.lie = None
+    assert code == expected, printed
+    assert ("03-hosts" in world.stacks()) == started
 
 
 def test_there_are_lies_about_every_question() -> None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError, StorageError, UnreachableError
+from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
@@ -35,8 +35,8 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
     """End and collect every run of the stack that is not home yet; with `discard` only end them.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
-    where outputs that nobody was told about cannot be fetched, MissingError for the record of a run that cannot be read and
-    whose outputs may not be home.
+    where outputs that nobody was told about cannot be fetched (NodeUntrusted where what the node sends cannot be used),
+    MissingError for the record of a run that cannot be read and whose outputs may not be home.
     """
     from gpucourse.remote.patience import DESTROY_S
 
@@ -93,7 +93,7 @@ def _fetch(
     try:
         with slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
             reach(context, fleet)
-            if not record.ended_state:
+            if not record.ended_state and record.state != "collecting":
                 context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
             cancel(fleet, record.id)
             files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
@@ -113,7 +113,6 @@ def _fetch(
             )
             attend.note_exits(record, result)
             finish(context, fleet, record, until=until)
-            _prove_collected(record, until)
         home.fetched.append(record.id)
         home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
     except StorageError as error:
@@ -122,30 +121,25 @@ def _fetch(
             hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
         ) from error
     except UnreachableError as error:
-        if record.error and deployment.cloud is None:  # whoever followed it was told then that these nodes are gone
+        # Whoever followed it was told then that these nodes are gone; nobody was told that outputs which are there cannot come.
+        if record.error and record.state != "collecting" and deployment.cloud is None:
             _give_up(context, record, home, error.what)
             return
         raise _not_home(context, deployment, record, error) from error
-
-
-def _prove_collected(record: RunRecord, until: float) -> None:
-    """Outputs for which there was no time are not home: they are not destroyed without a word."""
-    if time.monotonic() >= until:
-        record.collected = False
-        raise UnreachableError(f"the time in which `destroy` brings outputs home is over; {record.refused[-1].reason}")
 
 
 def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
     """Why the lab was left standing; in the cloud also what that costs."""
     what = f"the outputs of run {record.id} are not home yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
+    kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
     if deployment.cloud is None:
-        return UnreachableError(what, hint=f"gpucourse deploy {deployment.module} heals the nodes; {discard}")
+        return kind(what, hint=f"gpucourse deploy {deployment.module} heals the nodes; {discard}")
     from gpucourse.labs.aws.money.ledger import meanwhile
 
     mend = f"gpucourse {'start' if deployment.cloud.stopped else 'allow-ip'} {deployment.module}"
     why = "starts them" if deployment.cloud.stopped else "lets this computer in where its address changed"
-    return UnreachableError(f"{what}{meanwhile(context, deployment)}", hint=f"{mend} {why}; {discard}")
+    return kind(f"{what}{meanwhile(context, deployment)}", hint=f"{mend} {why}; {discard}")
 
 
 def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
-from gpucourse.errors import NodeUntrusted, StorageError, UnreachableError
+from gpucourse.errors import GpucourseError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import OutputFile, Refused
@@ -81,7 +81,12 @@ class Missed:
     """A node whose outputs are not home, and why."""
 
     node: str
-    reason: str
+    error: GpucourseError
+
+    @property
+    def reason(self) -> str:
+        """Why, as a sentence."""
+        return self.error.what
 
 
 @dataclass(kw_only=True)
@@ -129,7 +134,7 @@ def collect(
         raise combined(full, of=len(outcomes))
     for outcome in outcomes:
         if outcome.error is not None:
-            whole.unreachable.append(Missed(node=outcome.node.name, reason=outcome.error.what))
+            whole.unreachable.append(Missed(node=outcome.node.name, error=outcome.error))
             watcher(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
             continue
         home = outcome.take()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
+from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import Refused, RunRecord
@@ -21,14 +21,19 @@ from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
+    from gpucourse.remote.collect import Missed
     from gpucourse.remote.fleet import Fleet
 
 
 def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | None = None) -> ExerciseVerdict | None:
     """Bring home what the run left on its nodes, then judge it. Gives the verdict, None where the run did not succeed.
 
-    `until`: the time (by the monotonic clock) at which bringing home ends in any case.
+    `until`: the time (by the monotonic clock) at which bringing home ends in any case. Raises UnreachableError (NodeUntrusted
+    where a node sent what cannot be true) where outputs of a node are not home: the run is not judged then, and is stored as
+    `collecting`, so that the next command about it tries again.
     """
+    record.state = "collecting"
+    runs.save(context.paths, record)
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
     with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
@@ -102,11 +107,23 @@ def _collect(
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
         record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))
-    record.collected = True
+    # A run that never started as a whole left nothing on a node that says it knows no such run.
+    missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
+    record.collected = not missed
     environments = {node: {"mode": record.mode, **found} for node, found in home.environments.items()}
     write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
     for refused in home.refused:
         context.watch(Note(text=f"{refused.node}: {refused.name} was not taken: {refused.reason}", level="warning"))
+    if missed:
+        runs.save(context.paths, record)
+        raise _not_home(missed)
+
+
+def _not_home(missed: list[Missed]) -> UnreachableError:
+    """One error that names every node whose outputs are not home, with the reason."""
+    kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
+    reasons = [node.reason if node.reason.startswith(node.node) else f"{node.node}: {node.reason}" for node in missed]
+    return kind("; ".join(reasons), hint=missed[0].error.hint)
 
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:

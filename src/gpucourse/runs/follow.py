@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, Interrupted, MissingError, StorageError, UnreachableError
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import stage
 from gpucourse.model.node import Node
@@ -68,19 +68,30 @@ def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | Non
 
 
 def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> Attended:
-    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on.
+    """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on. Raises
+    UnreachableError where nodes are lost from sight, or outputs are not home (see `conclude`).
 
     It is followed for its own time limit and some minutes more, or for `limit_s`: see `remote.patience`.
     """
     _follow(context, fleet, record, limit_s)
-    record.state = "collecting"
-    runs.save(context.paths, record)
+    return conclude(context, fleet, record)
+
+
+def conclude(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
+    """Bring home what an ended run left, and judge it.
+
+    Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not home: the next command about
+    the run then tries again.
+    """
+    what, hint = f"run {record.id} has ended, and not all of it is home yet", f"gpucourse logs {record.id} brings the rest home"
     try:
         verdict = finish(context, fleet, record)
     except KeyboardInterrupt as error:
-        raise Interrupted(
-            f"run {record.id} has ended, and not all of it is home yet", hint=f"gpucourse logs {record.id} brings the rest home"
-        ) from error
+        raise Interrupted(what, hint=hint) from error
+    except UnreachableError as error:
+        kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
+        discard = f"gpucourse destroy {record.module} --discard gives it up"
+        raise kind(f"{what}: {error.what}", hint=f"{hint}; {discard}") from error
     return Attended(record=record, verdict=verdict)
 
 

@@ -23,7 +23,6 @@ from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, Session
 from gpucourse.runs import follow, slurm
 from gpucourse.runs.connect import reach
-from gpucourse.runs.finish import finish
 from gpucourse.runs.prepare import Order, deployed, request
 from gpucourse.runs.run import new_record
 from gpucourse.units import now_utc
@@ -115,9 +114,8 @@ def closed(context: Context, one: Opened, transcript: str) -> follow.Attended:
     code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
     seconds = round(time.monotonic() - one.began, 3)
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
-    record.node_exits, record.ended, record.state = [node_exit], now_utc(), "collecting"
-    runs.save(context.paths, record)
-    return follow.Attended(record=record, verdict=finish(context, one.fleet, record))
+    record.node_exits, record.ended = [node_exit], now_utc()
+    return follow.conclude(context, one.fleet, record)
 
 
 @contextmanager
