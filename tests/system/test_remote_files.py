@@ -221,7 +221,7 @@ def test_collect_of_a_run_that_never_was(lab: SshLab, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, "")
     home = run.collect()
     assert [missed.node for missed in home.unreachable] == ["node0"]
-    assert "there is no run" in home.unreachable[0].reason
+    assert "there is no run" in home.unreachable[0].error.what
     run.fleet.close()
 
 

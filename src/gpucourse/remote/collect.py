@@ -83,11 +83,6 @@ class Missed:
     node: str
     error: GpucourseError
 
-    @property
-    def reason(self) -> str:
-        """Why, as a sentence."""
-        return self.error.what
-
 
 @dataclass(kw_only=True)
 class Home:

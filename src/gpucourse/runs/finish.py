@@ -106,7 +106,7 @@ def _collect(
     home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
-        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.reason}"))
+        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.error.what}"))
     # A run that never started as a whole left nothing on a node that says it knows no such run.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
@@ -122,7 +122,8 @@ def _collect(
 def _not_home(missed: list[Missed]) -> UnreachableError:
     """One error that names every node whose outputs are not home, with the reason."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
-    reasons = [node.reason if node.reason.startswith(node.node) else f"{node.node}: {node.reason}" for node in missed]
+    told = [(node.node, node.error.what) for node in missed]
+    reasons = [what if what.startswith(name) else f"{name}: {what}" for name, what in told]
     return kind("; ".join(reasons), hint=missed[0].error.hint)
 
 
