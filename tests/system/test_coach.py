@@ -61,7 +61,7 @@ def test_the_first_failure_is_told_before_the_others_are_ended(lab: Learner, tmp
     out, err = run(lab, tmp_path, FAILS)
     lines = err.splitlines()
     told = lines.index("! rank 1 on node1 failed with exit code 1")
-    assert told < next(number for number, line in enumerate(lines) if "running 3.1" in line)
+    assert told < next(number for number, line in enumerate(lines) if "running script.py" in line)
     record = lab.newest_run()
     assert [(each["symptom"], each["ranks"]) for each in record["diagnoses"]] == [("script-error", [1])]
     assert "a mistake of its own" in out
