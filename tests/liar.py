@@ -123,15 +123,16 @@ class Liar:
         command, word = _unwrapped(process.command or "")
         message, arguments = classify(command)
         self.asked.append(message)
-        stdin = await process.stdin.read()
-        if message == "cancel":
-            self.ended = True
-        if message == "start":
-            self.scheduled = "slurm" in json.loads(stdin)
         lie = self.lie if self.lie is not None and self.lie.message == message else None
         begin, end = (b"", b"") if lie is not None and lie.bare else (word, word + b"-end")
         process.stdout.write(begin + b"-out" if begin else b"")
         process.stderr.write(begin + b"-err" if begin else b"")
+        # Input comes only after a command has begun, which a bare lie never tells.
+        stdin = b"" if lie is not None and lie.bare else await process.stdin.read()
+        if message == "cancel":
+            self.ended = True
+        if message == "start" and stdin:
+            self.scheduled = "slurm" in json.loads(stdin)
         self.installed = self.installed or message == "install"
         if lie is None:
             lacks = not self.installed and message in {"probe", "present"}
