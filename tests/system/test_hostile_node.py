@@ -89,7 +89,8 @@ class World:
         """A fresh copy of a workspace, beside the secret."""
         shutil.rmtree(self.root / "now", ignore_errors=True)
         shutil.copytree(self.root / template, self.workspace, symlinks=True)
-        self.secret.write_text("the learner's own words\n")
+        for secret in (self.secret, self.workspace / SECRET):  # the way out that the table names leads to the second
+            secret.write_text("the learner's own words\n")
         (self.workspace / "notes.txt").write_text("more of them\n")
         (self.workspace / "runs/canary.txt").parent.mkdir(exist_ok=True)
         (self.workspace / "runs/canary.txt").write_text("and more\n")
