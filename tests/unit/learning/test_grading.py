@@ -301,11 +301,6 @@ def test_what_is_no_bundle(learning: Learning, name: str, data: bytes | str | No
     assert not (learning.root / "owned").exists()
 
 
-def test_a_bundle_of_a_newer_version_is_refused(learning: Learning) -> None:
-    other = changed(handed_in(learning), "bundle.json", b'"version": 1,\n  "by"', b'"version": 9,\n  "by"')
-    assert "has format 9" in learning.types("grade", "--open", str(other), code=3).err
-
-
 def test_a_rubric_that_is_wrong(learning: Learning) -> None:
     learning.put("modules/rubric.yaml", "format: 1\nparts:\n  - {module: '1', title: x, rows: []}\n")
     assert "modules/rubric.yaml: parts.0.rows: is empty, line 3" in learning.types("grade", code=2).err
