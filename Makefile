@@ -16,10 +16,11 @@ DEMO   := $(CURDIR)/.demo
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
 
+# Every promise once, by the cheapest means that still uses the real part.
 test: $(VENV)/.dev parts
 	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
 
-# Every test there is, also those that look a second time at what `make test` looks at once, and ten minutes of bent input.
+# The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input.
 slow: $(VENV)/.dev parts
 	FUZZ_SECONDS=$${FUZZ_SECONDS:-600} $(BIN)/python -m tests.whole --slow $(PYTEST_ARGS)
 

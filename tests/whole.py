@@ -1,10 +1,9 @@
-"""All tests: `python -m tests.whole [--slow] [what pytest takes]`, which is what `make test` and `make slow` do.
+"""Many tests at a time: `python -m tests.whole [--slow] [what pytest takes]`, which is what `make test` and `make slow` do.
 
-Two groups run at the same time: tests that keep the processors busy, a worker for each of two, and tests that mostly wait,
-more at a time: for Terraform's AWS provider, which looks at what it builds every few seconds, or for nodes that have fallen
-silent. After them come the exercises that have to be done within a time, alone.
-What fails is tried once more, alone, and that decides. The last line is the summary of everything. Tests marked `thorough`
-look a second time at what others promise already: without `--slow` they are left out, and counted as deselected.
+Without `--slow` every test runs that is not marked `thorough`, with it every test that is: both together are all tests, and
+none runs twice. Groups run beside each other, each as a pytest of its own: tests that keep the processors busy, a worker for
+each of two; tests that mostly wait, more at a time; and, with `--slow`, random input for FUZZ_SECONDS. Nothing is retried. The
+first group is shown as it goes, the others when they have ended. The last line is the summary of everything.
 """
 
 from __future__ import annotations
@@ -14,11 +13,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from tests.system.cli import SHARED
 
@@ -26,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 WAITING = (
-    "tests/system/test_bad_luck_nodes.py",  # first, for it takes longest
+    "tests/system/test_bad_luck_nodes.py",
     "tests/system/aws",
     "tests/system/test_terraform_aws.py",
     "tests/system/test_mock_aws_terraform.py",
@@ -41,6 +43,9 @@ WAITING = (
     "tests/system/test_slurm_bad_luck.py",
     "tests/system/test_one_host.py",
 )
+"""What waits for Terraform's AWS provider, or for nodes that are silent; what takes longest first."""
+
+FUZZ = "tests/fuzz"
 NOTHING_COLLECTED = 5
 COUNTED = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected)\b")
 
@@ -55,124 +60,110 @@ class Group:
     chosen: Sequence[str]
     counts: Counter[str] = field(default_factory=Counter)
     code: int = 0
+    seconds: float = 0.0
+    process: subprocess.Popen[str] | None = None
 
     def command(self, *more: str) -> list[str]:
-        """What starts it; each group remembers its own failures."""
-        return [sys.executable, "-m", "pytest", *self.chosen, "-o", f"cache_dir=.pytest_cache/{self.name}", *more]
+        """What starts it. A file stays in one worker, since its tests may share a lab."""
+        workers = ("-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder") if self.workers > 1 else ()
+        return [sys.executable, "-m", "pytest", *self.chosen, *workers, "-o", f"cache_dir=.pytest_cache/{self.name}", *more]
 
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """How its tests run side by side: a file stays in one worker, since its tests may share a lab."""
-        return ("-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder")
+    def run(self, arguments: Sequence[str], output: IO[str]) -> None:
+        """Run it to its end; pytest's output goes to `output`, how it ended into this object."""
+        began, last = time.monotonic(), ""
+        self.process = subprocess.Popen(
+            self.command(*arguments),
+            cwd=ROOT,
+            env=ENVIRONMENT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            bufsize=1,
+        )
+        with self.process as process:
+            for line in process.stdout or ():
+                output.write(line)
+                output.flush()
+                last = line if line.strip() else last
+        self.seconds = time.monotonic() - began
+        self.end(process.returncode, last)
 
-    def ended(self, code: int, summary: str) -> None:
-        """Take down how it ended."""
+    def stop(self) -> None:
+        """End it where it still runs: pytest ends its workers, and they what they started."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+
+    def end(self, code: int, summary: str) -> None:
+        """Keep pytest's exit code and the numbers in the last line that it wrote."""
         self.code = code
         self.counts = Counter({word.rstrip("s") if word != "passed" else word: int(n) for n, word in COUNTED.findall(summary)})
 
 
-ALONE = Group("alone", "exercises whose time counts, with nothing beside them", 1, ["tests/system/test_exercises_on_nodes.py"])
-BUSY = Group("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in (*WAITING, *ALONE.chosen)])
-PATIENT = Group("patient", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING)
-GROUPS = (BUSY, PATIENT, ALONE)
+def groups(*, slow: bool) -> list[Group]:
+    """What runs beside each other."""
+    elsewhere = (*WAITING, FUZZ) if slow else WAITING
+    chosen = [
+        Group("busy", "tests that keep the processors busy", 2, [f"--ignore={path}" for path in elsewhere]),
+        Group("waiting", "tests that mostly wait, for Terraform's AWS provider or for nodes that are silent", 4, WAITING),
+    ]
+    if slow:
+        chosen.append(Group("fuzz", "random input", 1, [FUZZ]))
+    return chosen
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run everything; pytest's exit code for all of it together."""
+    """Run the tests; pytest's exit code for all of them together."""
+    slow = "--slow" in arguments
+    marked = ["-m", "thorough" if slow else "not thorough", *(word for word in arguments if word != "--slow")]
+    return run_beside(groups(slow=slow), marked)
+
+
+def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
+    """Run the groups at the same time; show the first as it goes, then the others, then the summary. Returns the exit code."""
     began = time.monotonic()
-    if "--slow" in arguments:
-        arguments = [word for word in arguments if word != "--slow"]
-    else:
-        arguments = ["-m", "not thorough", *arguments]
-    with (
-        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log,
-        tempfile.TemporaryDirectory(prefix="gpucourse-tests-") as shared,
-    ):
-        ENVIRONMENT[SHARED] = shared
-        process = subprocess.Popen(
-            PATIENT.command(*PATIENT.beside, *arguments), cwd=ROOT, env=ENVIRONMENT, stdout=log, stderr=subprocess.STDOUT
-        )
-        try:
-            _say(f"{BUSY.title} (beside them, told afterwards: {PATIENT.title})")
-            _run(BUSY, *BUSY.beside, *arguments)
-            code = process.wait()
-        finally:
-            if process.poll() is None:
-                process.terminate()  # pytest ends its workers, and they what they started
-                process.wait()
-        log.seek(0)
-        told = log.read()
-        _say(PATIENT.title)
-        sys.stdout.write(told)
-        PATIENT.ended(code, _last(told))
-        _say(ALONE.title)
-        _run(ALONE, *arguments)
-        for group in GROUPS:
-            if group.code not in {0, NOTHING_COLLECTED}:
-                _again(group)
-    return _summary(GROUPS, time.monotonic() - began)
+    first, *others = groups
+    with ExitStack() as stack:
+        ENVIRONMENT[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpucourse-tests-"))
+        logs = [stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in others]
+        threads = [threading.Thread(target=group.run, args=(arguments, log)) for group, log in zip(others, logs, strict=True)]
+        stack.callback(_end, groups, threads)
+        for thread in threads:
+            thread.start()
+        _write(f"{first.title} (beside them, shown afterwards: {'; '.join(group.title for group in others)})")
+        first.run(arguments, sys.stdout)
+        for group, thread, log in zip(others, threads, logs, strict=True):
+            thread.join()
+            log.seek(0)
+            _write(group.title)
+            sys.stdout.write(log.read())
+    return _summarize(groups, time.monotonic() - began)
 
 
-def _run(group: Group, *words: str) -> None:
-    """Run it before everybody's eyes."""
-    last = ""
-    with subprocess.Popen(
-        group.command(*words),
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        bufsize=1,
-    ) as process:
-        for line in process.stdout or ():
-            sys.stdout.write(line)
-            sys.stdout.flush()
-            last = line if line.strip() else last
-    group.ended(process.returncode, last)
-
-
-def _again(group: Group) -> None:
-    """What failed, once more and alone: that decides."""
-    _say("what failed, once more and alone")
-    before = group.counts
-    _run(group, "--last-failed", "--last-failed-no-failures", "none")
-    wrong = before["failed"] + before["error"]
-    if group.code == NOTHING_COLLECTED:  # pytest could not even say what failed: then that stands
-        group.code, group.counts = 1, before
-        return
-    before.update({"passed": group.counts["passed"], "failed": group.counts["failed"] - before["failed"]})
-    before["error"] = group.counts["error"]
-    if wrong and group.code == 0:
-        _say(f"{wrong} of these tests failed at first, and passed alone")
-    group.counts = before
-
-
-def _summary(groups: Sequence[Group], seconds: float) -> int:
+def _end(groups: Sequence[Group], threads: Sequence[threading.Thread]) -> None:
     for group in groups:
-        _say(f"{group.title}: {_counted(group.counts)}")
-    together = Counter[str]()
+        group.stop()
+    for thread in threads:
+        thread.join()
+
+
+def _summarize(groups: Sequence[Group], seconds: float) -> int:
     for group in groups:
-        together.update(group.counts)
-    _say(f"{_counted(together)} in {seconds:.2f}s", frame="=====", gap="")
-    codes = {group.code for group in groups}
+        _write(f"{group.title}: {_count(group.counts)} in {group.seconds:.0f}s")
+    together = sum((group.counts for group in groups), Counter[str]())
+    _write(f"{_count(together)} in {seconds:.2f}s", frame="=====", gap="")
+    codes = {abs(group.code) for group in groups}  # negative: a signal ended it
     if codes == {NOTHING_COLLECTED}:
         return NOTHING_COLLECTED
     return max(codes - {NOTHING_COLLECTED})
 
 
-def _counted(counts: Counter[str]) -> str:
+def _count(counts: Counter[str]) -> str:
     words = ("failed", "error", "passed", "skipped", "deselected", "xfailed", "warning")
     return ", ".join(f"{counts[word]} {word}" for word in words if counts[word]) or "no tests ran"
 
 
-def _last(told: str) -> str:
-    lines = [line for line in told.splitlines() if line.strip()]
-    return lines[-1] if lines else ""
-
-
-def _say(text: str, *, frame: str = "-----", gap: str = "\n") -> None:
+def _write(text: str, *, frame: str = "-----", gap: str = "\n") -> None:
     sys.stdout.write(f"{gap}{frame} {text} {frame}\n")
     sys.stdout.flush()
 

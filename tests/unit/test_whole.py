@@ -1,4 +1,4 @@
-"""The runner of all tests: what fails beside others is tried once more, alone, and the last line counts everything once."""
+"""The runner of many tests: groups run beside each other, nothing runs twice, and the last line counts everything once."""
 
 from __future__ import annotations
 
@@ -9,17 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests import whole
-
-SLEEPY = """
-import pathlib
-def test_fails_once():
-    seen = pathlib.Path({seen!r})
-    if not seen.exists():
-        seen.touch()
-        assert False
-def test_is_well():
-    pass
-"""
 
 
 @pytest.mark.parametrize(
@@ -35,40 +24,68 @@ def test_is_well():
 )
 def test_a_summary_is_counted(line: str, counts: dict[str, int]) -> None:
     group = whole.Group("x", "x", 1, ())
-    group.ended(0, line)
+    group.end(0, line)
     assert {word: group.counts[word] for word in counts} == counts
 
 
 WELL = "def test_is_well(): pass\n"
+ONCE = """
+import pathlib
+def test_fails_the_first_time():
+    file = pathlib.Path({file!r})
+    if not file.exists():
+        file.touch()
+        assert False
+"""
+MARKED = """
+import pytest
+def test_of_make_test(): pass
+@pytest.mark.thorough
+def test_of_make_slow(): pass
+@pytest.mark.thorough
+def test_of_make_slow_too(): pass
+"""
 
 
-def run(folder: Path, *, alone: str = WELL, busy: str = WELL, patient: str = WELL) -> tuple[int, str]:
-    """Run three small suites as the three groups."""
-    for name, text in (("test_alone.py", alone), ("test_busy.py", busy), ("test_patient.py", patient)):
+def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL) -> tuple[int, str]:
+    """Run two small suites as groups; the exit code and what was printed."""
+    for name, text in (("test_busy.py", busy), ("test_waiting.py", waiting)):
         (folder / name).write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\n")
-    root = Path(whole.__file__).parent.parent
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
     program = (
         "import sys; from pathlib import Path; from tests import whole\n"
         f"whole.ROOT = Path({str(folder)!r})\n"
-        "for group in (whole.ALONE, whole.BUSY, whole.PATIENT):\n"
-        "    group.chosen = [f'test_{group.name}.py']\n"
-        "whole.PATIENT.workers = whole.BUSY.workers = 1\n"
-        "sys.exit(whole.main(['--slow']))"
+        "whole.groups = lambda slow: [whole.Group(name, name, 1, [f'test_{name}.py']) for name in ('busy', 'waiting')]\n"
+        f"sys.exit(whole.main({list(words)!r}))"
     )
+    root = Path(whole.__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, timeout=120, check=False)
     return done.returncode, done.stdout
 
 
-def test_what_passes_alone_has_passed(tmp_path: Path) -> None:
-    code, out = run(tmp_path, busy=SLEEPY.format(seen=str(tmp_path / "seen")))
-    assert code == 0, out
-    assert "1 of these tests failed at first, and passed alone" in out
-    assert out.splitlines()[-1].startswith("===== 4 passed in ")
-
-
-@pytest.mark.parametrize("group", ["alone", "busy", "patient"])
-def test_what_fails_twice_has_failed_in_any_group(group: str, tmp_path: Path) -> None:
-    code, out = run(tmp_path, **{group: "def test_fails(): assert False\n"})
+@pytest.mark.parametrize("group", ["busy", "waiting"])
+def test_what_fails_once_has_failed_in_any_group(group: str, tmp_path: Path) -> None:
+    code, out = run(tmp_path, **{group: ONCE.format(file=str(tmp_path / "was here"))})
     assert code == 1, out
-    assert out.splitlines()[-1].startswith("===== 1 failed, 2 passed in ")
+    assert out.splitlines()[-1].startswith("===== 1 failed, 1 passed in ")
+
+
+def test_a_group_that_a_signal_ended_has_failed(tmp_path: Path) -> None:
+    code, out = run(tmp_path, waiting="import os\ndef test_ends(): os.kill(os.getpid(), 9)\n")
+    assert code == 9, out
+
+
+@pytest.mark.parametrize(("words", "counted"), [((), "2 passed, 4 deselected"), (("--slow",), "4 passed, 2 deselected")])
+def test_both_commands_together_run_every_test_once(words: tuple[str, ...], counted: str, tmp_path: Path) -> None:
+    code, out = run(tmp_path, *words, busy=MARKED, waiting=MARKED.replace("test_of", "test_also_of"))
+    assert code == 0, out
+    assert out.splitlines()[-1].startswith(f"===== {counted} in ")
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_the_groups_hold_every_test_once(slow: bool) -> None:
+    """What one group leaves out, another one chooses."""
+    busy, *others = whole.groups(slow=slow)
+    left_out = {word.removeprefix("--ignore=") for word in busy.chosen}
+    assert left_out == {path for group in others for path in group.chosen}
+    assert all((whole.ROOT / path).exists() for path in left_out)
