@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.models import CommandInfo
+
+from gpucourse.cli.app import tree
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -161,6 +165,14 @@ def test_nothing_below_the_face_prints(path: Path) -> None:
         assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"), (
             f"{path.name}:{node.lineno} prints"
         )
+
+
+@pytest.mark.parametrize("command", tree().registered_commands, ids=lambda command: command.name)
+def test_a_command_has_a_file_of_its_name(command: CommandInfo) -> None:
+    assert command.callback is not None
+    file = Path(inspect.getfile(command.callback))
+    assert file.parent == SOURCE / "cli"
+    assert [file.stem.rstrip("_").replace("_", "-"), file.stem] == [command.name, command.callback.__name__]
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["status"]])

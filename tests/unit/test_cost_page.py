@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpucourse.cli.app import HOMES
+from gpucourse.cli.app import COMMANDS
 from tests import cost_table
 
 
@@ -18,4 +18,4 @@ def test_every_command_on_the_page_exists() -> None:
     named = set(re.findall(r"gpucourse ([a-z-]+)", text)) - {"leaves"}
     commands = {name for name in named if re.search(rf"`gpucourse {name}|^gpucourse {name}", text, re.MULTILINE)}
     assert {"leaks", "cost", "destroy", "keep", "stop"} <= commands
-    assert commands <= set(HOMES)
+    assert commands <= set(COMMANDS)

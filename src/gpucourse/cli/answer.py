@@ -103,6 +103,3 @@ def _code(results: Sequence[AnswerResult], exercise: str) -> int:
             hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",
         )
     return ExitCode.DONE
-
-
-COMMANDS = {"answer": answer}

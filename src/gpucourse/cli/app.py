@@ -2,47 +2,50 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import keyword
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from gpucourse import __version__
 
-# Every command in the order of the help, and the file of this package that holds it.
-HOMES = {
-    "init": "learn",
-    "doctor": "doctor",
-    "list": "learn",
-    "show": "learn",
-    "hint": "learn",
-    "reset": "edit",
-    "watch": "edit",
-    "deploy": "deploy",
-    "run": "runs",
-    "runs": "runs",
-    "logs": "runs",
-    "cancel": "runs",
-    "break": "drill",
-    "ssh": "infra",
-    "status": "infra",
-    "cost": "money",
-    "stop": "life",
-    "start": "life",
-    "extend": "life",
-    "allow-ip": "life",
-    "keep": "life",
-    "answer": "answer",
-    "check": "learn",
-    "quiz": "quiz",
-    "grade": "grade",
-    "compare": "compare",
-    "report": "report",
-    "destroy": "destroy",
-    "leaks": "money",
-    "trust": "trust",
-    "dev": "dev",
-}
+# Every command in the order of the help. A command's file, and the function there, have its name: see `name_in_python`.
+COMMANDS = (
+    "init",
+    "doctor",
+    "list",
+    "show",
+    "hint",
+    "reset",
+    "watch",
+    "deploy",
+    "run",
+    "runs",
+    "logs",
+    "cancel",
+    "break",
+    "ssh",
+    "status",
+    "cost",
+    "stop",
+    "start",
+    "extend",
+    "allow-ip",
+    "keep",
+    "answer",
+    "check",
+    "quiz",
+    "grade",
+    "compare",
+    "report",
+    "destroy",
+    "leaks",
+    "trust",
+    "dev",
+)
 
 
 def tree(named: str | None = None) -> typer.Typer:
@@ -57,10 +60,22 @@ def tree(named: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
     )
     app.callback()(_program)
-    for name in [named] if named in HOMES else HOMES:
-        home = importlib.import_module(f"gpucourse.cli.{HOMES[str(name)]}")
-        app.command(name=name)(home.COMMANDS[name])
+    for name in [named] if named in COMMANDS else COMMANDS:
+        app.command(name=name)(function_of(name))
     return app
+
+
+def function_of(command: str) -> Callable[..., int]:
+    """The function behind a command, from the file of this package that has the same name."""
+    name = name_in_python(command)
+    function: Callable[..., int] = getattr(importlib.import_module(f"gpucourse.cli.{name}"), name)
+    return function
+
+
+def name_in_python(command: str) -> str:
+    """`allow_ip` for `allow-ip`, and `break_` or `list_` where Python has the word already."""
+    name = command.replace("-", "_")
+    return f"{name}_" if keyword.iskeyword(name) or hasattr(builtins, name) else name
 
 
 def _version(wanted: bool) -> None:

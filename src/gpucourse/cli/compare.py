@@ -29,6 +29,3 @@ def compare(
         session.face.document(result)
     session.face.show(view(result))
     return ExitCode.DONE
-
-
-COMMANDS = {"compare": compare}

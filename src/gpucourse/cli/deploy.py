@@ -83,13 +83,13 @@ def deploy(
         why = "--dry-run fetches nothing" if where == "local" else "only for simulated nodes"
         raise UsageError(f"--unpack-slurm: {why}", hint=f"gpucourse deploy {module} --target local --unpack-slurm")
     if where == "aws":
-        from gpucourse.cli.cloud import deploy_on_aws
+        from gpucourse.cli.deploy_aws import deploy_on_aws
 
         _only_on_hosts(module, {"--hosts": hosts, "--key": key, "--trust": trust})
         return deploy_on_aws(session, wish, yes=yes, json=json)
     _only_in_the_cloud(wish)
     if where == "hosts":
-        from gpucourse.cli.hosts import deploy_on_hosts, doors
+        from gpucourse.cli.deploy_hosts import deploy_on_hosts, doors
 
         return deploy_on_hosts(session, wish, doors(hosts, key, trust), json=json)
     _only_on_hosts(module, {"--hosts": hosts, "--key": key, "--trust": trust})
@@ -149,6 +149,3 @@ def _only_in_the_cloud(wish: Wish) -> None:
             f"{', '.join(named)}: only for a lab on AWS, and this one would cost nothing",
             hint=f"gpucourse deploy {wish.module} --target aws",
         )
-
-
-COMMANDS = {"deploy": deploy}

@@ -92,6 +92,3 @@ def _worst(errors: list[GpucourseError]) -> int:
     for error in others:
         current().face.error(error)
     raise worst
-
-
-COMMANDS = {"destroy": destroy}

@@ -64,6 +64,3 @@ def _rehearsed(session: Session, catalog: Catalog, only: list[str]) -> list[Rehe
         done = list(rehearse(catalog, only, live))
     session.face.show(rehearsed(done))
     return done
-
-
-COMMANDS = {"dev": dev}

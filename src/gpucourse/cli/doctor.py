@@ -146,6 +146,3 @@ def _only_on_aws(**given: bool) -> None:
             f"{' and '.join(flags)}: only a look at an AWS account knows that",
             hint=f"gpucourse doctor --target aws {' '.join(flags)}",
         )
-
-
-COMMANDS = {"doctor": doctor}

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.errors import UsageError
+from gpucourse.units import parse_duration
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
+
+GpuOption = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--gpu", help="Which lab, where the module has several: t4, l4.", show_default=False),
+]
+
+RunArgument = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(help="A run's id or a part of it, or an exercise; the newest without.", autocompletion=complete.runs),
+]
 
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")]
 
@@ -30,3 +41,11 @@ def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
             raise UsageError(f"--set {name} is given twice: {found[name]} and {value}", hint=f"name {name} once")
         found[name] = value
     return found
+
+
+def parse_seconds(text: str, example: str) -> float:
+    """A duration that was typed, in seconds. Raises UsageError, whose hint is `example`: a whole command."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(str(error), hint=example) from error

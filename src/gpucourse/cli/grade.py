@@ -210,6 +210,3 @@ def _code(changed: list[str], hint: str) -> int:
 def _few(names: tuple[str, ...]) -> str:
     """The first of many names."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-COMMANDS = {"grade": grade}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.session import Session
@@ -15,6 +16,7 @@ from gpucourse.workspace.files import read_metrics
 
 if TYPE_CHECKING:
     from gpucourse.runs.follow import Attended
+    from gpucourse.runs.run import Ran
     from gpucourse.ui.live import Live
 
 
@@ -63,6 +65,19 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
     seal_screen(files)
     deliver(context, exercise, record)  # again: the captured screen may be among what is asked for
     return code_of(record, verdict)
+
+
+def show_next(session: Session, go: Callable[[], Ran]) -> Ran:
+    """Do one run, with its progress and its result on the screen; a failed check or exercise is said and does not end all."""
+    with session.face.watch() as live:
+        session.context.watch = live
+        ran = go()
+    if ran.attended is not None:
+        try:
+            tell(session, ran.attended, live, json=False)
+        except GpucourseError as error:
+            session.face.warn(error.what)
+    return ran
 
 
 def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:

@@ -100,6 +100,3 @@ def _show(session: Session, *, json: bool) -> int:
 def _asked(question: object) -> dict[str, object]:
     """A question as a document has it: without its key and explanation."""
     return {name: value for name in ("id", "lesson", "kind", "text", "unit", "options") if (value := getattr(question, name))}
-
-
-COMMANDS = {"quiz": quiz}

@@ -35,6 +35,3 @@ def report(
         )
     session.face.show(view(result))
     return ExitCode.DONE
-
-
-COMMANDS = {"report": report}

@@ -43,6 +43,3 @@ def trust(
     if every:
         session.face.show(view(trusted))
     return ExitCode.DONE
-
-
-COMMANDS = {"trust": trust}

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -8,25 +7,19 @@ from pathlib import Path
 import pytest
 import typer
 
-from gpucourse.cli.app import HOMES, tree
+from gpucourse.cli.app import COMMANDS, tree
 
 
 def names(app: typer.Typer) -> list[str]:
     return [str(command.name) for command in app.registered_commands]
 
 
-def test_every_command_has_its_home() -> None:
-    for home in set(HOMES.values()):
-        commands = importlib.import_module(f"gpucourse.cli.{home}").COMMANDS
-        assert set(commands) == {name for name, where in HOMES.items() if where == home}
-
-
 def test_a_named_command_is_built_alone_and_anything_else_gets_them_all() -> None:
     assert names(tree("status")) == ["status"]
-    assert names(tree("--help")) == names(tree("stauts")) == names(tree()) == list(HOMES)
+    assert names(tree("--help")) == names(tree("stauts")) == names(tree()) == list(COMMANDS)
 
 
-@pytest.mark.parametrize("name", HOMES)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_says_what_it_does(name: str) -> None:
     command = typer.main.get_command(tree(name)).commands[name]  # type: ignore[attr-defined]
     assert command.help

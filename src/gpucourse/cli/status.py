@@ -1,16 +1,14 @@
-"""Commands about labs that stand: status, ssh."""
+"""The command `status`."""
 
 from __future__ import annotations
 
-import os
-import shutil
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument
+from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import current
-from gpucourse.errors import ExitCode, MissingError
+from gpucourse.errors import ExitCode
 
 
 def status(
@@ -38,25 +36,5 @@ def status(
         session.context.stop.wait(10.0 if any(one.cloud for one in found.stacks) else 2.0)
 
 
-def ssh(
-    module: ModuleArgument,
-    node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.")] = "0",
-    command: Annotated[Optional[list[str]], typer.Argument(help="After --: one command instead of a shell.")] = None,  # noqa: UP045
-) -> int:
-    """A shell on a node, or one command."""
-    from gpucourse.labs.ssh import connection
-
-    session = current()
-    client = shutil.which("ssh")
-    if client is None:
-        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
-    config, name = connection(session.context, module, node)
-    # From here on this process is ssh: its terminal, its signals, its exit code.
-    os.execv(client, [client, "-F", str(config), name, *(command or [])])
-
-
 def _stack_document(one: object) -> dict[str, object]:
     return dict(vars(one)) | {"healthy": getattr(one, "healthy", False)}
-
-
-COMMANDS = {"status": status, "ssh": ssh}

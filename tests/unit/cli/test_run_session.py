@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.slurm_session import readable
+from gpucourse.cli.run_session import readable
 
 
 @pytest.mark.parametrize(

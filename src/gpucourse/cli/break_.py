@@ -1,4 +1,4 @@
-"""Break drills: `break` runs an exercise with a fault in it, `check --diagnosis` hears what the learner takes it for."""
+"""The command `break`: an exercise with a fault in it; `check --diagnosis` judges what the learner takes it for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import Session, current
-from gpucourse.errors import CheckFailed, ExitCode
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
 
 
 def break_(
@@ -42,21 +42,3 @@ def break_(
         session.face.document({"run": record, "folder": context.paths.run(record.exercise, record.id).folder})
     session.face.show(drill(record))
     return ExitCode.DONE
-
-
-def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
-    """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
-    from gpucourse.runs.drill import diagnose as act
-    from gpucourse.ui.views.drill import diagnosed
-
-    record, verdict = act(session.context, exercise, how, rank)
-    if json:
-        session.face.document({"run": record, "verdict": verdict})
-    session.face.show(diagnosed(record, verdict))
-    bad = [check for check in verdict.checks if check.verdict != "passed"]
-    if bad:
-        raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)
-    return ExitCode.DONE
-
-
-COMMANDS = {"break": break_}

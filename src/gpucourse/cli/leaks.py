@@ -1,4 +1,4 @@
-"""Commands about what costs: leaks, cost."""
+"""The command `leaks`."""
 
 from __future__ import annotations
 
@@ -49,26 +49,6 @@ def leaks(
     return _verdict(left)
 
 
-def cost(
-    billed: Annotated[
-        bool, typer.Option("--billed", help="Also ask AWS what it has billed: each request costs $0.01.")
-    ] = False,
-    json: JsonFlag = False,
-) -> int:
-    """What the course has cost, what it will cost, and what is left of the budget."""
-    from gpucourse.labs.aws.money.cost import cost as act
-    from gpucourse.ui.views.cost import cost as view
-
-    session = current()
-    if billed:
-        session.face.note("asking Cost Explorer, which costs $0.01 a request")
-    known = act(session.context, ask_aws=billed)
-    if json:
-        session.face.document(vars(known) | {"left_usd": known.left})
-    session.face.show(view(known))
-    return ExitCode.DONE
-
-
 def _document(held: Holdings) -> dict[str, object]:
     things = [vars(one.found) | {"explained_by": one.state, "stack": one.stack} for one in held.things]
     return {
@@ -98,6 +78,3 @@ def _verdict(left: list[Found]) -> int:
         f"explains {'it' if len(seen) == 1 else 'them'}",
         hint="gpucourse leaks --clean removes them",
     )
-
-
-COMMANDS = {"leaks": leaks, "cost": cost}

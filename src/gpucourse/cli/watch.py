@@ -1,4 +1,4 @@
-"""Commands about the learner's own copies: `reset` and `watch`."""
+"""The command `watch`."""
 
 from __future__ import annotations
 
@@ -8,29 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, pairs
+from gpucourse.cli.flags import pairs
 from gpucourse.cli.session import Session, current
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
     from gpucourse.runs.prepare import Order
-
-
-def reset(
-    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
-    json: JsonFlag = False,
-) -> int:
-    """Put an exercise's files back as they were; a copy of yours is kept."""
-    from gpucourse.learning.reset import reset as act
-    from gpucourse.ui.views.reset import reset as view
-
-    session = current()
-    done = act(session.context, exercise)
-    if json:
-        session.face.document({"exercise": done.exercise.id, "files": done.files})
-    session.face.show(view(done))
-    return ExitCode.DONE
 
 
 def watch(
@@ -99,6 +83,3 @@ def _again(session: Session, exercise: Exercise, order: Order, changed: tuple[Pa
         result = act(context, order, detach=False, dry_run=False)
     if result.attended is not None:
         tell(session, result.attended, live, json=False)
-
-
-COMMANDS = {"reset": reset, "watch": watch}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.cloud import typed
+from gpucourse.cli.deploy_aws import typed
 from gpucourse.labs.deploy import Wish
 
 

@@ -1,0 +1,25 @@
+"""The command `allow-ip`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli.change import show_change
+from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument
+from gpucourse.cli.session import current
+
+
+def allow_ip(
+    module: ModuleArgument,
+    cidr: Annotated[
+        str, typer.Option("--ssh-cidr", help="The address, as 203.0.113.7/32; asked of the internet by default.")
+    ] = "",
+    gpu: GpuOption = None,
+    json: JsonFlag = False,
+) -> int:
+    """Let this computer in after its address changed."""
+    from gpucourse.labs.aws.allow_ip import allow_ip as act
+
+    return show_change(lambda: act(current().context, module, cidr=cidr, gpu=gpu), json=json)

@@ -1,0 +1,25 @@
+"""The command `cancel`."""
+
+from __future__ import annotations
+
+from gpucourse.cli.flags import JsonFlag, RunArgument
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+
+def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
+    """End a run on every node, and bring home what it wrote."""
+    from gpucourse.runs.settle import cancel as act
+    from gpucourse.workspace import runs as records
+
+    session = current()
+    context = session.context
+    found = records.find(context.paths, run)
+    session.face.mode(found.mode)
+    with session.face.watch() as live:
+        context.watch = live
+        record = act(context, found)
+    if json:
+        session.face.document({"run": record})
+    session.face.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
+    return ExitCode.DONE

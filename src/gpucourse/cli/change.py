@@ -1,0 +1,26 @@
+"""What the commands that change a standing lab share: stop, start, extend, allow-ip, keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+if TYPE_CHECKING:
+    from gpucourse.labs.aws.change import Changed
+
+
+def show_change(act: Callable[[], Changed], *, json: bool) -> int:
+    """Change the lab with progress on the screen, show what it became; the exit code."""
+    from gpucourse.ui.views.changed import changed
+
+    session = current()
+    with session.face.watch() as live:
+        session.context.watch = live
+        result = act()
+    if json:
+        session.face.document(result)
+    session.face.show(changed(result))
+    return ExitCode.DONE

@@ -1,0 +1,88 @@
+"""The command `check`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import Session, current
+from gpucourse.errors import CheckFailed, ExitCode, UsageError
+
+
+def check(
+    exercise: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Verify every exercise again; what no longer holds loses its mark.")
+    ] = False,
+    diagnosis: Annotated[
+        Optional[Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"]],  # noqa: UP045
+        typer.Option("--diagnosis", help="What the newest drill (break) suffered from.", show_default=False),
+    ] = None,
+    rank: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option("--rank", help="With --diagnosis: the rank where it sits.", show_default=False),
+    ] = None,
+    run: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--run", help="A run of the exercise; the newest without.", autocompletion=complete.runs),
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Check again what a run of an exercise left; or all exercises; or your diagnosis of a drill."""
+    from gpucourse.cli.outcome import code_of
+    from gpucourse.learning import check as recheck
+    from gpucourse.ui.views.checks import every as view_of_all
+    from gpucourse.ui.views.checks import verdict as view
+
+    session = current()
+    if every == (exercise is not None):
+        raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
+    if rank is not None and diagnosis is None:
+        raise UsageError("--rank goes with --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
+    if run is not None and (every or diagnosis is not None):
+        raise UsageError("--run goes with one exercise, without --diagnosis", hint="gpucourse check 3.2 --run RUN")
+    if diagnosis is not None:
+        if exercise is None:
+            raise UsageError("--diagnosis is about one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
+        return diagnose(session, exercise, diagnosis, rank, json=json)
+    if exercise is not None:
+        from gpucourse.runs.drill import open_drill
+
+        if (drill := open_drill(session.context, exercise)) is not None:
+            session.face.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
+        record, verdict = recheck.check(session.context, exercise, run)
+        if json:
+            session.face.document({"run": record.id, "verdict": verdict})
+        session.face.show(view(verdict))
+        return code_of(record, verdict)
+    found = recheck.check_all(session.context)
+    if json:
+        session.face.document({"exercises": [vars(each) | {"regressed": each.regressed} for each in found]})
+    session.face.show(view_of_all(found))
+    bad = [each.exercise for each in found if each.verdict and each.verdict.verdict in {"failed", "error"}]
+    if bad:
+        raise CheckFailed(
+            f"{len(bad)} of {len(found)} exercises do not hold: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
+        )
+    return ExitCode.DONE
+
+
+def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
+    """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
+    from gpucourse.runs.drill import diagnose as act
+    from gpucourse.ui.views.drill import diagnosed
+
+    record, verdict = act(session.context, exercise, how, rank)
+    if json:
+        session.face.document({"run": record, "verdict": verdict})
+    session.face.show(diagnosed(record, verdict))
+    bad = [check for check in verdict.checks if check.verdict != "passed"]
+    if bad:
+        raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)
+    return ExitCode.DONE

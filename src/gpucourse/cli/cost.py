@@ -1,0 +1,31 @@
+"""The command `cost`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+
+def cost(
+    billed: Annotated[
+        bool, typer.Option("--billed", help="Also ask AWS what it has billed: each request costs $0.01.")
+    ] = False,
+    json: JsonFlag = False,
+) -> int:
+    """What the course has cost, what it will cost, and what is left of the budget."""
+    from gpucourse.labs.aws.money.cost import cost as act
+    from gpucourse.ui.views.cost import cost as view
+
+    session = current()
+    if billed:
+        session.face.note("asking Cost Explorer, which costs $0.01 a request")
+    known = act(session.context, ask_aws=billed)
+    if json:
+        session.face.document(vars(known) | {"left_usd": known.left})
+    session.face.show(view(known))
+    return ExitCode.DONE

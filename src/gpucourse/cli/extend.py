@@ -1,0 +1,36 @@
+"""The command `extend`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli.change import show_change
+from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument, parse_seconds
+from gpucourse.cli.session import current
+from gpucourse.errors import Interrupted
+
+
+def extend(
+    module: ModuleArgument,
+    duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
+    gpu: GpuOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, also above the budget.")] = False,
+    json: JsonFlag = False,
+) -> int:
+    """More time for a lab on AWS before it ends itself."""
+    from gpucourse.labs.aws.extend import extend as act
+    from gpucourse.labs.aws.extend import more_time
+    from gpucourse.ui.views.changed import more_time as view
+
+    session = current()
+    more = more_time(session.context, module, parse_seconds(duration, f"gpucourse extend {module} 2h"), gpu=gpu)
+    if more.above_budget:
+        from gpucourse.cli.confirm import confirmed
+
+        command = f"gpucourse extend {module} {duration}"
+        session.face.show(view(more))
+        if not confirmed(session, "Spend more than the budget?", yes=yes, command=command):
+            raise Interrupted("nothing was changed", hint="the budget stands in gpucourse.yaml (budget_usd)")
+    return show_change(lambda: act(session.context, more), json=json)

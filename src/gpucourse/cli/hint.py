@@ -1,0 +1,28 @@
+"""The command `hint`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+
+def hint(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
+    json: JsonFlag = False,
+) -> int:
+    """The next hint, one at a time."""
+    from gpucourse.learning.progress import next_hint
+    from gpucourse.ui.views.course import hint as view
+
+    session = current()
+    found, number = next_hint(session.context, exercise)
+    if json:
+        session.face.document({"exercise": found.id, "hint": number, "of": len(found.hints), "text": found.hints[number - 1]})
+    session.face.show(view(found, number))
+    return ExitCode.DONE

@@ -1,0 +1,29 @@
+"""The command `init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode, UsageError
+
+
+def init(
+    folder: Annotated[Optional[Path], typer.Argument(help="Where; the present folder without.", show_default=False)] = None,  # noqa: UP045
+) -> int:
+    """Make a workspace: settings, and your own copies of the exercises."""
+    from gpucourse.workspace.exercises import all_names, ensure_copies
+
+    session = current()
+    if folder is not None and session.options.workspace is not None:
+        raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
+    session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()
+    context = session.context
+    names = all_names(context.folders.exercises)
+    ensure_copies(context.paths, context.folders.exercises, names)
+    session.face.note(f"your copies of {len(names)} exercise files are in {context.paths.exercises}")
+    session.face.note(f"settings: {context.paths.settings}. Next: gpucourse deploy 3")
+    return ExitCode.DONE

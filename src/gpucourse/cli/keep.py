@@ -1,0 +1,24 @@
+"""The command `keep`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli.change import show_change
+from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument, parse_seconds
+from gpucourse.cli.session import current
+
+
+def keep(
+    module: ModuleArgument,
+    duration: Annotated[str, typer.Argument(help="For how long: 2h; 0 ends it.")] = "2h",
+    gpu: GpuOption = None,
+    json: JsonFlag = False,
+) -> int:
+    """Keep a lab on AWS although nothing happens on it; the deadline stays."""
+    from gpucourse.labs.aws.extend import keep as act
+
+    seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
+    return show_change(lambda: act(current().context, module, seconds, gpu=gpu), json=json)

@@ -1,0 +1,28 @@
+"""The command `reset`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import current
+from gpucourse.errors import ExitCode
+
+
+def reset(
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
+    json: JsonFlag = False,
+) -> int:
+    """Put an exercise's files back as they were; a copy of yours is kept."""
+    from gpucourse.learning.reset import reset as act
+    from gpucourse.ui.views.reset import reset as view
+
+    session = current()
+    done = act(session.context, exercise)
+    if json:
+        session.face.document({"exercise": done.exercise.id, "files": done.files})
+    session.face.show(view(done))
+    return ExitCode.DONE

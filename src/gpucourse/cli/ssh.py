@@ -1,0 +1,30 @@
+"""The command `ssh`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Annotated, Optional
+
+import typer
+
+from gpucourse.cli.flags import ModuleArgument
+from gpucourse.cli.session import current
+from gpucourse.errors import MissingError
+
+
+def ssh(
+    module: ModuleArgument,
+    node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.")] = "0",
+    command: Annotated[Optional[list[str]], typer.Argument(help="After --: one command instead of a shell.")] = None,  # noqa: UP045
+) -> int:
+    """A shell on a node, or one command."""
+    from gpucourse.labs.ssh import connection
+
+    session = current()
+    client = shutil.which("ssh")
+    if client is None:
+        raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")
+    config, name = connection(session.context, module, node)
+    # From here on this process is ssh: its terminal, its signals, its exit code.
+    os.execv(client, [client, "-F", str(config), name, *(command or [])])
