@@ -20,10 +20,10 @@ FLOORS = {
     "errors": 0, "units": 0, "outside": 0, "model": 0, "ports": 0, "__init__": 0,
     "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "report": 1, "coach": 1,
     "provision": 2, "remote": 2, "local": 2, "aws": 2,
-    "context": 2,
-    "runs": 3,
-    "labs": 4, "learning": 4,
-    "cli": 5, "ui": 5, "__main__": 5,
+    "context": 3,
+    "runs": 4,
+    "labs": 5, "learning": 5,
+    "cli": 6, "ui": 6, "__main__": 6,
 }  # fmt: skip
 GROUND = ["errors", "units", "outside", "model", "ports"]  # on the ground floor the order matters too
 HOMES = {  # the only place that may import a library: a package, or one file of it
@@ -187,6 +187,16 @@ def test_light_commands_stay_light(arguments: list[str], tmp_path: Path) -> None
         [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60
     )
     assert done.stderr.splitlines()[-1] == "0 []"
+
+
+def test_one_place_makes_what_connects_to_nodes() -> None:
+    makers = [
+        path.relative_to(SOURCE).as_posix()
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "SshTransport"
+    ]
+    assert makers == ["context.py"], "take context.transport, so that a test can hand over another"
 
 
 def reads(path: Path) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
 from gpucourse.figures.easel import Easel
 from gpucourse.model.event import Watcher, unwatched
+from gpucourse.ports import Transport
 from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.paths import WorkspacePaths
 
@@ -27,11 +29,19 @@ class ReviewedWork:
     key: str
 
 
+def ssh_transport(key: Path) -> Transport:
+    """What connects to nodes over SSH with this private key."""
+    from gpucourse.remote.ssh import SshTransport  # brings paramiko, which `status` of a simulated lab does not need
+
+    return SshTransport(key)
+
+
 @dataclass
 class Context:
     """One command's world. `stop` is set when the person asked the command to end; `easel` draws its pictures.
 
     `reviewed` is set where a reviewer has opened this workspace out of a bundle; None in the workspace of its own learner.
+    `make_transport` makes what connects to nodes, from the file of the workspace's private key.
     """
 
     workspace: Workspace
@@ -41,11 +51,17 @@ class Context:
     stop: threading.Event = field(default_factory=threading.Event)
     easel: Easel = field(default_factory=Easel)
     reviewed: ReviewedWork | None = None
+    make_transport: Callable[[Path], Transport] = ssh_transport
 
     @property
     def paths(self) -> WorkspacePaths:
         """Every file of the workspace."""
         return self.workspace.paths
+
+    @cached_property
+    def transport(self) -> Transport:
+        """What connects to nodes, with the workspace's key or the one that a node's record names."""
+        return self.make_transport(self.paths.client_key)
 
     @cached_property
     def catalog(self) -> Catalog:

@@ -26,15 +26,13 @@ def climb(context: Context, paths: StackPaths, inventory: Inventory) -> None:
     """
     from gpucourse.remote.execute import probe
     from gpucourse.remote.fleet import Fleet, values
-    from gpucourse.remote.ssh import SshTransport
 
     write_ssh_files(context, paths, inventory)
-    transport = SshTransport(context.paths.client_key)
-    with Fleet(transport, inventory.nodes) as fleet:
+    with Fleet(context.transport, inventory.nodes) as fleet:
         reach(context, fleet)
         values(fleet.each(lambda link: _has_python(context, link)))
     # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
-    with Fleet(transport, (inventory.head,)) as head:
+    with Fleet(context.transport, (inventory.head,)) as head:
         found = probe(head, modules=("torch",)).nodes[inventory.head.name]
     context.watch(
         NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=found.seconds, detail=found.python_version)

@@ -49,10 +49,9 @@ def wait_for_slurm(
     outside where that says more, and with the end of its daemon's log.
     """
     from gpucourse.remote.fleet import Fleet, values
-    from gpucourse.remote.ssh import SshTransport
 
     began = time.monotonic()
-    with Fleet(SshTransport(context.paths.client_key), (inventory.head,)) as fleet:
+    with Fleet(context.transport, (inventory.head,)) as fleet:
         values(fleet.connect())
         while True:
             listed = values(fleet.each(lambda link: link.run(_LIST, timeout_s=20.0)))[0]
@@ -98,10 +97,9 @@ def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) ->
 def _logs(context: Context, inventory: Inventory, names: Collection[str]) -> str:
     """The end of the daemon's log on each of these nodes, as lines; nothing of a node that does not answer."""
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.ssh import SshTransport
 
     nodes = [node for node in inventory.nodes if node.name in names][:_MOST_LOGS]
-    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+    with Fleet(context.transport, nodes) as fleet:
         ends = [(outcome.node, outcome.value) for outcome in fleet.each(lambda link: _of_log(link, f"tail -n {_LINES}"))]
     return "".join(f"\n{node.name}, the end of {_log(node)}:\n{text}" for node, text in ends if text)
 

@@ -53,13 +53,11 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     """The nodes, not connected yet; for a run that Slurm carries out, at home in the folder that all machines share."""
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.shared import SharedTransport
-    from gpucourse.remote.ssh import SshTransport
 
-    transport = SshTransport(context.paths.client_key)
     shared = deployment.shared or (context.settings.shared_folder if deployment.target == "hosts" else "")
     if scheduled and shared:
-        return Fleet(SharedTransport(transport, shared), nodes)
-    return Fleet(transport, nodes)
+        return Fleet(SharedTransport(context.transport, shared), nodes)
+    return Fleet(context.transport, nodes)
 
 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:

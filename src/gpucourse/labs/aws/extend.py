@@ -171,10 +171,9 @@ def write_deadline(context: Context, deployment: Deployment, moment: datetime) -
 
 def _each(context: Context, deployment: Deployment, task: Callable[[Link], None]) -> list[GpucourseError]:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.ssh import SshTransport
 
     nodes = deployment.inventory.nodes if deployment.inventory else ()
-    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+    with Fleet(context.transport, nodes) as fleet:
         return [outcome.error for outcome in fleet.each(task) if outcome.error is not None]
 
 

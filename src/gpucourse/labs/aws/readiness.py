@@ -43,7 +43,6 @@ def climb(context: Context, lab: CloudLab) -> Inventory:
     Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
     """
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.ssh import SshTransport
 
     inventory = lab.deployment.inventory
     if inventory is None:
@@ -51,7 +50,7 @@ def climb(context: Context, lab: CloudLab) -> Inventory:
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
     inventory = _vouched(context, lab, inventory, _running(context, lab, inventory))
     write_ssh_files(context, lab.paths, inventory)
-    with Fleet(SshTransport(context.paths.client_key), inventory.nodes) as fleet:
+    with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
             _answers(context, lab, fleet)
         with stage(context.watch, "first boot", "the first boot is over"):

@@ -23,7 +23,6 @@ def forget_others(context: Context, inventory: Inventory, *, stack: str) -> froz
     `stack` is the deployment's uid. Where the head does not let it be done that is told, and they stay in Slurm's lists.
     """
     from gpucourse.remote.fleet import Fleet, values
-    from gpucourse.remote.ssh import SshTransport
 
     folder = _FOLDER.format(stack=shlex.quote(stack))
     ours = {node.name for node in inventory.nodes}
@@ -41,6 +40,6 @@ def forget_others(context: Context, inventory: Inventory, *, stack: str) -> froz
         context.watch(Note(text=text, level="warning"))
         return frozenset()
 
-    with Fleet(SshTransport(context.paths.client_key), (inventory.head,)) as fleet:
+    with Fleet(context.transport, (inventory.head,)) as fleet:
         [forgotten] = values(fleet.each(forget))
     return forgotten

@@ -152,15 +152,13 @@ def _listed(answer: object) -> list[CloudInstance]:
 
 def _ask_nodes(context: Context, labs: Sequence[Deployment], views: dict[str, Outlook]) -> None:
     """What the idle agents saw last. A node that does not answer at once is left out."""
-    from gpucourse.remote.ssh import SshTransport
 
-    transport = SshTransport(context.paths.client_key)
     looks: dict[tuple[str, str], Callable[[], Idle | None]] = {}
     for lab in labs:
         running = {health.node for health in views[lab.stack].nodes if health.healthy}
         for node in lab.inventory.nodes if lab.inventory else ():
             if node.name in running:
-                looks[lab.stack, node.name] = partial(_idle, transport, node)
+                looks[lab.stack, node.name] = partial(_idle, context.transport, node)
     for (stack, _node), answer in at_once(looks, NODES_WITHIN_S).items():
         if isinstance(answer, Idle):
             views[stack].idle.append(answer)

@@ -16,7 +16,6 @@ from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Link
 from gpucourse.remote.fleet import Fleet, values
-from gpucourse.remote.ssh import SshTransport
 
 PATIENCE_S = 10
 LONGEST_PORT = 5  # digits
@@ -61,11 +60,10 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
     word = uuid.uuid4().hex
     began = time.monotonic()
     listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, word, str(PATIENCE_S * len(tried) + 10)])
-    transport = SshTransport(context.paths.client_key)
     with (
-        Fleet(transport, [head.node]) as door,
+        Fleet(context.transport, [head.node]) as door,
         door.link(head.node).stream(listen, silence_s=60.0) as pieces,
-        Fleet(transport, [one.node for one in others]) as fleet,
+        Fleet(context.transport, [one.node for one in others]) as fleet,
     ):
         port = _port(head, pieces)
 

@@ -22,7 +22,6 @@ from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.fleet import Fleet
-from gpucourse.remote.ssh import SshTransport
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
@@ -141,7 +140,7 @@ def _has_slurm(context: Context, module: Module, entered: Sequence[Entered]) -> 
             f"module {module.id} hands its work to Slurm, which finds the other machines by itself",
             hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.said}",
         )
-    with Fleet(SshTransport(context.paths.client_key), [first.node]) as fleet:
+    with Fleet(context.transport, [first.node]) as fleet:
         found = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=20.0)
     if not found.ok:
         raise MissingError(
@@ -189,7 +188,7 @@ def _let_go(context: Context, before: Deployment, nodes: Sequence[Node]) -> None
 
 def _meet(context: Context, nodes: Sequence[Node]) -> None:
     """Prove that the machines can work together. Raises InfrastructureError."""
-    with Fleet(SshTransport(context.paths.client_key), nodes) as fleet:
+    with Fleet(context.transport, nodes) as fleet:
         try:
             collective_check.hold(context, fleet, nodes, set())
         except InfrastructureError as error:

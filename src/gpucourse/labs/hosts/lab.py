@@ -15,7 +15,6 @@ from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote import premises
 from gpucourse.remote.fleet import Fleet, Outcome, values
-from gpucourse.remote.ssh import SshTransport
 from gpucourse.workspace import runs
 from gpucourse.workspace.paths import StackPaths
 
@@ -114,7 +113,7 @@ class HostsLab:
         return values(outcomes)
 
     def _fleet(self, nodes: Sequence[Node], timeout_s: float = 10.0) -> Fleet:
-        return Fleet(SshTransport(self.context.paths.client_key), nodes, timeout_s=timeout_s)
+        return Fleet(self.context.transport, nodes, timeout_s=timeout_s)
 
 
 def open_hosts(context: Context, deployment: Deployment) -> HostsLab:

@@ -15,7 +15,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote.fleet import Fleet, each, values
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.premises import PYTHONS, Premises, look
-from gpucourse.remote.ssh import KeyRefused, SshTransport
+from gpucourse.remote.ssh import KeyRefused
 from gpucourse.remote.way import Way, way_to
 from gpucourse.units import format_bytes
 
@@ -47,11 +47,10 @@ def enter(
     said = {node.name: way.said for node, way in zip(nodes, ways, strict=True)}
     nodes = with_host_keys(nodes, said, trust)
     keys = {node.name: _keys(node, way, key) for node, way in zip(nodes, ways, strict=True)}
-    transport = SshTransport(context.paths.client_key)
-    opened = values(each(nodes, lambda node: _opened(context, transport, node, keys[node.name])))
+    opened = values(each(nodes, lambda node: _opened(context, node, keys[node.name])))
     pythons = (context.settings.node_python,) if context.settings.node_python else PYTHONS
     began = time.monotonic()
-    with Fleet(transport, opened) as fleet:
+    with Fleet(context.transport, opened) as fleet:
         found = values(fleet.each(lambda link: look(link, pythons)))
     seconds = time.monotonic() - began
     _distinct(said, opened, found)
@@ -97,13 +96,13 @@ def _keys(node: Node, way: Way, key: Path | None) -> list[str]:
     return list(dict.fromkeys([node.key, "", *map(str, way.keys)]))[:MOST_KEYS]
 
 
-def _opened(context: Context, transport: SshTransport, node: Node, keys: Sequence[str]) -> Node:
+def _opened(context: Context, node: Node, keys: Sequence[str]) -> Node:
     """The node with the first key that it takes."""
     why, began = "", time.monotonic()
     for key in keys:
         own = replace(node, key=key)
         try:
-            transport.connect(own).close()
+            context.transport.connect(own).close()
         except KeyRefused:
             continue
         except MissingError as error:  # a key with a passphrase, or of an odd kind

@@ -20,7 +20,6 @@ from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.event import Event, NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import Completed, Link
-from gpucourse.remote import ssh
 from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, node, said
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
@@ -48,6 +47,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.context, self.events = context_in(folder)
+        self.context.make_transport = lambda _key: self
         self.deployment = deployment_of()
         self.deployment.inventory = Inventory(stack=self.deployment.stack, nodes=NODES)
         self.found = [instance("node0", 1), instance("node1", 2)]
@@ -68,10 +68,11 @@ class World:
             return said(self.smi)
         return said(self.boot)
 
-    def connect(self, one: Node) -> Link:
+    def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
+        """The world is the transport to its nodes as well."""
         if self.refused:
             raise self.refused.pop()
-        return ScriptedLink(one, self.answer)
+        return ScriptedLink(node, self.answer)
 
     def told(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -80,15 +81,6 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     one = World(tmp_path)
-
-    class Transport:
-        def __init__(self, _key: Path) -> None: ...
-
-        def connect(self, wanted: Node, *, timeout_s: float = 10.0) -> Link:
-            assert timeout_s
-            return one.connect(wanted)
-
-    monkeypatch.setattr(ssh, "SshTransport", Transport)
     monkeypatch.setattr(instances, "find", lambda _account, **_which: one.found)
     monkeypatch.setattr(instances, "wait", lambda _account, ids, _state: [found for found in one.found if found.id in ids])
     monkeypatch.setattr(console, "host_key", lambda _account, which: one.keys[which])
