@@ -48,7 +48,6 @@ READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (ou
     "figures/easel.py": "a pipe between two processes of this program",
     "local/": "the hosts of simulated nodes: processes and files of the same program and user",
     "provision/binary.py": "a cache; whatever does not look like an entry is dropped",
-    "provision/claim.py": "a lock file of this program",
     "provision/state.py": "Terraform's state of a stack of this workspace",
     "provision/transcript.py": "what the Terraform that this program started prints",
 }
@@ -121,6 +120,12 @@ def test_a_library_has_one_home(path: Path) -> None:
     for name in imports(path):
         home = HOMES.get(name.split(".")[0])
         assert home is None or package(path) in home.split(), f"{path.name} imports {name}, whose home is {home}"
+
+
+def test_locks_have_one_home() -> None:
+    """The agent has its own: it runs on a node, where nothing of this program is."""
+    homes = {str(path.relative_to(SOURCE)) for path in FILES if "fcntl.flock(" in path.read_text(encoding="utf-8")}
+    assert homes == {"workspace/lock.py", "remote/agent/job.py"}
 
 
 @pytest.mark.parametrize("library", sorted(ONE_FILE))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
 from gpucourse.figures.easel import Easel
-from gpucourse.model.event import Watcher, unwatched
+from gpucourse.model.event import Note, Watcher, unwatched
 from gpucourse.ports import Transport
 from gpucourse.workspace.locate import Workspace
+from gpucourse.workspace.lock import locked
 from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:  # these two import pydantic, which `status` has no time for
@@ -57,6 +59,15 @@ class Context:
     def paths(self) -> WorkspacePaths:
         """Every file of the workspace."""
         return self.workspace.paths
+
+    def lock(self, name: str, command: str) -> AbstractContextManager[int]:
+        """The lock of that name (a stack's), held for a block by `command`; the watcher is told once for whom it waits.
+        Raises StackBusy."""
+        return locked(
+            self.paths.lock(name),
+            command,
+            on_wait=lambda holder: self.watch(Note(text=f"waiting for {holder}", level="warning")),
+        )
 
     @cached_property
     def transport(self) -> Transport:

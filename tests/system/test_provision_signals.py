@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
-from gpucourse.provision import claim
+from gpucourse.workspace.lock import holder, is_held, locked
 from gpucourse.workspace.paths import StackPaths
 from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
@@ -29,13 +29,13 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         for node in (0, 1):
             lab.mark(node, "go", name).parent.mkdir(parents=True, exist_ok=True)
             lab.mark(node, "go", name).touch()
-        eventually("the end of Terraform", lambda name=name: not claim.is_claimed(lab.stack(name).paths.terraform_lock))  # type: ignore[misc]
+        eventually("the end of Terraform", lambda name=name: not is_held(lab.stack(name).paths.terraform_lock))  # type: ignore[misc]
 
 
 def terraform_of(paths: StackPaths) -> int:
     """The process id of the Terraform at work on the stack."""
-    assert claim.is_claimed(paths.terraform_lock)
-    words = claim.holder(paths.terraform_lock)
+    assert is_held(paths.terraform_lock)
+    words = holder(paths.terraform_lock)
     return int(words.rpartition("process ")[2].rstrip(")"))
 
 
@@ -65,7 +65,7 @@ def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> Non
     """Nothing is changed by a plan: however often it is pressed, the end is quick, clean and told once."""
     stack = lab.stack()
     stack.prepare()
-    with claim.claimed(stack.paths.terraform_lock, wait_s=1, on_wait=lambda _who: None):
+    with locked(stack.paths.terraform_lock, wait_s=1):
         child = lab.elsewhere("up")
         eventually("the note", lambda: b"waiting for it to end" in lab.said.read_bytes())
         for _ in range(3):
@@ -78,9 +78,9 @@ def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> Non
 def test_nothing_is_touched_while_an_orphan_works(lab: Lab) -> None:
     """It may be about to build its first node: then there is no state yet that would say so."""
     stack = lab.stack(lock_wait_s=0.1)
-    with claim.claimed(stack.paths.terraform_lock, wait_s=1, on_wait=lambda _who: None):
+    with locked(stack.paths.terraform_lock, wait_s=1):
         for verb in (stack.prepare, stack.plan, stack.up, stack.down):
-            with pytest.raises(StackBusy, match="still at work on this stack"):
+            with pytest.raises(StackBusy, match="still at work here"):
                 verb()
         assert not stack.discard_if_empty()
         assert [path.name for path in stack.folder.iterdir()] == ["terraform.lock"]
@@ -95,7 +95,7 @@ def test_killed_while_building_terraform_goes_on_and_the_next_command_waits(lab:
     assert os.getsid(terraform) == terraform  # not in a session that a closed terminal would end
     child.kill()
     child.wait()
-    assert claim.is_claimed(paths.terraform_lock)
+    assert is_held(paths.terraform_lock)
     assert not lab.stack().discard_if_empty()
 
     threading.Timer(0.3, lab.mark(1, "go").touch).start()
@@ -211,7 +211,7 @@ def test_our_own_orphan_is_named_when_it_takes_too_long(lab: Lab) -> None:
     eventually("node 1 on its way", lab.mark(1, "here").exists)
     child.kill()
     child.wait()
-    with pytest.raises(StackBusy, match=r"'terraform apply' of an earlier command \(process \d+\) is still at work"):
+    with pytest.raises(StackBusy, match=r"'terraform apply' \(process \d+\) is still at work"):
         lab.stack(lock_wait_s=0.2).down()
     stop = threading.Event()
     threading.Timer(0.2, stop.set).start()

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local import health, hostlock, layout, processes
+from gpucourse.local import health, layout, processes
 from gpucourse.model.deployment import NodeHealth
+from gpucourse.workspace.lock import is_held
 from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
 
 pytestmark = pytest.mark.system
@@ -39,7 +40,7 @@ def has_ended(pid: int) -> bool:
 def end_host(lab: SimulatedNodes, number: int = signal.SIGKILL) -> int:
     pid = lab.host_pid
     os.kill(pid, number)
-    eventually("the host ends", lambda: has_ended(pid) and not hostlock.is_held(lab.folder))
+    eventually("the host ends", lambda: has_ended(pid) and not is_held(lab.folder / layout.LOCK))
     return pid
 
 
@@ -246,7 +247,7 @@ def test_without_the_server_library_the_reason_is_told(tmp_path: Path) -> None:
         done = lab.drive("up", "node0", PYTHONPATH=str(broken))
         assert done.returncode == 1
         assert "No module named 'asyncssh'" in done.stderr
-        assert not hostlock.is_held(lab.folder)
+        assert not is_held(lab.folder / layout.LOCK)
         assert lab.drive("down", "node0").returncode == 0
         assert lab.leftovers() == []
 

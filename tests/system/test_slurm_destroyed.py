@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local import health, hostlock
+from gpucourse.local import health, layout
+from gpucourse.workspace.lock import is_held
 from tests.system import slurm
 from tests.system.cli import Learner, until
 
@@ -32,7 +33,7 @@ def _nodes(somebody: Learner) -> Path:
 
 def _kill_host(somebody: Learner) -> None:
     os.kill(json.loads((_nodes(somebody) / "host.json").read_text(encoding="utf-8"))["pid"], signal.SIGKILL)
-    until(lambda: not hostlock.is_held(_nodes(somebody)), what="the host's end")
+    until(lambda: not is_held(_nodes(somebody) / layout.LOCK), what="the host's end")
 
 
 def _destroy_leaves_nothing(somebody: Learner) -> None:

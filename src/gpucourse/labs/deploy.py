@@ -15,12 +15,11 @@ from gpucourse.labs.local import lab as simulated
 from gpucourse.labs.readiness import climb
 from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
-from gpucourse.workspace.lock import locked
 from gpucourse.workspace.settings import Target
 
 
@@ -67,10 +66,7 @@ def deploy(context: Context, wish: Wish) -> Deployed:
     stack = deployments.stack_name(module.id, target)
     _check_count(module, nodes)
 
-    def waiting(holder: str) -> None:
-        context.watch(Note(text=f"waiting for {holder}", level="warning"))
-
-    with locked(context.paths.lock(stack), f"deploy {module.id}", on_wait=waiting):
+    with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load(context.paths, stack)
         deployment = before or _new(context, module, stack, target)
         if nodes or not before:

@@ -19,7 +19,6 @@ from gpucourse.model.event import Event, Note, ResourceEvent, Watcher, stage
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
-from gpucourse.workspace.lock import locked
 
 AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 
@@ -124,10 +123,7 @@ def _tried(work: Callable[[], None], errors: list[GpucourseError]) -> None:
 
 
 def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, discard: bool) -> None:
-    def waiting(holder: str) -> None:
-        context.watch(Note(text=f"waiting for {holder}", level="warning"))
-
-    with locked(context.paths.lock(stack), f"destroy {stack}", on_wait=waiting):
+    with context.lock(stack, f"destroy {stack}"):
         deployment = deployments.load(context.paths, stack)
         if deployment is None:  # another command was faster
             return

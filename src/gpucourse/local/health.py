@@ -15,8 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpucourse.local import control, hostlock, layout, processes
+from gpucourse.local import control, layout, processes
 from gpucourse.model.deployment import Leftover, NodeHealth
+from gpucourse.workspace.lock import is_held
 
 _ADDRESS = "127.0.0.1"
 _PATIENCE_S = 1.0
@@ -33,7 +34,7 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     """Each node as it is right now. A node that does not answer within a second counts as silent."""
     if not nodes_folder.is_dir():
         return [_sick(name, f"its folder {layout.node_folder(nodes_folder, name)} is gone") for name in node_names]
-    if not hostlock.is_held(nodes_folder):
+    if not is_held(nodes_folder / layout.LOCK):
         return [_sick(name, "the process that hosts the nodes has ended") for name in node_names]
     known = {name: layout.read_json(layout.description(nodes_folder, name)) for name in node_names}
     ports = {name: found["port"] for name, found in known.items() if found and isinstance(found.get("port"), int)}

@@ -21,13 +21,14 @@ from typing import Any
 if __name__ == "__main__":  # run by path: the package is found beside the libraries, and this folder hides none of them
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[2])]
 
-from gpucourse.local import hostlock, layout, processes
+from gpucourse.local import layout, processes
 from gpucourse.local.bounded_log import BoundedLog
 from gpucourse.local.hosted import HostedNode, Spec, stored
 from gpucourse.local.one_host.cluster import Cluster
 from gpucourse.local.one_host.node import SlurmNode
 from gpucourse.local.roomed import RoomedNode
 from gpucourse.local.roomline import RoomLine
+from gpucourse.workspace.lock import is_same_file
 
 _LOOK_S = 0.5
 _IDLE_S = 20.0
@@ -199,7 +200,7 @@ class Host:
             await asyncio.sleep(_LOOK_S)
             if self.nodes or self._changes:
                 busy = loop.time()
-            gone = not hostlock.same_file(self._lock, self.folder / layout.LOCK) or not (self.folder / layout.SOCKET).exists()
+            gone = not is_same_file(self._lock, self.folder / layout.LOCK) or not (self.folder / layout.SOCKET).exists()
             if gone or loop.time() - busy > _IDLE_S:
                 self.stop()
                 return
@@ -208,7 +209,7 @@ class Host:
         """End every process of the stack and remove what only a living host needs; with no node left, all of its files."""
         processes.end(processes.marker(processes.STACK, self.uid))
         layout.remove(layout.sockets(self.uid))
-        if not hostlock.same_file(self._lock, self.folder / layout.LOCK):
+        if not is_same_file(self._lock, self.folder / layout.LOCK):
             return  # the folder is another's, or nobody's
         empty = not layout.node_names(self.folder)
         for name in layout.HOST_FILES if empty else (layout.SOCKET, layout.HOST):

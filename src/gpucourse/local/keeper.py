@@ -10,7 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gpucourse.local import hostlock, layout, processes
+from gpucourse.local import layout, processes
+from gpucourse.workspace.lock import take
 
 _START_S = 30.0
 _LOCK_S = 0.2
@@ -28,7 +29,7 @@ def start_host(folder: str, spec: str) -> bool:
     """Start the host of the folder and wait until it listens; False where another process holds the lock, so that there is one
     already, or will be. Raises HostDied, OSError."""
     here = Path(folder)
-    lock = hostlock.take(here)
+    lock = take(here / layout.LOCK)
     if lock is None:
         return False
     ready, told = os.pipe()
@@ -71,7 +72,7 @@ def remove_by_hand(folder: str, spec: str) -> bool:
         _end(processes.marker(processes.NODE, f"{wanted['uid']}/{wanted['name']}"))
         layout.remove(layout.sockets(wanted["uid"]))
         return True
-    lock = hostlock.take(here, wait_s=_LOCK_S)
+    lock = take(here / layout.LOCK, wait_s=_LOCK_S)
     if lock is None:
         return False
     try:

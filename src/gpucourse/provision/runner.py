@@ -17,13 +17,13 @@ from typing import IO
 
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.model.event import Event, Note, Watcher
-from gpucourse.provision import claim
 from gpucourse.provision.environment import terraform_environment
 from gpucourse.provision.failure import failure, interrupted
 from gpucourse.provision.interrupts import Interrupts
 from gpucourse.provision.room import Room, room_in
 from gpucourse.provision.transcript import Transcript
 from gpucourse.workspace.files import storing
+from gpucourse.workspace.lock import locked, sign
 from gpucourse.workspace.paths import StackPaths
 
 _PIECE = 1 << 20
@@ -55,9 +55,8 @@ class Runner:
         transcript = Transcript()
         log = self.paths.terraform_log(command)
         environment = terraform_environment(self.environ, extra)
-        with Interrupts(self.stop) as interrupts, self._claimed(told, interrupts) as lock, room_in(self.paths.folder) as room:
-            if interrupts.asked:
-                raise _stopped_early()
+        with Interrupts(self.stop) as interrupts, self._locked(told, interrupts) as lock, room_in(self.paths.folder) as room:
+            _check_not_asked(interrupts)
             with storing(log):
                 log.unlink(missing_ok=True)  # an orphan may still hold the old one
                 sink = os.open(log, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -65,7 +64,7 @@ class Runner:
                 process = self._start(arguments, environment, lock, sink)
             finally:
                 os.close(sink)
-            claim.sign(lock, command, process.pid)
+            sign(lock, f"terraform {command}", process.pid)
             with log.open("rb", buffering=0) as tail:
                 _follow(process, tail, transcript, interrupts=interrupts, room=room, told=told)
             if room.ran_out:
@@ -79,21 +78,21 @@ class Runner:
 
     def wait_for_predecessor(self, watcher: Watcher) -> None:
         """Wait until no Terraform works on this stack any more. Raises StackBusy, Interrupted."""
-        with Interrupts(self.stop) as interrupts, self._claimed(watcher, interrupts):
-            if interrupts.asked:
-                raise _stopped_early()
+        with Interrupts(self.stop) as interrupts, self._locked(watcher, interrupts):
+            _check_not_asked(interrupts)
 
-    def _claimed(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[IO[str]]:
+    def _locked(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
+        """The lock that lives exactly as long as the Terraform at work, not as long as its starter: Terraform gets the open
+        file as its standard input, the one descriptor that it does not pass on to what a provisioner leaves running."""
+
         def waiting(who: str) -> None:
             watcher(Note(text=f"{who} still works on this stack; waiting for it to end", level="warning"))
 
-        return claim.claimed(
-            self.paths.terraform_lock, wait_s=self.wait_s, on_wait=waiting, going_on=lambda: not interrupts.asked
+        return locked(
+            self.paths.terraform_lock, wait_s=self.wait_s, on_wait=waiting, check=lambda: _check_not_asked(interrupts)
         )
 
-    def _start(
-        self, arguments: Sequence[str], environment: dict[str, str], lock: IO[str], sink: int
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, arguments: Sequence[str], environment: dict[str, str], lock: int, sink: int) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 list(arguments),
@@ -115,11 +114,12 @@ class Runner:
             ) from error
 
 
-def _stopped_early() -> Interrupted:
-    return Interrupted(
-        "stopped before Terraform was started",
-        hint="nothing was built or removed by this command: type it again when you like",
-    )
+def _check_not_asked(interrupts: Interrupts) -> None:
+    if interrupts.asked:
+        raise Interrupted(
+            "stopped before Terraform was started",
+            hint="nothing was built or removed by this command: type it again when you like",
+        )
 
 
 def _follow(

@@ -21,13 +21,12 @@ from gpucourse.model.event import Event, Note, ResourceEvent, Stage, Watcher, un
 from gpucourse.model.node import Inventory
 from gpucourse.provision import providers, state
 from gpucourse.provision.binary import TerraformBinary
-from gpucourse.provision.claim import is_claimed
 from gpucourse.provision.commands import Commands
 from gpucourse.provision.outputs import inventory
 from gpucourse.provision.runner import Runner
 from gpucourse.provision.template import copy_template, is_stack, restore_template
 from gpucourse.workspace.files import storing, write_record
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import is_held, locked
 from gpucourse.workspace.paths import StackPaths
 
 
@@ -148,7 +147,7 @@ class TerraformStack:
 
     def discard_if_empty(self) -> bool:
         """Remove Terraform's folder if nothing stands and no Terraform works on it; whether it is gone."""
-        if is_claimed(self.paths.terraform_lock) or self.exists():
+        if is_held(self.paths.terraform_lock) or self.exists():
             return False
         with storing(self.paths.terraform):
             shutil.rmtree(self.paths.terraform, ignore_errors=True)

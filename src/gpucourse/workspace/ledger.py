@@ -6,7 +6,6 @@ what was spent. A line torn by a crash is skipped. Amounts are Decimal, stored a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from gpucourse.model.cloud import Charge, Rate, RunTime, Span
 from gpucourse.outside.documents import parse_json
 from gpucourse.units import parse_moment
 from gpucourse.workspace.files import read_file, storing
+from gpucourse.workspace.lock import locked
 
 VERSION = 1
 _MOST_BYTES = 32 << 20
@@ -175,19 +175,10 @@ def _append(path: Path, lines: Sequence[bytes]) -> None:
     """Add whole lines in one write, on the disk before this returns; a torn line before them is closed off first."""
     if not lines:
         return
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab+", buffering=0) as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            size = file.seek(0, os.SEEK_END)
-            torn = size > 0 and _last_byte(file, size) != b"\n"
-            data = (b"\n" if torn else b"") + b"".join(lines)
-            while data:
-                data = data[file.write(data) :]
-            os.fsync(file.fileno())
-
-
-def _last_byte(file: Any, size: int) -> bytes:
-    file.seek(size - 1)
-    last: bytes = file.read(1)
-    return last
+    with storing(path), locked(path) as file:  # the file is its own lock
+        size = os.lseek(file, 0, os.SEEK_END)
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        data = (b"\n" if torn else b"") + b"".join(lines)
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)

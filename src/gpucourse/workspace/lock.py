@@ -1,9 +1,13 @@
-"""Locks that die with their process: one a stack, one a run. The holder's name stands in the file for whoever waits."""
+"""Locks that die with their process: one a stack, one a run, one for a Terraform, one for the host of simulated nodes.
+
+A lock is a file that the kernel locks for whoever has it open, so a child that inherits the open file holds it too. The
+holder's name stands in the file for whoever waits. Drivers of simulated nodes start with the standard library alone:
+what needs more is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,73 +15,134 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpucourse.errors import StackBusy
-from gpucourse.outside.documents import parse_json
-from gpucourse.outside.files import read_bounded
-from gpucourse.outside.names import printable
-from gpucourse.workspace.files import storing
 
+_POLL_S = 0.02
 _LONGEST_SIGN = 4096
 
 
 @contextmanager
 def locked(
-    path: Path, what: str, *, wait_s: float = 120.0, on_wait: Callable[[str], None] = lambda _holder: None
-) -> Iterator[None]:
-    """Hold the lock for the block. Where another holds it: tell `on_wait` once who, wait, and after `wait_s` raise
-    StackBusy."""
-    with _opened(path) as file:
-        deadline, told = time.monotonic() + wait_s, False
-        while not _take(file):
-            holder = _holder(path)
-            if time.monotonic() >= deadline:
-                raise StackBusy(f"{holder} is still at work here", hint="wait for it to end, then type the command again")
-            if not told:
-                on_wait(holder)
-                told = True
-            time.sleep(0.05)
-        _sign(file, what)
-        yield
+    path: Path,
+    what: str = "",
+    *,
+    wait_s: float = 120.0,
+    on_wait: Callable[[str], None] = lambda _holder: None,
+    check: Callable[[], None] = lambda: None,
+) -> Iterator[int]:
+    """Hold the lock for the block, signed with `what` unless that is empty; yields its open file.
 
-
-@contextmanager
-def try_locked(path: Path, what: str) -> Iterator[bool]:
-    """Hold the lock for the block if nobody else does; yields whether it is held."""
-    with _opened(path) as file:
-        taken = _take(file)
-        if taken:
-            _sign(file, what)
-        yield taken
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    Where another process holds it: tell `on_wait` once who, call `check` at each look (what it raises ends the wait), and
+    after `wait_s` seconds raise StackBusy. Raises StorageError where the file cannot be made.
+    """
+    deadline, waiting = time.monotonic() + wait_s, False
+    while (file := _create_and_take(path)) is None:
+        check()
+        if time.monotonic() >= deadline:
+            raise StackBusy(f"{holder(path)} is still at work here", hint="wait for it to end, then type the command again")
+        if not waiting:
+            on_wait(holder(path))
+            waiting = True
+        time.sleep(_POLL_S)
     try:
+        if what:
+            sign(file, what, os.getpid())
         yield file
     finally:
         os.close(file)
 
 
-def _take(file: int) -> bool:
+@contextmanager
+def try_locked(path: Path, what: str) -> Iterator[bool]:
+    """Hold the lock for the block if nobody else does; yields whether it is held."""
+    file = _create_and_take(path)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if file is not None:
+            sign(file, what, os.getpid())
+        yield file is not None
+    finally:
+        if file is not None:
+            os.close(file)
+
+
+def take(path: Path, *, wait_s: float = 0.0) -> int | None:
+    """The open file that holds the lock; None where another process has held it for `wait_s` seconds. Closing the file (in
+    every process that has it) gives the lock back. Raises OSError."""
+    deadline = time.monotonic() + wait_s
+    while (file := _take(path)) is None:
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL_S)
+    return file
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock right now."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        return not _flock(file, fcntl.LOCK_SH)
+    finally:
+        os.close(file)
+
+
+def is_same_file(file: int, path: Path) -> bool:
+    """Whether the open file is still the one of that name: another process may have removed it meanwhile."""
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    here = os.fstat(file)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def sign(file: int, what: str, pid: int) -> None:
+    """Leave a name in a held lock for whoever waits. A courtesy: on a full disk the lock holds without it."""
+    import json
+
+    text = json.dumps({"pid": pid, "what": what}).encode()
+    with suppress(OSError):
+        os.ftruncate(file, 0)
+        os.lseek(file, 0, os.SEEK_SET)
+        os.write(file, text)  # the position is the end then: a child that gets this file as its input reads nothing
+
+
+def holder(path: Path) -> str:
+    """Who signed the lock last, in words."""
+    from gpucourse.outside.documents import parse_json
+    from gpucourse.outside.files import read_bounded
+    from gpucourse.outside.names import printable
+
+    try:
+        signed = parse_json(read_bounded(path, _LONGEST_SIGN))
+        return f"'{printable(str(signed['what']), 80)}' (process {signed['pid']:d})"
+    except (ValueError, KeyError, TypeError, OSError):
+        return "another gpucourse command"
+
+
+def _create_and_take(path: Path) -> int | None:
+    from gpucourse.workspace.files import storing
+
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return _take(path, mode=0o644)
+
+
+def _take(path: Path, *, mode: int = 0o600) -> int | None:
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        if not _flock(file, fcntl.LOCK_EX):
+            os.close(file)
+            return None
+        if is_same_file(file, path):
+            return file
+        os.close(file)  # removed between the two steps: a lock on it would keep nobody out
+
+
+def _flock(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
-
-
-def _sign(file: int, what: str) -> None:
-    """Leave our name for whoever waits. A courtesy: on a full disk the lock holds without it."""
-    with suppress(OSError):
-        os.ftruncate(file, 0)
-        os.pwrite(file, json.dumps({"pid": os.getpid(), "what": what}).encode(), 0)
-
-
-def _holder(path: Path) -> str:
-    try:
-        holder = parse_json(read_bounded(path, _LONGEST_SIGN))
-        return f"'{printable(str(holder['what']), 80)}' (process {holder['pid']:d})"
-    except (ValueError, KeyError, TypeError, OSError):
-        return "another gpucourse command"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local import health, hostlock, layout
+from gpucourse.local import health, layout
+from gpucourse.workspace.lock import take
 
 
 @contextmanager
@@ -40,7 +41,7 @@ def saying(line: bytes) -> Iterator[int]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder whose host lives."""
-    lock = hostlock.take(tmp_path)
+    lock = take(tmp_path / layout.LOCK)
     assert lock is not None
     layout.write_json(tmp_path / layout.HOST, {"uid": "s-1", "pid": 1})
     yield tmp_path

@@ -1,4 +1,4 @@
-"""What the host is made of: its lock, its log, its nodes' environments, its bytes; and the driver's thrift."""
+"""What the host is made of: its log, its nodes' environments, its bytes; and the driver's thrift."""
 
 from __future__ import annotations
 
@@ -11,39 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local import bounded_log, driver, environment, hostlock, layout, pumps
-
-
-def test_one_holder_at_a_time(tmp_path: Path) -> None:
-    assert not hostlock.is_held(tmp_path)
-    lock = hostlock.take(tmp_path)
-    assert lock is not None
-    assert hostlock.is_held(tmp_path)
-    assert hostlock.take(tmp_path, wait_s=0.05) is None
-    os.close(lock)
-    assert not hostlock.is_held(tmp_path)
-
-
-def test_the_lock_lives_as_long_as_whoever_got_it(tmp_path: Path) -> None:
-    lock = hostlock.take(tmp_path)
-    assert lock is not None
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock,))
-    os.close(lock)
-    assert hostlock.is_held(tmp_path)
-    child.communicate(b"\n")
-    assert not hostlock.is_held(tmp_path)
-
-
-def test_a_lock_on_a_removed_file_is_no_lock(tmp_path: Path) -> None:
-    old = hostlock.take(tmp_path)
-    assert old is not None
-    (tmp_path / layout.LOCK).unlink()
-    assert not hostlock.same_file(old, tmp_path / layout.LOCK)
-    new = hostlock.take(tmp_path)
-    assert new is not None
-    assert hostlock.same_file(new, tmp_path / layout.LOCK)
-    os.close(old)
-    os.close(new)
+from gpucourse.local import bounded_log, driver, environment, pumps
 
 
 def test_the_log_keeps_its_newest_part(tmp_path: Path) -> None:

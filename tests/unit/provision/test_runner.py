@@ -15,8 +15,8 @@ import pytest
 
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError, TerraformFailed
 from gpucourse.model.event import Event, Note, ResourceEvent
-from gpucourse.provision import claim
 from gpucourse.provision.runner import Runner
+from gpucourse.workspace.lock import holder, is_held
 from gpucourse.workspace.paths import StackPaths
 
 STUBBORN = """
@@ -200,7 +200,7 @@ def test_what_terraform_leaves_running_does_not_hold_the_stack(paths: StackPaths
     pid = int(pid_file.read_text(encoding="utf-8"))
     try:
         os.kill(pid, 0)
-        assert not claim.is_claimed(paths.terraform_lock)
+        assert not is_held(paths.terraform_lock)
     finally:
         os.kill(pid, signal.SIGKILL)
 
@@ -210,7 +210,7 @@ def test_one_at_a_time(paths: StackPaths) -> None:
     code = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     first = threading.Thread(target=lambda: runner(paths).run("apply", python(code), print))
     first.start()
-    eventually(lambda: claim.is_claimed(paths.terraform_lock) and "process" in claim.holder(paths.terraform_lock))
+    eventually(lambda: is_held(paths.terraform_lock) and "process" in holder(paths.terraform_lock))
     heard: list[Event] = []
 
     def watch(event: Event) -> None:
@@ -221,4 +221,4 @@ def test_one_at_a_time(paths: StackPaths) -> None:
     first.join(10)
     [note] = heard
     assert isinstance(note, Note)
-    assert note.text.startswith("'terraform apply' of an earlier command (process ")
+    assert note.text.startswith("'terraform apply' (process ")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import StackBusy
-from gpucourse.workspace.lock import locked, try_locked
+from gpucourse.errors import Interrupted, StackBusy
+from gpucourse.workspace.lock import is_held, is_same_file, locked, take, try_locked
 
 
 def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
@@ -67,3 +67,69 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     doomed.stdin.close()
     with try_locked(path, "me") as mine:
         assert mine
+
+
+def test_one_holder_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    assert not is_held(path)
+    lock = take(path)
+    assert lock is not None
+    assert is_held(path)
+    assert take(path, wait_s=0.05) is None
+    os.close(lock)
+    assert not is_held(path)
+
+
+def test_the_lock_lives_as_long_as_whoever_got_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    lock = take(path)
+    assert lock is not None
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(lock,))
+    os.close(lock)
+    assert is_held(path)
+    child.communicate(b"\n")
+    assert not is_held(path)
+
+
+def test_a_lock_on_a_removed_file_is_no_lock(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+    old = take(path)
+    assert old is not None
+    path.unlink()
+    assert not is_same_file(old, path)
+    new = take(path)
+    assert new is not None
+    assert is_same_file(new, path)
+    os.close(old)
+    os.close(new)
+
+
+def test_whoever_waited_on_a_removed_file_locks_the_new_one(tmp_path: Path) -> None:
+    """The first holder removes the stack's files, its own lock among them; a third one must not get in beside the second."""
+    path, waiting, entered, leave = tmp_path / "a.lock", threading.Event(), threading.Event(), threading.Event()
+
+    def second() -> None:
+        with locked(path, "second", on_wait=lambda _holder: waiting.set()):
+            entered.set()
+            assert leave.wait(10)
+
+    thread = threading.Thread(target=second)
+    with locked(path, "first"):
+        thread.start()
+        assert waiting.wait(10)
+        path.unlink()
+    assert entered.wait(10)
+    assert is_held(path)
+    leave.set()
+    thread.join(10)
+    assert not is_held(path)
+
+
+def test_what_check_raises_ends_the_wait(tmp_path: Path) -> None:
+    path = tmp_path / "a.lock"
+
+    def check() -> None:
+        raise Interrupted("stopped")
+
+    with locked(path, "first"), pytest.raises(Interrupted), locked(path, "second", check=check):
+        pass

@@ -11,9 +11,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws.account import on_aws
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note
 from gpucourse.workspace import deployments
-from gpucourse.workspace.lock import locked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +32,8 @@ class Changed:
 def held(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[Deployment]:
     """The lab on AWS that is meant, with its lock held for the block. Raises as `on_aws`; StackBusy."""
 
-    def waiting(holder: str) -> None:
-        context.watch(Note(text=f"waiting for {holder}", level="warning"))
-
     stack = on_aws(context, module, gpu=gpu, verb=verb).stack
-    with locked(context.paths.lock(stack), f"{verb} {module}", on_wait=waiting):
+    with context.lock(stack, f"{verb} {module}"):
         deployment = deployments.load(context.paths, stack)
         if deployment is None:  # another command was faster
             raise MissingError(f"{stack} was destroyed just now", hint=f"gpucourse deploy {module} --target aws")

@@ -27,9 +27,8 @@ from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed
 from gpucourse.labs.aws.money.quote import Purse, Quote, quoted
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import stage
 from gpucourse.workspace import ledger
-from gpucourse.workspace.lock import locked
 
 if TYPE_CHECKING:
     from gpucourse.labs.deploy import Wish
@@ -83,12 +82,9 @@ def offered(context: Context, wish: Wish) -> Iterator[Proposal]:
     TerraformFailed.
     """
 
-    def waiting(holder: str) -> None:
-        context.watch(Note(text=f"waiting for {holder}", level="warning"))
-
     with ExitStack() as held:
         for stack in sorted(choice.stack for choice in choices(context, wish)):
-            held.enter_context(locked(context.paths.lock(stack), f"deploy {wish.module}", on_wait=waiting))
+            held.enter_context(context.lock(stack, f"deploy {wish.module}"))
         proposal = _proposal(context, wish, choices(context, wish))
         try:
             yield proposal

@@ -25,7 +25,6 @@ from gpucourse.remote.fleet import Fleet
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import deployments
 from gpucourse.workspace.exercises import all_names, ensure_copies
-from gpucourse.workspace.lock import locked
 
 LITTLE_BYTES = 1 << 30
 CLOCK_S = 2.0
@@ -45,10 +44,7 @@ def deploy(
     module = context.catalog.module(wish.module)
     stack = deployments.stack_name(module.id, "hosts")
 
-    def waiting(holder: str) -> None:
-        context.watch(Note(text=f"waiting for {holder}", level="warning"))
-
-    with locked(context.paths.lock(stack), f"deploy {module.id}", on_wait=waiting):
+    with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load(context.paths, stack)
         names = _chosen(context, module, hosts or _on_record(before), wish.nodes)
         former = before.inventory.nodes if before and before.inventory else ()

@@ -87,11 +87,12 @@ class Job:
         except (OSError, ValueError):
             return None
 
-    def lock(self) -> int | None:
-        """Take the supervisor's lock; the descriptor that holds it, or None where a supervisor lives."""
-        handle = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    def lock(self, name: str = "lock", *, wait: bool = False) -> int | None:
+        """Take the supervisor's lock, or the one of that name; the descriptor that holds it, or None where another process has
+        it, unless that is waited for."""
+        handle = os.open(self.path(name), os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except OSError:
             os.close(handle)
             return None

@@ -6,7 +6,6 @@ jobs.json    what was submitted           seen.json       what was last seen of 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pwd
 import shutil
@@ -74,12 +73,12 @@ def environment() -> dict[str, str]:
 @contextmanager
 def watching(job: Job) -> Iterator[None]:
     """One at a time asks Slurm about a run, so that a change is told once."""
-    handle = os.open(job.path("watch"), os.O_RDWR | os.O_CREAT, 0o600)
+    handle = job.lock("watch", wait=True)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 def note(job: Job, text: str) -> None:
