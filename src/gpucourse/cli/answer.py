@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def answer(
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
-    file: Annotated[Optional[Path], typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,  # noqa: UP045
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="One answer: --set speedup=1.9")] = None,  # noqa: UP045
+    file: Annotated[Path | None, typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set speedup=1.9")] = None,
     run: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--run", help="The run that your numbers speak of; the newest without.", autocompletion=complete.runs),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,11 +15,11 @@ from gpucourse.errors import ExitCode
 def break_(
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
     how: Annotated[
-        Optional[Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"]],  # noqa: UP045
+        Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
         typer.Option("--how", help="Which fault; one by chance without.", show_default=False),
     ] = None,
-    nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
     json: JsonFlag = False,
 ) -> int:
     """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,22 +14,22 @@ from gpucourse.errors import CheckFailed, ExitCode, UsageError
 
 def check(
     exercise: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Verify every exercise again; what no longer holds loses its mark.")
     ] = False,
     diagnosis: Annotated[
-        Optional[Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"]],  # noqa: UP045
+        Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
         typer.Option("--diagnosis", help="What the newest drill (break) suffered from.", show_default=False),
     ] = None,
     rank: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option("--rank", help="With --diagnosis: the rank where it sits.", show_default=False),
     ] = None,
     run: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--run", help="A run of the exercise; the newest without.", autocompletion=complete.runs),
     ] = None,
     json: JsonFlag = False,

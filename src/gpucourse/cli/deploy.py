@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
 
 def deploy(
     module: ModuleArgument,
-    nodes: Annotated[Optional[int], typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,  # noqa: UP045
+    nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,
     target: Annotated[
-        Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
+        Literal["local", "aws", "hosts"] | None,
         typer.Option("--target", help="Where: simulated nodes here, your AWS account, your own hosts.", show_default=False),
     ] = None,
     link: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; none.", show_default=False),
     ] = None,
     unpack_slurm: Annotated[
         bool, typer.Option("--unpack-slurm", help="Simulated nodes: fetch Slurm for them alone, installing nothing.")
     ] = False,
     gpu: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--gpu", help="On AWS: t4, l4, a10g, l40s or h100; several side by side: t4,l4", show_default=False),
     ] = None,
     spot: Annotated[
-        Optional[bool],  # noqa: UP045
+        bool | None,
         typer.Option("--spot/--no-spot", help="On AWS: spot instances, cheaper, taken back at will.", show_default=False),
     ] = None,
-    region: Annotated[Optional[str], typer.Option("--region", help="On AWS: where, as us-east-2.", show_default=False)] = None,  # noqa: UP045
-    ttl: Annotated[Optional[str], typer.Option("--ttl", help="On AWS: it ends itself after: 4h.", show_default=False)] = None,  # noqa: UP045
+    region: Annotated[str | None, typer.Option("--region", help="On AWS: where, as us-east-2.", show_default=False)] = None,
+    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: it ends itself after: 4h.", show_default=False)] = None,
     ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the one address that may log in: 203.0.113.7/32")] = "",
     hosts: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222", show_default=False),
     ] = None,
     key: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Option("--key", help="On hosts: the private key that opens them.", show_default=False),
     ] = None,
     trust: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--trust", help="On hosts: a host key's fingerprint that is right: SHA256:...", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,

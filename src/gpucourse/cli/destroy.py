@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 def destroy(
     module: Annotated[
-        Optional[str], typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)  # noqa: UP045
+        str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
     target: Annotated[
-        Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
+        Literal["local", "aws", "hosts"] | None,
         typer.Option("--target", help="Only the lab there, where the module has several.", show_default=False),
     ] = None,
     gpu: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--gpu", help="Only the lab with that GPU: t4, l4.", show_default=False),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Only labs that cost money are asked about.")] = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,13 +21,13 @@ _HOLDS = "name a folder that holds modules/ and exercises/: gpucourse dev check 
 
 
 def dev(
-    what: Annotated[Literal["check"], typer.Argument(help="check: everything that is wrong with a course.")],  # noqa: ARG001
+    what: Annotated[Literal["check"], typer.Argument(help="check: everything that is wrong with a course.")],
     folder: Annotated[
-        Optional[Path],  # noqa: UP045
+        Path | None,
         typer.Argument(help="The folder with modules/ and exercises/; the course in force without.", show_default=False),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Also run every exercise on simulated nodes, and its solution.")] = False,
-    module: Annotated[Optional[list[str]], typer.Option("--module", help="With --run: only this module.")] = None,  # noqa: UP045
+    module: Annotated[list[str] | None, typer.Option("--module", help="With --run: only this module.")] = None,
     json: JsonFlag = False,
 ) -> int:
     """For authors: the whole course linted; with --run every exercise run on simulated nodes."""
@@ -37,7 +37,7 @@ def dev(
     from gpucourse.workspace.trust import require_course
 
     if module and not run:
-        raise UsageError("--module goes with --run", hint="gpucourse dev check --run --module 3")
+        raise UsageError("--module goes with --run", hint=f"gpucourse dev {what} --run --module 3")
     session = current()
     environment = {OVERRIDE: str(folder)} if folder is not None else os.environ
     if run and (course := named_course(environment)) is not None:  # without --run nothing of it is executed

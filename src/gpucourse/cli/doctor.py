@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
 
 def doctor(
     target: Annotated[
-        Optional[Literal["local", "aws"]],  # noqa: UP045
+        Literal["local", "aws"] | None,
         typer.Option("--target", help="What to look at: this machine, or your AWS account.", show_default=False),
     ] = None,
     module: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
     ] = None,
     region: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option("--region", help="Another region of AWS than the one in gpucourse.yaml.", show_default=False),
     ] = None,
     gpu: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Option(
             "--gpu", help="On AWS: another GPU than the course's own choice: l4; or several: t4,l4", show_default=False
         ),
     ] = None,
     nodes: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option("--nodes", help="On AWS: another number of nodes, with --module.", show_default=False),
     ] = None,
     spot: Annotated[
-        Optional[bool],  # noqa: UP045
+        bool | None,
         typer.Option("--spot/--no-spot", help="Spot instances, or on-demand ones.", show_default=False),
     ] = None,
     ssh_cidr: Annotated[

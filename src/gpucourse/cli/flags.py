@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,12 +16,12 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instea
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 
 GpuOption = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option("--gpu", help="Which lab, where the module has several: t4, l4.", show_default=False),
 ]
 
 RunArgument = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Argument(help="A run's id or a part of it, or an exercise; the newest without.", autocompletion=complete.runs),
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,13 +27,13 @@ def grade(
         bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
     ] = False,
     judge: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--judge", help="The same without being asked: 3.2/why=80 (percent)."),
     ] = None,
-    by: Annotated[Optional[str], typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,  # noqa: UP045
-    bundle: Annotated[Optional[Path], typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,  # noqa: UP045
+    by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,
+    bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
     open_: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option("--open", help="Open what a learner handed in; may be given several times."),
     ] = None,
     json: JsonFlag = False,

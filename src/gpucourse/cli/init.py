@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from gpucourse.errors import ExitCode, UsageError
 
 
 def init(
-    folder: Annotated[Optional[Path], typer.Argument(help="Where; the present folder without.", show_default=False)] = None,  # noqa: UP045
+    folder: Annotated[Path | None, typer.Argument(help="Where; the present folder without.", show_default=False)] = None,
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
     from gpucourse.workspace.exercises import all_names, ensure_copies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from gpucourse.errors import UsageError
 def logs(
     run: RunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
-    rank: Annotated[Optional[int], typer.Option("--rank", help="Only this rank, raw.", show_default=False)] = None,  # noqa: UP045
+    rank: Annotated[int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False)] = None,
     fold: Annotated[bool, typer.Option("--fold", help="Lines that ranks share stand once.")] = False,
     times: Annotated[bool, typer.Option("--times", help="In the order in which lines came, with the seconds.")] = False,
 ) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def quiz(
     again: Annotated[bool, typer.Option("--again", help="A new try, where one is finished.")] = False,
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="One answer: --set blocks=40")] = None,  # noqa: UP045
+    settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
     end: Annotated[bool, typer.Option("--end", help="End the try; what is open is then wrong.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Every question, and stop.")] = False,
     json: JsonFlag = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import getpass
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
@@ -14,7 +14,7 @@ from gpucourse.errors import ExitCode
 
 def report(
     form: Annotated[
-        Optional[Literal["html", "pdf", "md"]],  # noqa: UP045
+        Literal["html", "pdf", "md"] | None,
         typer.Option("--format", help="One format; html and pdf without.", show_default=False),
     ] = None,
     author: Annotated[str, typer.Option("--author", help="Your name on it; the owner of gpucourse.yaml without.")] = "",

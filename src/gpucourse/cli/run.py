@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
@@ -21,39 +21,39 @@ OWN_BATCH = "2.1"  # a file for sbatch
 
 def run(
     exercise: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Argument(help="The number of an exercise: 3.2; not needed with --script.", autocompletion=complete.exercises),
     ] = None,
-    arguments: Annotated[Optional[list[str]], typer.Argument(help="After --: arguments for the script as they are.")] = None,  # noqa: UP045
-    nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+    arguments: Annotated[list[str] | None, typer.Argument(help="After --: arguments for the script as they are.")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
     sweep: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option(
             "--sweep", help="Every one of these values, into one record: --sweep batch_size=16,32", show_default=False
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on every lab of it: run 4 --all")] = False,
-    script: Annotated[Optional[Path], typer.Option("--script", help="Your own script instead of the exercise's.")] = None,  # noqa: UP045
+    script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     extra: Annotated[
-        Optional[list[Path]],  # noqa: UP045
+        list[Path] | None,
         typer.Option("--with", help="A file or folder that travels along, beside the script.", show_default=False),
     ] = None,
     procs: Annotated[
-        Optional[int],  # noqa: UP045
+        int | None,
         typer.Option("--procs", help="Processes a node, for torchrun.", min=1, show_default=False),
     ] = None,
     launcher: Annotated[
-        Optional[Literal["python", "torchrun", "slurm"]],  # noqa: UP045
+        Literal["python", "torchrun", "slurm"] | None,
         typer.Option("--launcher", help="How to start it, where not as the exercise says."),
     ] = None,
     target: Annotated[
-        Optional[Literal["local", "aws", "hosts"]],  # noqa: UP045
+        Literal["local", "aws", "hosts"] | None,
         typer.Option("--target", help="On which lab, where several stand.", show_default=False),
     ] = None,
-    gpu: Annotated[Optional[str], typer.Option("--gpu", help="On the lab with this GPU: t4.", show_default=False)] = None,  # noqa: UP045
-    timeout: Annotated[Optional[str], typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,  # noqa: UP045
-    silence: Annotated[Optional[str], typer.Option("--silence", help="Name ranks that say nothing for this long: 30s.")] = None,  # noqa: UP045
+    gpu: Annotated[str | None, typer.Option("--gpu", help="On the lab with this GPU: t4.", show_default=False)] = None,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,
+    silence: Annotated[str | None, typer.Option("--silence", help="Name ranks that say nothing for this long: 30s.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and come back at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,

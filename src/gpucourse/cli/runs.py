@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from gpucourse.errors import ExitCode
 
 
 def runs(
-    exercise: Annotated[Optional[str], typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,  # noqa: UP045
+    exercise: Annotated[str | None, typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,
     json: JsonFlag = False,
 ) -> int:
     """The record of every run."""

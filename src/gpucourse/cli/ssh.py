@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from gpucourse.errors import MissingError
 def ssh(
     module: ModuleArgument,
     node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.")] = "0",
-    command: Annotated[Optional[list[str]], typer.Argument(help="After --: one command instead of a shell.")] = None,  # noqa: UP045
+    command: Annotated[list[str] | None, typer.Argument(help="After --: one command instead of a shell.")] = None,
 ) -> int:
     """A shell on a node, or one command."""
     from gpucourse.labs.ssh import connection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -16,12 +16,12 @@ from gpucourse.errors import ExitCode, UsageError
 
 def trust(
     folders: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
     remove: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        list[str] | None,
         typer.Option("--remove", help="Trust this folder no longer.", autocompletion=complete.trusted_folders),
     ] = None,
     json: JsonFlag = False,

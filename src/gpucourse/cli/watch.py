@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 def watch(
     exercise: Annotated[
-        Optional[str],  # noqa: UP045
+        str | None,
         typer.Argument(help="The number of an exercise; that of the newest run without.", autocompletion=complete.exercises),
     ] = None,
-    nodes: Annotated[Optional[int], typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,  # noqa: UP045
-    settings: Annotated[Optional[list[str]], typer.Option("--set", help="A parameter: --set batch_size=64")] = None,  # noqa: UP045
+    nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
 ) -> int:
     """Run and check an exercise again each time you save one of its files, until Ctrl-C."""
     from gpucourse.course.parameters import resolve
