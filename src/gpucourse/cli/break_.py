@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def break_(
+    ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
     how: Annotated[
         Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
@@ -30,7 +31,7 @@ def break_(
 
     listed = f"gpucourse show {exercise} lists its parameters"
     order = Order(exercise=exercise, nodes=nodes, settings=pairs(settings or [], listed))
-    session = current()
+    session = session_of(ctx)
     context = session.context
     session.face.mode(context.settings.target)
     with session.face.watch() as live:

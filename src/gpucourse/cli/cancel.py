@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import typer
+
 from gpucourse.cli.flags import JsonFlag, RunArgument
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
-def cancel(run: RunArgument = None, json: JsonFlag = False) -> int:
+def cancel(ctx: typer.Context, run: RunArgument = None, json: JsonFlag = False) -> int:
     """End a run on every node, and bring home what it wrote."""
     from gpucourse.runs.settle import cancel as act
     from gpucourse.workspace import runs as records
 
-    session = current()
+    session = session_of(ctx)
     context = session.context
     found = records.find(context.paths, run)
     session.face.mode(found.mode)

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpucourse.cli.session import current
+from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.change import Changed
 
 
-def show_change(act: Callable[[], Changed], *, json: bool) -> int:
+def show_change(session: Session, act: Callable[[], Changed], *, json: bool) -> int:
     """Change the lab with progress on the screen, show what it became; the exit code."""
     from gpucourse.ui.views.changed import changed
 
-    session = current()
     with session.face.watch() as live:
         session.context.watch = live
         result = act()

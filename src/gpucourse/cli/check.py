@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, UsageError
 
 
 def check(
+    ctx: typer.Context,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises),
@@ -40,7 +41,7 @@ def check(
     from gpucourse.ui.views.checks import every as view_of_all
     from gpucourse.ui.views.checks import verdict as view
 
-    session = current()
+    session = session_of(ctx)
     if every == (exercise is not None):
         raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
     if rank is not None and diagnosis is None:

@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def compare(
+    ctx: typer.Context,
     runs: Annotated[list[str], typer.Argument(help="Two runs or more of one exercise.", autocompletion=complete.runs)],
     json: JsonFlag = False,
 ) -> int:
@@ -20,7 +21,7 @@ def compare(
     from gpucourse.learning.compare import compare as act
     from gpucourse.ui.views.compare import compare as view
 
-    session = current()
+    session = session_of(ctx)
     context = session.context
     with session.face.watch() as live:
         context.watch = live

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import typer
+
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import GpucourseError
 
-Completer = Callable[[str], list[str]]
+Completer = Callable[[typer.Context, str], list[str]]
 
 
-def _quietly(names: Callable[[], Iterator[str]]) -> Completer:
-    def complete(incomplete: str) -> list[str]:
+def _quietly(names: Callable[[Session], Iterator[str]]) -> Completer:
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         try:
-            return [name for name in names() if name.startswith(incomplete)]
+            return [name for name in names(session_of(ctx)) if name.startswith(incomplete)]
         except (GpucourseError, OSError):
             return []
 
@@ -21,31 +24,28 @@ def _quietly(names: Callable[[], Iterator[str]]) -> Completer:
 
 
 @_quietly
-def modules() -> Iterator[str]:
+def modules(session: Session) -> Iterator[str]:
     """The numbers of modules."""
-    from gpucourse.cli.session import current
-
-    yield from (module.id for module in current().context.catalog.modules)
+    yield from (module.id for module in session.context.catalog.modules)
 
 
 @_quietly
-def exercises() -> Iterator[str]:
+def exercises(session: Session) -> Iterator[str]:
     """The numbers of exercises."""
-    from gpucourse.cli.session import current
-
-    for module in current().context.catalog.modules:
+    for module in session.context.catalog.modules:
         yield from (exercise.id for exercise in module.exercises)
 
 
 @_quietly
-def lessons() -> Iterator[str]:
-    """The numbers of modules and exercises."""
-    yield from modules("")
-    yield from exercises("")
+def lessons(session: Session) -> Iterator[str]:
+    """The numbers of modules, then those of exercises."""
+    catalog = session.context.catalog
+    yield from (module.id for module in catalog.modules)
+    yield from (exercise.id for module in catalog.modules for exercise in module.exercises)
 
 
 @_quietly
-def trusted_folders() -> Iterator[str]:
+def trusted_folders(_session: Session) -> Iterator[str]:
     """The folders of others that this person allowed."""
     import os
 
@@ -55,9 +55,8 @@ def trusted_folders() -> Iterator[str]:
 
 
 @_quietly
-def runs() -> Iterator[str]:
+def runs(session: Session) -> Iterator[str]:
     """The ids of runs, newest first."""
-    from gpucourse.cli.session import current
     from gpucourse.workspace import runs as records
 
-    yield from (record.id for record in reversed(records.readable(current().context.paths)[0]))
+    yield from (record.id for record in reversed(records.readable(session.context.paths)[0]))

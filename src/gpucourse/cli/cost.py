@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def cost(
+    ctx: typer.Context,
     billed: Annotated[
         bool, typer.Option("--billed", help="Also ask AWS what it has billed: each request costs $0.01.")
     ] = False,
@@ -21,7 +22,7 @@ def cost(
     from gpucourse.labs.aws.money.cost import cost as act
     from gpucourse.ui.views.cost import cost as view
 
-    session = current()
+    session = session_of(ctx)
     if billed:
         session.face.note("asking Cost Explorer, which costs $0.01 a request")
     known = act(session.context, ask_aws=billed)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, parse_seconds
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def deploy(
+    ctx: typer.Context,
     module: ModuleArgument,
     nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,
     target: Annotated[
@@ -61,7 +62,7 @@ def deploy(
     """Stand up the lab of a module; run again, it heals what died."""
     from gpucourse.labs.deploy import Wish
 
-    session = current()
+    session = session_of(ctx)
     where = target or ("hosts" if hosts else session.context.settings.target)
     wish = Wish(
         module=module,
@@ -73,7 +74,7 @@ def deploy(
         gpu=tuple(filter(None, (gpu or "").replace(" ", "").split(","))),
         spot=spot,
         region=region,
-        ttl_s=_seconds(ttl, module),
+        ttl_s=parse_seconds(ttl, f"gpucourse deploy {module} --target aws --ttl 4h", flag="--ttl"),
         ssh_cidr=ssh_cidr,
         over_budget=over_budget,
     )
@@ -113,15 +114,6 @@ def _deploy_here(session: Session, wish: Wish, *, json: bool) -> int:
         first = context.catalog.module(wish.module).exercises[0].id
         session.face.show(deployed(result, context.paths.stack(result.deployment.stack).ssh_config, first))
     return ExitCode.DONE
-
-
-def _seconds(text: str | None, module: str) -> float | None:
-    from gpucourse.units import parse_duration
-
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"--ttl: {error}", hint=f"gpucourse deploy {module} --target aws --ttl 4h") from error
 
 
 def _only_on_hosts(module: str, typed: dict[str, object]) -> None:

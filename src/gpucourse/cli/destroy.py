@@ -8,7 +8,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def destroy(
+    ctx: typer.Context,
     module: Annotated[
         str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)
     ] = None,
@@ -39,7 +40,7 @@ def destroy(
 
     if (module is None) == (not everything):
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
-    session = current()
+    session = session_of(ctx)
     context = session.context
     with session.face.watch() as live:
         context.watch = live
@@ -55,7 +56,7 @@ def destroy(
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
         session.face.show(destroyed(result.receipts, context.paths.receipts, asked=asked, others=found.others))
-    return _worst(result.errors)
+    return _worst(session, result.errors)
 
 
 def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command: str) -> None:
@@ -84,11 +85,11 @@ def _told(errors: list[GpucourseError]) -> dict[str, object]:
     return {"code": worst.code, "what": said, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
 
 
-def _worst(errors: list[GpucourseError]) -> int:
+def _worst(session: Session, errors: list[GpucourseError]) -> int:
     """Show all errors but the worst, and raise that one: it decides the exit code."""
     if not errors:
         return ExitCode.DONE
     *others, worst = sorted(errors, key=lambda error: error.exit_code)
     for error in others:
-        current().face.error(error)
+        session.face.error(error)
     raise worst

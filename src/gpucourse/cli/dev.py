@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, ManifestError, UsageError
 from gpucourse.ui.text import counted
 
@@ -21,6 +21,7 @@ _HOLDS = "name a folder that holds modules/ and exercises/: gpucourse dev check 
 
 
 def dev(
+    ctx: typer.Context,
     what: Annotated[Literal["check"], typer.Argument(help="check: everything that is wrong with a course.")],
     folder: Annotated[
         Path | None,
@@ -38,7 +39,7 @@ def dev(
 
     if module and not run:
         raise UsageError("--module goes with --run", hint=f"gpucourse dev {what} --run --module 3")
-    session = current()
+    session = session_of(ctx)
     environment = {OVERRIDE: str(folder)} if folder is not None else os.environ
     if run and (course := named_course(environment)) is not None:  # without --run nothing of it is executed
         require_course(course, os.environ)

@@ -8,7 +8,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag, YesFlag
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def doctor(
+    ctx: typer.Context,
     target: Annotated[
         Literal["local", "aws"] | None,
         typer.Option("--target", help="What to look at: this machine, or your AWS account.", show_default=False),
@@ -53,7 +54,7 @@ def doctor(
     json: JsonFlag = False,
 ) -> int:
     """Everything that would stop the course, each with the command that mends it."""
-    session = current()
+    session = session_of(ctx)
     if policy:
         return _policy(session, json=json)
     on_aws = (target or ("aws" if request_quota else session.context.settings.target)) == "aws"

@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli.change import show_change
 from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument, parse_seconds
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import Interrupted
 
 
 def extend(
+    ctx: typer.Context,
     module: ModuleArgument,
     duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
     gpu: GpuOption = None,
@@ -24,7 +25,7 @@ def extend(
     from gpucourse.labs.aws.extend import more_time
     from gpucourse.ui.views.changed import more_time as view
 
-    session = current()
+    session = session_of(ctx)
     more = more_time(session.context, module, parse_seconds(duration, f"gpucourse extend {module} 2h"), gpu=gpu)
     if more.above_budget:
         from gpucourse.cli.confirm import confirmed
@@ -33,4 +34,4 @@ def extend(
         session.face.show(view(more))
         if not confirmed(session, "Spend more than the budget?", yes=yes, command=command):
             raise Interrupted("nothing was changed", hint="the budget stands in gpucourse.yaml (budget_usd)")
-    return show_change(lambda: act(session.context, more), json=json)
+    return show_change(session, lambda: act(session.context, more), json=json)

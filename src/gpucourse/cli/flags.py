@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import typer
 
@@ -43,9 +43,13 @@ def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
     return found
 
 
-def parse_seconds(text: str, example: str) -> float:
-    """A duration that was typed, in seconds. Raises UsageError, whose hint is `example`: a whole command."""
+@overload
+def parse_seconds(text: str, example: str, *, flag: str = "") -> float: ...
+@overload
+def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None: ...
+def parse_seconds(text: str | None, example: str, *, flag: str = "") -> float | None:
+    """What was typed, in seconds; None for nothing. Raises UsageError, whose hint is `example`: a whole command."""
     try:
-        return parse_duration(text)
+        return None if text is None else parse_duration(text)
     except ValueError as error:
-        raise UsageError(str(error), hint=example) from error
+        raise UsageError(f"{flag}: {error}" if flag else str(error), hint=example) from error

@@ -10,7 +10,7 @@ import typer
 
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import CheckFailed, ExitCode, GpucourseError, UsageError
 from gpucourse.model.event import Note
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 def grade(
+    ctx: typer.Context,
     csv: Annotated[bool, typer.Option("--csv", help="One line a row, for a spreadsheet.")] = False,
     review: Annotated[
         bool, typer.Option("--review", help="Judge free text. It counts on somebody else's bundle only.")
@@ -43,7 +44,7 @@ def grade(
         raise UsageError("--bundle stands alone", hint="gpucourse grade --bundle work.zip")
     if csv and json:
         raise UsageError("--csv and --json exclude each other", hint="gpucourse grade --csv > points.csv")
-    session = current()
+    session = session_of(ctx)
     session.context.watch = lambda event: session.face.warn(event.text) if isinstance(event, Note) else None
     if bundle is not None:
         return _bundle(session, bundle, by, json=json)

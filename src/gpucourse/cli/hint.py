@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def hint(
+    ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises)],
     json: JsonFlag = False,
 ) -> int:
@@ -20,7 +21,7 @@ def hint(
     from gpucourse.learning.progress import next_hint
     from gpucourse.ui.views.course import hint as view
 
-    session = current()
+    session = session_of(ctx)
     found, number = next_hint(session.context, exercise)
     if json:
         session.face.document({"exercise": found.id, "hint": number, "of": len(found.hints), "text": found.hints[number - 1]})

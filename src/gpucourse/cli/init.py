@@ -7,17 +7,18 @@ from typing import Annotated
 
 import typer
 
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
 
 
 def init(
+    ctx: typer.Context,
     folder: Annotated[Path | None, typer.Argument(help="Where; the present folder without.", show_default=False)] = None,
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
     from gpucourse.workspace.exercises import all_names, ensure_copies
 
-    session = current()
+    session = session_of(ctx)
     if folder is not None and session.options.workspace is not None:
         raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
     session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()

@@ -8,10 +8,11 @@ import typer
 
 from gpucourse.cli.change import show_change
 from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument, parse_seconds
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 
 
 def keep(
+    ctx: typer.Context,
     module: ModuleArgument,
     duration: Annotated[str, typer.Argument(help="For how long: 2h; 0 ends it.")] = "2h",
     gpu: GpuOption = None,
@@ -21,4 +22,5 @@ def keep(
     from gpucourse.labs.aws.extend import keep as act
 
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
-    return show_change(lambda: act(current().context, module, seconds, gpu=gpu), json=json)
+    session = session_of(ctx)
+    return show_change(session, lambda: act(session.context, module, seconds, gpu=gpu), json=json)

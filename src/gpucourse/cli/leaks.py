@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted, LeftoverError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def leaks(
+    ctx: typer.Context,
     clean: Annotated[bool, typer.Option("--clean", help="Remove what no lab on record explains.")] = False,
     everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -25,7 +26,7 @@ def leaks(
     from gpucourse.labs.aws.cleanup import leaks as act
     from gpucourse.ui.views import leaks as views
 
-    session = current()
+    session = session_of(ctx)
     context, face = session.context, session.face
     with face.watch() as live:
         context.watch = live

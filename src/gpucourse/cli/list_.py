@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import typer
+
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, ManifestError
 
 
-def list_(json: JsonFlag = False) -> int:
+def list_(ctx: typer.Context, json: JsonFlag = False) -> int:
     """The syllabus, with what is done."""
     from gpucourse.learning.grade import grade
     from gpucourse.learning.progress import progress
     from gpucourse.ui.views.course import catalog as view
 
-    session = current()
+    session = session_of(ctx)
     catalog = session.context.catalog
     done = progress(session.context)
     broken = list(catalog.broken)

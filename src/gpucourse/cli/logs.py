@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.flags import RunArgument
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import UsageError
 
 
 def logs(
+    ctx: typer.Context,
     run: RunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")] = False,
     rank: Annotated[int | None, typer.Option("--rank", help="Only this rank, raw.", show_default=False)] = None,
@@ -25,4 +26,4 @@ def logs(
         raise UsageError("--follow and --fold exclude each other", hint="gpucourse logs --fold after the run has ended")
     if times and (follow or fold):
         raise UsageError("--times stands alone, or with --rank", hint="gpucourse logs --times after the run has ended")
-    return show_logs(current(), run, follow=follow, rank=rank, fold=fold, times=times)
+    return show_logs(session_of(ctx), run, follow=follow, rank=rank, fold=fold, times=times)

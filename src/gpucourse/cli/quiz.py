@@ -8,7 +8,7 @@ import typer
 
 from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.flags import JsonFlag, pairs
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def quiz(
+    ctx: typer.Context,
     again: Annotated[bool, typer.Option("--again", help="A new try, where one is finished.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
     end: Annotated[bool, typer.Option("--end", help="End the try; what is open is then wrong.")] = False,
@@ -26,7 +27,7 @@ def quiz(
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
-    session = current()
+    session = session_of(ctx)
     context, face = session.context, session.face
     if list_:
         found = act.the_quiz(context)

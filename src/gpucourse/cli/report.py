@@ -8,11 +8,12 @@ from typing import Annotated, Literal
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def report(
+    ctx: typer.Context,
     form: Annotated[
         Literal["html", "pdf", "md"] | None,
         typer.Option("--format", help="One format; html and pdf without.", show_default=False),
@@ -24,7 +25,7 @@ def report(
     from gpucourse.learning.report import report as act
     from gpucourse.ui.views.report import report as view
 
-    session = current()
+    session = session_of(ctx)
     context = session.context
     with session.face.watch() as live:
         context.watch = live

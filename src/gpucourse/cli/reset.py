@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def reset(
+    ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="The number of an exercise: 1.1", autocompletion=complete.exercises)],
     json: JsonFlag = False,
 ) -> int:
@@ -20,7 +21,7 @@ def reset(
     from gpucourse.learning.reset import reset as act
     from gpucourse.ui.views.reset import reset as view
 
-    session = current()
+    session = session_of(ctx)
     done = act(session.context, exercise)
     if json:
         session.face.document({"exercise": done.exercise.id, "files": done.files})

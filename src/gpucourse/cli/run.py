@@ -1,4 +1,4 @@
-"""The command `run`."""
+"""The command `run`: from what was typed to one order, and on to one run, a sweep, or a whole module."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from typing import Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, pairs
-from gpucourse.cli.session import current
+from gpucourse.cli.flags import JsonFlag, pairs, parse_seconds
+from gpucourse.cli.session import session_of
 from gpucourse.errors import UsageError
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
-
-
 OWN_BATCH = "2.1"  # a file for sbatch
 
 
 def run(
+    ctx: typer.Context,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise: 3.2; not needed with --script.", autocompletion=complete.exercises),
@@ -59,75 +58,69 @@ def run(
     json: JsonFlag = False,
 ) -> int:
     """Run an exercise on every node at once: push, start, follow, bring home, draw, check."""
-    session = current()
+    session = session_of(ctx)
     if not (script or detach or dry_run):
         session.easel.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
-    from gpucourse.cli.outcome import show_plan, show_started, tell
     from gpucourse.launch.own_batch import is_batch
-    from gpucourse.runs import slurm
     from gpucourse.runs.prepare import Order
-    from gpucourse.runs.run import place
-    from gpucourse.runs.run import run as act
-    from gpucourse.units import parse_duration
 
-    def seconds(flag: str, typed: str | None) -> float | None:
-        try:
-            return parse_duration(typed) if typed is not None else None
-        except ValueError as error:
-            raise UsageError(f"{flag}: {error}", hint=f"gpucourse run {exercise} {flag} 10m") from error
-
-    if is_batch(script) and launcher not in {None, "slurm"}:
-        raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
-    exercise, arguments = _home(exercise, arguments or [], script, OWN_BATCH if is_batch(script) else OWN_SCRIPTS)
+    if is_batch(script):
+        launcher = _launcher_of_batch(script, launcher)
+    exercise, arguments = _exercise_of(exercise, arguments or [], script, OWN_BATCH if is_batch(script) else OWN_SCRIPTS)
     order = Order(
         exercise=exercise,
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
         script=script,
-        launcher=launcher or ("slurm" if is_batch(script) else None),
-        arguments=tuple(arguments or ()),
-        timeout_s=seconds("--timeout", timeout),
-        silence_s=seconds("--silence", silence),
+        launcher=launcher,
+        arguments=tuple(arguments),
+        timeout_s=parse_seconds(timeout, f"gpucourse run {exercise} --timeout 10m", flag="--timeout"),
+        silence_s=parse_seconds(silence, f"gpucourse run {exercise} --silence 10m", flag="--silence"),
         extra=tuple(extra or ()),
         processes=procs,
         target=target,
         gpu=gpu.lower() if gpu else None,
     )
-    if sweep is not None or every:
-        from gpucourse.cli.run_all import everything
-        from gpucourse.cli.run_sweep import sweep as sweep_one
+    if sweep is None and not every:
+        from gpucourse.cli.run_one import run_one
 
-        if sweep is not None and len(sweep) > 1:
-            told = f"--sweep is there {len(sweep)} times, and takes one parameter at a time"
-            raise UsageError(told, hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one")
-        if detach or dry_run or (sweep is not None and every):
-            told = "--sweep, --all, --detach and --dry-run exclude each other"
-            raise UsageError(told, hint=f"gpucourse run {exercise} --set NAME=VALUE --dry-run shows one run")
-        if sweep is None:
-            return everything(session, order, json=json)
-        return sweep_one(session, order, "".join(sweep), json=json)
-    context = session.context
-    where = place(context, order)
-    session.face.mode(where.mode, where.lacks)
-    if slurm.is_session(context.catalog.exercise(exercise)[1], order):
-        from gpucourse.cli.run_session import run_session
+        return run_one(session, order, detach=detach, dry_run=dry_run, json=json)
+    _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
+    if sweep is None:
+        from gpucourse.cli.run_all import run_all
 
-        return run_session(session, order, detach=detach, dry_run=dry_run, json=json)
-    with session.face.watch() as live:
-        context.watch = live
-        result = act(context, order, detach=detach, dry_run=dry_run)
-    if result.record is None:
-        return show_plan(session, result.plan, json=json)
-    if result.attended is None:
-        return show_started(session, result.record, json=json)
-    return tell(session, result.attended, live, json=json)
+        return run_all(session, order, json=json)
+    from gpucourse.cli.run_sweep import run_sweep
+
+    return run_sweep(session, order, sweep[0], json=json)
 
 
-def _home(exercise: str | None, arguments: list[str], script: Path | None, usual: str) -> tuple[str, list[str]]:
-    """The exercise that a run belongs to. A script of the learner's own needs none: it goes to the `usual` one, where ranks
-    over any number of nodes, or batch jobs, are at home, and the first of its arguments is then no exercise."""
+def _launcher_of_batch(script: Path | None, launcher: str | None) -> Literal["slurm"]:
+    """A file for sbatch goes to Slurm. Raises UsageError where another launcher was asked for."""
+    if launcher not in {None, "slurm"}:
+        raise UsageError(f"{script} is a file for sbatch, not for {launcher}", hint=f"gpucourse run --script {script}")
+    return "slurm"
+
+
+def _exercise_of(exercise: str | None, arguments: list[str], script: Path | None, usual: str) -> tuple[str, list[str]]:
+    """The exercise that a run belongs to, and the arguments. A script of the learner's own needs no exercise: it goes to the
+    `usual` one, where ranks over any number of nodes, or batch jobs, belong, and its first argument is then no exercise."""
     if exercise is not None and (script is None or re.fullmatch(r"\w+\.\d+", exercise)):
         return exercise, arguments
     if script is None:
         raise UsageError("which exercise?", hint="gpucourse list shows them; or --script FILE for one of your own")
     return usual, [*([exercise] if exercise is not None else []), *arguments]
+
+
+def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
+    """Raises UsageError where several runs were asked for in more than one way."""
+    if len(sweep) > 1:
+        raise UsageError(
+            f"--sweep is there {len(sweep)} times, and takes one parameter at a time",
+            hint=f"gpucourse run {exercise} --sweep {sweep[0]}, then the other one",
+        )
+    if mixed:
+        raise UsageError(
+            "--sweep, --all, --detach and --dry-run exclude each other",
+            hint=f"gpucourse run {exercise} --set NAME=VALUE --dry-run shows one run",
+        )

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from gpucourse.runs.run import Ran
 
 
-def everything(session: Session, order: Order, *, json: bool) -> int:
+def run_all(session: Session, order: Order, *, json: bool) -> int:
     """Run every exercise of a module on every lab of it that is up; the exit code. Raises ExerciseFailed, CheckFailed."""
-    from gpucourse.runs.run_module import labs, run_all
+    from gpucourse.runs.run_module import labs
+    from gpucourse.runs.run_module import run_all as act
     from gpucourse.ui.views.many import everything as view
 
     context = session.context
@@ -32,7 +33,7 @@ def everything(session: Session, order: Order, *, json: bool) -> int:
         session.face.note(f"{lab.stack}, {number} of {of}: {exercise.id} {exercise.title}")
         return show_next(session, go)
 
-    steps = run_all(context, module, order, each)
+    steps = act(context, module, order, each)
     if json:
         session.face.document({"steps": steps})
     session.face.show(view(steps))

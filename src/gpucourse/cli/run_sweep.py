@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpucourse.runs.run import Ran
 
 
-def sweep(session: Session, order: Order, typed: str, *, json: bool) -> int:
+def run_sweep(session: Session, order: Order, typed: str, *, json: bool) -> int:
     """Run an exercise with every value of a parameter; the exit code. Raises ExerciseFailed, CheckFailed."""
     from gpucourse.runs import parameter_sweep as act
     from gpucourse.runs.run import place

@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def runs(
+    ctx: typer.Context,
     exercise: Annotated[str | None, typer.Argument(help="Only of this exercise.", autocompletion=complete.exercises)] = None,
     json: JsonFlag = False,
 ) -> int:
@@ -20,7 +21,7 @@ def runs(
     from gpucourse.runs.settle import every_run
     from gpucourse.ui.views.run import runs as view
 
-    session = current()
+    session = session_of(ctx)
     listed, damaged = every_run(session.context, exercise)
     if json:
         session.face.document({"runs": listed})

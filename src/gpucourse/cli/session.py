@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +14,8 @@ from gpucourse.workspace.locate import find_root, open_workspace
 from gpucourse.workspace.trust import require_course, require_workspace
 
 if TYPE_CHECKING:
+    import typer
+
     from gpucourse.context import Context
     from gpucourse.figures.easel import Easel
 
@@ -65,20 +65,7 @@ class Session:
         return log
 
 
-_current: list[Session] = []
-
-
-@contextmanager
-def opened(session: Session) -> Iterator[None]:
-    """Make the session the current one for the block: typer calls commands without a way to hand it over. Closed afterwards."""
-    _current.append(session)
-    try:
-        yield
-    finally:
-        _current.pop()
-        session.close()
-
-
-def current() -> Session:
-    """The session of the command that is running."""
-    return _current[-1]
+def session_of(ctx: typer.Context) -> Session:
+    """The session that `boundary.run_command` handed to typer for the command that is running."""
+    session: Session = ctx.obj
+    return session

@@ -8,11 +8,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def show(
+    ctx: typer.Context,
     number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
     json: JsonFlag = False,
 ) -> int:
@@ -20,7 +21,7 @@ def show(
     from gpucourse.learning.progress import progress, still_open
     from gpucourse.ui.views import course
 
-    session = current()
+    session = session_of(ctx)
     catalog = session.context.catalog
     done = progress(session.context)
     if "." in number:

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.flags import ModuleArgument
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import MissingError
 
 
 def ssh(
+    ctx: typer.Context,
     module: ModuleArgument,
     node: Annotated[str, typer.Option("--node", help="Which node: 1 or node1.")] = "0",
     command: Annotated[list[str] | None, typer.Argument(help="After --: one command instead of a shell.")] = None,
@@ -21,7 +22,7 @@ def ssh(
     """A shell on a node, or one command."""
     from gpucourse.labs.ssh import connection
 
-    session = current()
+    session = session_of(ctx)
     client = shutil.which("ssh")
     if client is None:
         raise MissingError("OpenSSH's client is not installed", hint="install it: apt install openssh-client")

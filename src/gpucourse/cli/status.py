@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode
 
 
 def status(
+    ctx: typer.Context,
     watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds (on AWS ten), until Ctrl-C.")] = False,
     json: JsonFlag = False,
 ) -> int:
@@ -19,7 +20,7 @@ def status(
     from gpucourse.labs.status import status as act
     from gpucourse.ui.views.lab import status as view
 
-    session = current()
+    session = session_of(ctx)
     while True:
         # Not with --watch: to the idle agent on a node each question is somebody at work there.
         found = act(session.context, ask_nodes=not watch)

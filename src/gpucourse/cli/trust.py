@@ -10,11 +10,12 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import current
+from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
 
 
 def trust(
+    ctx: typer.Context,
     folders: Annotated[
         list[str] | None,
         typer.Argument(help="Folders of workspaces or courses.", metavar="DIR...", show_default=False),
@@ -32,7 +33,7 @@ def trust(
 
     if not (folders or every or remove):
         raise UsageError("trust takes a folder, --list or --remove DIR", hint="gpucourse trust --list")
-    session = current()
+    session = session_of(ctx)
     for name in remove or ():
         session.face.note(f"no longer trusted: {records.distrust(Path(name).expanduser(), os.environ)}")
     for name in folders or ():

@@ -9,7 +9,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import pairs
-from gpucourse.cli.session import Session, current
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def watch(
+    ctx: typer.Context,
     exercise: Annotated[
         str | None,
         typer.Argument(help="The number of an exercise; that of the newest run without.", autocompletion=complete.exercises),
@@ -31,7 +32,7 @@ def watch(
     from gpucourse.runs.prepare import Order, deployed
     from gpucourse.ui.text import counted
 
-    session = current()
+    session = session_of(ctx)
     context = session.context
     found = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
     order = Order(

@@ -1,0 +1,31 @@
+"""A command works in the session that it is handed: two of them in one process know nothing of each other."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import typer
+
+from gpucourse.cli.app import tree
+from gpucourse.cli.options import Options
+from gpucourse.cli.session import Session
+from gpucourse.ui.console import Face
+
+
+def output_of(command: str, workspace: Path) -> str:
+    """What a command shows in the session of this workspace."""
+    shown = io.StringIO()
+    face = Face(json=False, quiet=False, verbose=False, stdout=shown, stderr=io.StringIO(), environ={})
+    session = Session(options=Options(workspace=workspace), face=face)
+    typer.main.get_command(tree(command)).main([command], standalone_mode=False, obj=session)
+    return shown.getvalue()
+
+
+def test_each_session_has_its_workspace_and_its_screen(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert "Nothing is deployed." in output_of("status", first)
+    assert (first / "gpucourse.yaml").is_file()
+    assert not second.exists()
+    assert "Nothing is deployed." in output_of("status", second)
+    assert (second / "gpucourse.yaml").is_file()
