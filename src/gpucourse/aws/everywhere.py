@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from gpucourse.aws import sweep, tags
 from gpucourse.aws.kinds import INSTANCE, NETWORK, VOLUME
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, PermissionRefused
+from gpucourse.parallel import run_all
 
 AT_ONCE = 8
 _TELLING = (INSTANCE, VOLUME, NETWORK)  # each lab has a network, and what costs are these, and shared storage
@@ -28,10 +29,8 @@ def holding(account: Account, *, besides: Collection[str]) -> tuple[list[str], s
     except PermissionRefused as error:
         return [], f"the account's other regions could not be listed: not allowed: {error.action}"
     others = sorted({str(region["RegionName"]) for region in answer} - set(besides))
-    if not others:
-        return [], ""
-    with ThreadPoolExecutor(min(AT_ONCE, len(others))) as pool:
-        seen = dict(zip(others, pool.map(lambda name: _holds(account.in_region(name)), others), strict=True))
+    answers = run_all([partial(_holds, account.in_region(name)) for name in others], limit=AT_ONCE)
+    seen = dict(zip(others, answers, strict=True))
     blind = [name for name, there in seen.items() if there is None]
     unasked = f"not looked at, since AWS did not let us or did not answer: {', '.join(blind)}" if blind else ""
     return [name for name, there in seen.items() if there], unasked

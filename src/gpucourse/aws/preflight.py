@@ -6,10 +6,10 @@ Each look answers for itself. What AWS does not let us see is `unknown`, never `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 
 from gpucourse.aws import look_account, look_here, look_lab, schedule
 from gpucourse.aws.offerings import REGIONS
@@ -17,6 +17,7 @@ from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import Finding, LabNeed, Market
+from gpucourse.parallel import run_all
 
 AT_ONCE = 8
 POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy prints it"
@@ -79,9 +80,8 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         ("permission to start", partial(look_lab.permission, account, labs, known.market)),
         (schedule.WHAT, lambda: [schedule.readiness(account)]),
     ]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = [one for several in pool.map(lambda look: _guarded(*look), looks) for one in several]
-    return [here[0], *who, *found, *here[1:], *price]
+    findings = chain(*run_all([partial(_guarded, *look) for look in looks], limit=AT_ONCE))
+    return [here[0], *who, *findings, *here[1:], *price]
 
 
 def blocking(findings: Sequence[Finding]) -> list[Finding]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from gpucourse.aws import schedule, sweep, tags
@@ -28,6 +28,7 @@ from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, GpucourseError
 from gpucourse.model.cloud import Found
 from gpucourse.model.event import ResourceEvent, Watcher
+from gpucourse.parallel import run_all
 
 PATIENCE_S = 300.0
 PAUSE_S = 5.0
@@ -66,10 +67,7 @@ def remove(
         work = _Work(account=account.in_region(region), watcher=watcher, deadline=deadline, sleep=sleep, clock=clock)
         return _remove_in(work, [one for one in found if one.region == region])
 
-    if len(regions) < 2:  # in this thread, where Ctrl-C arrives
-        return [one for region in regions for one in one_region(region)]
-    with ThreadPoolExecutor(len(regions)) as pool:
-        return [one for left in pool.map(one_region, regions) for one in left]
+    return [one for left in run_all([partial(one_region, region) for region in regions], limit=len(regions)) for one in left]
 
 
 def _remove_in(work: _Work, found: list[Found]) -> list[Found]:

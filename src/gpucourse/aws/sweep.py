@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from gpucourse.aws import schedule, tags
@@ -28,6 +29,7 @@ from gpucourse.aws.kinds import (
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError, PermissionRefused
 from gpucourse.model.cloud import Found
+from gpucourse.parallel import run_all
 
 AT_ONCE = 8
 _TAGGED_KINDS = (  # what the tagging API may list and the describe calls know better
@@ -59,10 +61,9 @@ def find(
         looks += [(place, _looker(kind)) for kind in KINDS]
         looks += [(place, _file_systems), (place, _schedules), (place, _others)]
     looks.append((places[0], _roles))  # IAM knows no regions
-    with ThreadPoolExecutor(min(AT_ONCE, len(looks))) as pool:
-        found = [one for several in pool.map(lambda look: look[1](look[0], wanted), looks) for one in several]
-    found = [one for one in found if one.seen or strict or one.kind not in {SCHEDULES, ROLE}]
-    return sorted(found, key=lambda one: (one.region, ORDER.index(one.kind), one.name, one.id))
+    found = chain(*run_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE))
+    counted = [one for one in found if one.seen or strict or one.kind not in {SCHEDULES, ROLE}]
+    return sorted(counted, key=lambda one: (one.region, ORDER.index(one.kind), one.name, one.id))
 
 
 def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError
@@ -16,6 +16,7 @@ from gpucourse.labs.lab import Lab, open_lab
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Deployment, Leftover, Receipt
 from gpucourse.model.event import Event, Note, ResourceEvent, Watcher, stage
+from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
@@ -95,19 +96,12 @@ def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
     receipts: list[Receipt] = []
     errors: list[GpucourseError] = list(found.unreadable)
 
-    def one(stack: str) -> None:
+    def destroy_stack(stack: str) -> None:
         own = context if len(stacks) == 1 else replace(context, watch=_named(context.watch, stack))
-        _tried(lambda: _destroy_stack(own, stack, receipts, discard=discard), errors)
+        _destroy_stack(own, stack, receipts, discard=discard)
 
-    if len(stacks) == 1:  # in this thread, where Ctrl-C arrives
-        one(stacks[0])
-    elif stacks:
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            try:
-                list(pool.map(one, stacks))
-            except KeyboardInterrupt:
-                context.stop.set()
-                raise
+    ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
+    errors += [end for end in ends if end is not None]
     if found.strays:
         _tried(lambda: _destroy_strays(context, found.strays, receipts), errors)
     if found.trouble and not any(type(error) is type(found.trouble) for error in errors):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, Self, TypeVar
 
 from gpucourse.errors import (
@@ -17,6 +18,7 @@ from gpucourse.errors import (
     UsageError,
 )
 from gpucourse.model.node import Node
+from gpucourse.parallel import try_all
 from gpucourse.ports import Link, Transport
 
 T = TypeVar("T")
@@ -96,35 +98,13 @@ class Fleet:
 
 
 def each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int = AT_ONCE) -> list[Outcome[T]]:
-    """Do `task` for every node in threads of its own, at most `at_once` at a time. Only errors that gpucourse expects become
-    outcomes; any other is a fault and is raised. Ctrl-C leaves at once: the threads do not hold the process."""
-    outcomes: dict[int, Outcome[T]] = {}
-    faults: list[BaseException] = []
-    waiting = iter(range(len(nodes)))
-    lock, finished = threading.Lock(), threading.Semaphore(0)
-
-    def work() -> None:
-        while True:
-            with lock:
-                index = next(waiting, None)
-            if index is None:
-                return
-            try:
-                outcomes[index] = Outcome(node=nodes[index], value=task(nodes[index]))
-            except GpucourseError as error:
-                outcomes[index] = Outcome(node=nodes[index], error=error)
-            except BaseException as fault:  # noqa: BLE001  # raised again in the caller's thread
-                faults.append(fault)
-            finally:
-                finished.release()
-
-    for _ in range(min(at_once, len(nodes))):
-        threading.Thread(target=work, name="fleet", daemon=True).start()
-    for _ in nodes:
-        finished.acquire()
-    if faults:
-        raise faults[0]
-    return [outcomes[index] for index in range(len(nodes))]
+    """Do `task` for every node at once, at most `at_once` at a time. Only errors that gpucourse expects become outcomes; any
+    other is a fault and is raised. Ctrl-C leaves at once."""
+    results = try_all([partial(task, node) for node in nodes], limit=at_once)
+    return [
+        Outcome(node=node, error=result) if isinstance(result, GpucourseError) else Outcome(node=node, value=result)
+        for node, result in zip(nodes, results, strict=True)
+    ]
 
 
 def values(outcomes: Sequence[Outcome[T]]) -> list[T]:

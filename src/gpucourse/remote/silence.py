@@ -9,11 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from gpucourse.errors import GpucourseError
 from gpucourse.model.diagnosis import Silence
+from gpucourse.model.node import Node
+from gpucourse.parallel import try_all
 from gpucourse.remote import jobs
-from gpucourse.remote.fleet import Fleet
+from gpucourse.remote.fleet import AT_ONCE, Fleet
 
 _LOOK_S = 1.5
 _LAST_BYTES = 4096
@@ -94,15 +96,11 @@ def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
     doing: dict[int, str] = {}
     wanted = {each.node for each in silent}
 
-    def ask() -> None:
-        nodes = [node for node in fleet.nodes if node.name in wanted]
-        for outcome in fleet.each(lambda link: jobs.doing(link, run_id, timeout_s=_LOOK_S), nodes):
-            if outcome.error is None:
-                doing.update(outcome.take())
+    def ask(node: Node) -> None:
+        doing.update(jobs.doing(fleet.link(node), run_id, timeout_s=_LOOK_S))
 
-    asking = threading.Thread(target=_quietly(ask), daemon=True)
-    asking.start()
-    asking.join(_LOOK_S)  # a node that does not answer must not keep anybody waiting
+    asking = [partial(ask, node) for node in fleet.nodes if node.name in wanted]
+    try_all(asking, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not keep anybody waiting
     found = dict(doing)
     return [replace(each, doing=found.get(each.rank, "not started" if found and not each.last else "")) for each in silent]
 
@@ -130,13 +128,3 @@ def _sentence(silent: Silence) -> str:
 def _last_line(data: bytes) -> str:
     lines = [line for line in data.decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1].strip()[:200] if lines else ""
-
-
-def _quietly(work: Callable[[], None]) -> Callable[[], None]:
-    def quiet() -> None:
-        try:
-            work()
-        except GpucourseError:
-            return  # what a process is doing is a courtesy; that it is silent is told all the same
-
-    return quiet

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from gpucourse.aws import instances, schedule
 from gpucourse.aws.offerings import instance_type
@@ -26,6 +26,7 @@ from gpucourse.model.cloud import Attempt, CloudInstance, Failure
 from gpucourse.model.deployment import Deployment, Tried
 from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
 from gpucourse.model.node import Inventory
+from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.exercises import all_names, ensure_copies
@@ -46,37 +47,33 @@ def build(context: Context, proposal: Proposal) -> Built:
 
     One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
     """
-    offers = proposal.offers
+    offers, errors = proposal.offers, list[GpucourseError]()
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-    if len(offers) == 1:  # in this thread, where Ctrl-C arrives
-        return Built(labs=[_build(context, offers[0])], errors=[])
-    done = Built(labs=[], errors=[])
 
-    def one(offer: Offer) -> None:
+    def build_one(offer: Offer) -> Deployed:
+        if len(offers) == 1:
+            return _build(context, offer)
         own = replace(context, watch=_named(context.watch, offer.deployment.stack))
         offer.lab = replace(offer.lab, context=own)
         try:
-            done.labs.append(_build(own, offer))
+            return _build(own, offer)
         except GpucourseError as error:
-            done.errors.append(error)
+            errors.append(error)
+            raise
 
-    asked = False
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        work = [pool.submit(one, offer) for offer in offers]
-        try:
-            wait(work)
-        except KeyboardInterrupt:
-            context.stop.set()
-            asked = True
-    for lab in work:
-        lab.result()  # a fault of ours is raised as one
-    if asked:
+    try:
+        ends = try_all([partial(build_one, offer) for offer in offers], limit=AT_ONCE, on_interrupt=context.stop.set)
+    except KeyboardInterrupt:
+        if len(offers) == 1:
+            raise
         raise Interrupted(
-            "\n".join(error.what for error in done.errors) or "interrupted",
+            "\n".join(error.what for error in errors) or "interrupted",
             hint=f"gpucourse deploy goes on; gpucourse destroy {offers[0].choice.module.id} takes all of it down",
-        )
-    done.labs.sort(key=lambda lab: lab.deployment.stack)
-    return done
+        ) from None
+    labs = [end for end in ends if isinstance(end, Deployed)]
+    if len(offers) == 1 and not labs:
+        raise next(end for end in ends if isinstance(end, GpucourseError))
+    return Built(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
 def _build(context: Context, offer: Offer) -> Deployed:

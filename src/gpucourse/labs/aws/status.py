@@ -14,13 +14,13 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.bounded import at_once
 from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.aws.node_files import Idle
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.node import Node
+from gpucourse.parallel import try_all
 from gpucourse.ports import Transport
 from gpucourse.workspace import regions
 
@@ -76,7 +76,7 @@ def look(context: Context, labs: Sequence[Deployment], *, ask_nodes: bool, withi
         looks["account", lab.stack] = partial(check_account, account, lab)
         looks["backstop", lab.stack] = partial(schedule.armed, account, stack=lab.uid)
         looks["bill", lab.stack] = partial(ledger.settle, context, account, lab.uid, expires=cloud.expires)
-    said = at_once(looks, within_s)
+    said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
     views = {lab.stack: _outlook(context, lab, said) for lab in labs}
     if ask_nodes:
         _ask_nodes(context, labs, views)
@@ -152,14 +152,16 @@ def _listed(answer: object) -> list[CloudInstance]:
 
 def _ask_nodes(context: Context, labs: Sequence[Deployment], views: dict[str, Outlook]) -> None:
     """What the idle agents saw last. A node that does not answer at once is left out."""
-
-    looks: dict[tuple[str, str], Callable[[], Idle | None]] = {}
-    for lab in labs:
-        running = {health.node for health in views[lab.stack].nodes if health.healthy}
-        for node in lab.inventory.nodes if lab.inventory else ():
-            if node.name in running:
-                looks[lab.stack, node.name] = partial(_idle, context.transport, node)
-    for (stack, _node), answer in at_once(looks, NODES_WITHIN_S).items():
+    running = [
+        (lab.stack, node)
+        for lab in labs
+        for node in (lab.inventory.nodes if lab.inventory else ())
+        if any(health.node == node.name and health.healthy for health in views[lab.stack].nodes)
+    ]
+    answers = try_all(
+        [partial(_idle, context.transport, node) for _, node in running], limit=len(running), within_s=NODES_WITHIN_S
+    )
+    for (stack, _), answer in zip(running, answers, strict=True):
         if isinstance(answer, Idle):
             views[stack].idle.append(answer)
 

@@ -18,11 +18,11 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.bounded import at_once
 from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger as bill
 from gpucourse.model.cloud import RunTime, Span
 from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.parallel import try_all
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.files import read_record
 from gpucourse.workspace.ledger import Ledger
@@ -116,7 +116,7 @@ def _settled(context: Context, labs: dict[str, Deployment]) -> list[str]:
         region = placed(labs[uid]).region if uid in labs else _region([span for span in open_ if span.charge.stack == uid])
         if region:
             looks[uid] = partial(_settle, context, Account(region, context.environ), uid, labs.get(uid))
-    said = at_once(looks, WITHIN_S)
+    said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
     names = {uid: labs[uid].stack if uid in labs else uid for uid in said}
     return [
         f"{names[uid]}: the account did not say what it costs now, so this is what was written down last: {answer.what}"

@@ -1,0 +1,86 @@
+"""Several tasks at once, each in a thread: bounded in number, results in the tasks' order, errors and Ctrl-C in one place."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from gpucourse.errors import CloudUnreachable, GpucourseError
+
+T = TypeVar("T")
+
+
+def run_all(tasks: Sequence[Callable[[], T]], *, limit: int) -> list[T]:
+    """What each task gave, in their order; where some met errors, the first of these is raised once all have ended."""
+    results = try_all(tasks, limit=limit)
+    for result in results:
+        if isinstance(result, GpucourseError):
+            raise result
+    return results  # type: ignore[return-value]  # no error is left in it
+
+
+def try_all(
+    tasks: Sequence[Callable[[], T]],
+    *,
+    limit: int,
+    within_s: float | None = None,
+    on_interrupt: Callable[[], None] | None = None,
+) -> list[T | GpucourseError]:
+    """What each task gave, in their order, or the error of gpucourse that it met; at most `limit` run at the same time. Any
+    other error is a fault and is raised.
+
+    A task that has not ended `within_s` seconds from now is left alone: CloudUnreachable stands in its place. Ctrl-C leaves
+    at once, and the threads do not hold the process; with `on_interrupt` it is called, what has begun is waited for, and then
+    KeyboardInterrupt is raised. A single task of that kind runs in the caller's thread, where Ctrl-C arrives.
+    """
+    results: dict[int, T | GpucourseError] = {}
+    faults: list[BaseException] = []
+    waiting = deque(range(len(tasks)))
+    ended = [threading.Event() for _ in tasks]  # not Thread.join: interrupted once, it takes the thread for ended
+
+    def work() -> None:
+        while (number := _next(waiting)) is not None:
+            try:
+                results[number] = tasks[number]()
+            except GpucourseError as error:
+                results[number] = error
+            except BaseException as fault:  # noqa: BLE001  raised again in the caller's thread
+                faults.append(fault)
+            finally:
+                ended[number].set()
+
+    try:
+        if on_interrupt is not None and len(tasks) == 1:
+            work()
+        else:
+            for _ in range(min(limit, len(tasks))):
+                threading.Thread(target=work, name="task", daemon=on_interrupt is None).start()
+            _wait(ended, within_s)
+    except KeyboardInterrupt:
+        while (number := _next(waiting)) is not None:
+            ended[number].set()  # what has not begun never begins
+        if on_interrupt is not None:
+            on_interrupt()
+            _wait(ended, None)
+        raise
+    if faults:
+        raise faults[0]
+    known = dict(results)  # a task that is late must not change it any more
+    late = CloudUnreachable(f"no answer within {within_s or 0:.0f} s", hint="check the network, then type the command again")
+    return [known.get(number, late) for number in range(len(tasks))]
+
+
+def _next(waiting: deque[int]) -> int | None:
+    try:
+        return waiting.popleft()
+    except IndexError:
+        return None
+
+
+def _wait(ended: Sequence[threading.Event], within_s: float | None) -> None:
+    deadline = None if within_s is None else time.monotonic() + within_s
+    for event in ended:
+        event.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))

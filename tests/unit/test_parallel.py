@@ -1,0 +1,124 @@
+"""Tasks at once: in order, bounded, each with its answer or its error; Ctrl-C in one place."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from gpucourse.errors import CloudUnreachable, GpucourseError, PermissionRefused, UsageError
+from gpucourse.parallel import run_all, try_all
+
+
+def _fail(error: Exception) -> int:
+    raise error
+
+
+def test_results_keep_the_order_of_the_tasks_whoever_ends_first() -> None:
+    last_ended = threading.Event()
+
+    def first() -> int:
+        assert last_ended.wait(10)
+        return 1
+
+    def last() -> int:
+        last_ended.set()
+        return 2
+
+    assert run_all([first, last], limit=2) == [1, 2]
+    assert run_all([], limit=2) == []
+
+
+def test_at_most_so_many_run_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=10)
+    lock, now, most = threading.Lock(), 0, 0
+
+    def task() -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        both.wait()
+        with lock:
+            now -= 1
+
+    run_all([task] * 6, limit=2)
+    assert most == 2
+
+
+def test_every_task_is_tried_and_the_first_error_is_raised() -> None:
+    done = threading.Event()
+
+    def good() -> int:
+        done.set()
+        return 3
+
+    tasks = [lambda: _fail(UsageError("first")), lambda: _fail(PermissionRefused("second")), good]
+    assert [type(result) for result in try_all(tasks, limit=3)] == [UsageError, PermissionRefused, int]
+    with pytest.raises(UsageError, match="first"):
+        run_all(tasks, limit=1)
+    assert done.is_set()
+
+
+def test_a_task_that_takes_too_long_is_left_alone() -> None:
+    go_on = threading.Event()
+    results = try_all([lambda: 1, lambda: int(go_on.wait(30))], limit=2, within_s=0.2)
+    go_on.set()
+    assert results[0] == 1
+    assert isinstance(results[1], CloudUnreachable)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_fault_of_ours_is_raised(count: int) -> None:
+    tasks = [lambda: _fail(KeyError("ours"))] * count
+    with pytest.raises(KeyError):
+        try_all(tasks, limit=2, within_s=5.0)
+    with pytest.raises(KeyError):
+        try_all(tasks, limit=2, on_interrupt=lambda: None)
+
+
+def test_a_single_task_that_must_hear_ctrl_c_runs_in_the_callers_thread() -> None:
+    threads = try_all([threading.current_thread], limit=4, on_interrupt=lambda: None)
+    assert threads == [threading.current_thread()]
+
+
+_WAITING = """
+import signal, sys, threading
+from gpucourse.parallel import try_all
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves run in the background
+stop = threading.Event()
+both = threading.Barrier(2)
+ended = []
+
+def task():
+    if both.wait() == 0:
+        print("ready", flush=True)
+    stop.wait(60)
+    ended.append(1)
+
+try:
+    try_all([task, task, task], limit=2, **({"on_interrupt": stop.set} if sys.argv[1] == "told" else {}))
+except KeyboardInterrupt:
+    print("interrupted", len(ended), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("kind", "said"), [("told", "interrupted 2"), ("untold", "interrupted 0")])
+def test_ctrl_c_tells_the_tasks_and_waits_or_leaves_at_once(kind: str, said: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", _WAITING, kind], stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            child.send_signal(signal.SIGINT)
+            assert child.communicate(timeout=30)[0] == f"{said}\n"
+            assert child.returncode == 0
+        finally:
+            child.kill()
+
+
+def test_errors_of_gpucourse_alone_become_results() -> None:
+    error = GpucourseError("expected")
+    assert try_all([lambda: _fail(error)], limit=1) == [error]
