@@ -62,6 +62,7 @@ def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     two.types("destroy", "--all")
 
 
+@pytest.mark.thorough
 def test_nodes_that_die_after_a_run_take_nothing_with_them(two: Learner, tmp_path: Path) -> None:
     two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     kill_nodes(two)
@@ -106,7 +107,7 @@ def test_two_deploys_at_once(learner: Learner) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        "deployments/03-local.json",
+        pytest.param("deployments/03-local.json", marks=pytest.mark.thorough),
         pytest.param("terraform-apply.log", marks=pytest.mark.thorough),
         pytest.param("nodes/host.json", marks=pytest.mark.thorough),
         "nodes/node0.json",
@@ -127,7 +128,7 @@ def test_deploy_killed(learner: Learner, moment: str) -> None:
 
 
 def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learner: Learner) -> None:
-    deploying = learner.begins("deploy", "3", "--nodes", "32")
+    deploying = learner.begins("deploy", "3", "--nodes", "16")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
     deploying.send_signal(signal.SIGINT)
     _, said = deploying.communicate(timeout=60)
@@ -157,7 +158,7 @@ def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     [
         pytest.param("planned", marks=pytest.mark.thorough),
         pytest.param("starting", marks=pytest.mark.thorough),
-        "running",
+        pytest.param("running", marks=pytest.mark.thorough),
         "collecting",
     ],
 )

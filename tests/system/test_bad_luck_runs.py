@@ -36,6 +36,7 @@ def test_a_rank_that_exits_is_named_with_its_last_lines(lab: Learner, tmp_path: 
     assert f"gpucourse logs {record['id']} --rank 1" in said
 
 
+@pytest.mark.thorough
 def test_a_rank_that_exits_under_torchrun(lab: Learner, tmp_path: Path) -> None:
     typed = lab.types("run", "3.1", "--script", scripts.write(tmp_path, "exits"), code=4)
     assert "rank 1 on node1 was the first to fail, with code 3" in typed.err

@@ -64,6 +64,7 @@ def test_a_port_that_somebody_holds(lab: Learner) -> None:
     assert "no run of 3.1 has succeeded" in lab.types("check", "3.1", code=3).err
 
 
+@pytest.mark.thorough
 def test_a_world_that_is_told_too_large(lab: Learner) -> None:
     record, _ = broken(lab, "3.1", "wrong-world-size", "--set", "elements=1000")
     assert all(each["code"] for each in record["rank_exits"])
@@ -74,6 +75,7 @@ def test_a_world_that_is_told_too_large(lab: Learner) -> None:
     assert "rank 2 that nobody started" in diagnosis["title"]
 
 
+@pytest.mark.thorough
 def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
     record, planted = broken(lab, "3.2", "slow-rank", *LONGER)
     assert all(each["code"] == 0 for each in record["rank_exits"])

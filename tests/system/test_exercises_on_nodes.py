@@ -48,6 +48,7 @@ def test_every_exercise_of_the_two_modules_is_here() -> None:
     assert set(SMALL) | others == {exercise.id for module in ("0", "3") for exercise in CATALOG.module(module).exercises}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("exercise", SMALL)
 def test_an_exercise_on_its_nodes(four: Learner, exercise: str) -> None:
     nodes, sizes = SMALL[exercise]

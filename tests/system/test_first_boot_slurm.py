@@ -193,6 +193,7 @@ def test_a_head_that_is_made_anew_is_followed(cluster: Cluster, scripts: dict[st
     assert node.done.count("systemctl restart slurmd") == 2
 
 
+@pytest.mark.thorough
 def test_a_daemon_that_does_not_take_the_node_is_told_with_slurms_reason(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.led()
     node = cluster.node(

@@ -103,6 +103,7 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
     assert mine.read_text() == before
 
 
+@pytest.mark.thorough
 def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -> None:
     """1.1 has a hole, and a solution that fills it, and a question without a tolerance; 1.2 has no hole, and a solution that
     is wrong."""

@@ -66,6 +66,7 @@ def _daemon(somebody: Learner, *words: str) -> int:
     return next(pid for pid in somebody.processes() if (Path("/proc") / str(pid) / "cmdline").read_bytes() == wanted)
 
 
+@pytest.mark.thorough
 def test_a_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
     os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
     os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
@@ -120,6 +121,7 @@ def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> 
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
 
 
+@pytest.mark.thorough
 def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody: Learner) -> None:
     bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child that no mark tells
     slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")

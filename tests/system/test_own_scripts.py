@@ -67,23 +67,24 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "train.py"
 
 
-def test_any_torchrun_script_as_it_is_on_two_nodes_with_two_processes_each(lab: Learner, script: Path) -> None:
+@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.thorough)])
+def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, script: Path, nodes: int) -> None:
     typed = lab.types(
-        "run", "--script", str(script), "--launcher", "torchrun", "--nodes", "2", "--procs", "2",
+        "run", "--script", str(script), "--launcher", "torchrun", "--nodes", str(nodes), "--procs", "2",
         "--with", str(script.parent / "data"), "--", "3", "2", "--note", "a 'quoted' $word",
     )  # fmt: skip
     assert "models/line.py, pairs.py" in typed.err
     record = lab.newest_run()
-    assert (record["state"], record["world_size"]) == ("succeeded", 4)
+    assert (record["state"], record["world_size"]) == ("succeeded", 2 * nodes)
     home = {each["path"].removeprefix("outputs/") for each in record["outputs"]}
     assert home == {
-        *(f"node{rank // 2}/checkpoints/rank{rank}/{epoch}.pt" for rank in range(4) for epoch in (0, 2)),
-        *(f"node{node}/log-{local}.txt" for node in (0, 1) for local in (0, 1)),
-        "node0/data/numbers.txt",
-        "node1/data/numbers.txt",
+        *(f"node{rank // 2}/checkpoints/rank{rank}/{epoch}.pt" for rank in range(2 * nodes) for epoch in (0, 2)),
+        *(f"node{node}/log-{local}.txt" for node in range(nodes) for local in (0, 1)),
+        *(f"node{node}/data/numbers.txt" for node in range(nodes)),
     }  # what was sent and is unchanged does not come back
     assert record["refused"] == []
-    assert (lab.run_folder() / "outputs/node1/log-1.txt").read_text() == "3 of 4: a 'quoted' $word"
+    last, ranks = f"outputs/node{nodes - 1}/log-1.txt", 2 * nodes
+    assert (lab.run_folder() / last).read_text() == f"{ranks - 1} of {ranks}: a 'quoted' $word"
 
 
 FAKE = """\

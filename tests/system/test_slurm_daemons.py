@@ -107,6 +107,7 @@ def test_slurmctld_stopped_and_started_again(cluster: Learner, work: Work) -> No
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
+@pytest.mark.thorough
 def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Work) -> None:
     job = heard(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     since = slurm.inside(cluster, "node0", "date", "+%s.%N")
@@ -123,6 +124,7 @@ def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Wor
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
+@pytest.mark.thorough
 def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: Work) -> None:
     heard(work.running, b"begun")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
@@ -145,6 +147,7 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: 
         assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
 
 
+@pytest.mark.thorough
 def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
     job = heard(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     # Limits are whole minutes, so an administrator moves the end here; Slurm looks every half minute.

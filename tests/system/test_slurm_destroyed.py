@@ -64,6 +64,7 @@ def test_a_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(somebod
     assert slurm.on_head(somebody, "srun -N3 hostname | sort").split() == ["node1", "node2", "node3"]
 
 
+@pytest.mark.thorough
 def test_a_run_of_a_cluster_that_was_started_anew_is_lost_and_takes_no_other_job_for_its_own(
     somebody: Learner, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_a_dry_run_builds_nothing(learner: Learner) -> None:
     assert not learner.stack_folder().exists()
 
 
+@pytest.mark.thorough
 def test_the_commands_of_a_dry_run_work_when_they_are_pasted(lab: Learner, tmp_path: Path) -> None:
     small = [word for value in ("hidden=64", "samples=256", "steps=5", "epochs=1") for word in ("--set", value)]
     shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", *small).out

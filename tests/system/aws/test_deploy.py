@@ -50,6 +50,15 @@ def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
         assert terminal.ends() == 130
         assert "nothing was built" in terminal.screen
 
+        assert learner.standing() == []
+        assert [call for call in learner.account.calls("RunInstances") if not call.params.get("DryRun")] == []
+        assert learner.deployment() == {}
+        assert not any((learner.workspace / ".gpucourse" / "stacks").iterdir())
+
+
+@pytest.mark.thorough
+def test_what_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with cloud_learner(tmp_path) as learner:
         learner.sets(budget_usd=3)
         poor = learner.types(*DEPLOY, "--yes", code=2)
         assert "this would cost $6.17 to its end; of the budget of $3.00 $3.00 is left" in poor.err
@@ -113,6 +122,7 @@ def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
     assert [after["cloud"][name] for name in ("zone", "expires")] == [before["cloud"][name] for name in ("zone", "expires")]
 
 
+@pytest.mark.thorough
 def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     before = {node["name"]: node for node in lab.inventory()}
     ids = {one.tags["Node"]: one.id for one in lab.standing("instance")}

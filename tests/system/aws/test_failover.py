@@ -16,6 +16,7 @@ def _launches(learner: CloudLearner) -> int:
     return sum(not call.params.get("DryRun") for call in learner.account.calls("RunInstances"))
 
 
+@pytest.mark.thorough
 def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tmp_path: Path) -> None:
     learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
     learner.account.fail("RunInstances", "InsufficientInstanceCapacity", zone="us-east-2a")

@@ -46,6 +46,7 @@ def known(learner: CloudLearner) -> Cost:
     return cost(hand_made.context(learner))
 
 
+@pytest.mark.thorough
 def test_after_a_lost_workspace_everything_is_found_and_removed_and_a_stranger_is_not(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     hand_made.lab(learner, nodes=2)

@@ -19,7 +19,7 @@ from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 from tests.system.exercising import needs_torch
 
-pytestmark = [pytest.mark.system, needs_torch]
+pytestmark = [pytest.mark.system, pytest.mark.thorough, needs_torch]
 
 STACK = "02-aws-t4"
 TWO_NODES = {"L-DB2E81BA": 8.0}  # vCPUs of GPU instances; a g4dn.xlarge has 4, and the module would take three
