@@ -26,7 +26,7 @@ def search(sides: Sequence[int]) -> dict[str, object]:
         a = torch.randn(m, k, device=device, dtype=torch.bfloat16)
         b = torch.randn(k, n, device=device, dtype=torch.bfloat16)
         out = torch.empty(m, n, device=device, dtype=torch.bfloat16)
-        seconds = bench.timed(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), device, 12)[2:]  # two to warm up
+        seconds = bench.time_each(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), device, 12)[2:]  # two to warm up
         found.append((2 * m * n * k / bench.percentile(seconds, 50) / 1e12, (m, n, k)))
     best, shape = max(found)
     return {"bf16_tflops": best, "shape": shape, "shapes": len(found)}

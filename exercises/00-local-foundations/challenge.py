@@ -37,14 +37,14 @@ def ask(number: int) -> Question:
 
 def read(answer: str) -> tuple[int, int]:
     """First and last rank of an answer such as 40-47. Raises ValueError where it is none."""
-    found = ANSWER.fullmatch(answer)
-    if not found:
+    match = ANSWER.fullmatch(answer)
+    if not match:
         raise ValueError(f"{answer!r} is no range of ranks: write the first and the last, such as 40-47")
-    first = int(found[1])
-    return first, int(found[2]) if found[2] else first
+    first = int(match[1])
+    return first, int(match[2]) if match[2] else first
 
 
-def judged(number: int, answer: str) -> dict[str, object]:
+def judge(number: int, answer: str) -> dict[str, object]:
     """The question and what became of it. An answer that was not given is neither right nor wrong: `right` is None."""
     question = ask(number)
     right = question.holds(*read(answer)) if answer.strip() else None

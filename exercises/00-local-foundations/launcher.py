@@ -37,7 +37,7 @@ world_size = args.nnodes * args.nproc_per_node
 if min(args.nnodes, args.nproc_per_node) < 1 or world_size > MOST:
     parser.error(f"{args.nnodes} nodes of {args.nproc_per_node} processes: there must be 1 to {MOST} processes in all")
 try:
-    verdict = challenge.judged(args.question, args.answer)
+    verdict = challenge.judge(args.question, args.answer)
 except ValueError as error:
     parser.error(f"--answer: {error}")
 alone = "NODE_RANK" in os.environ  # a cluster's launcher runs once on each node and starts that node's processes only
@@ -57,7 +57,7 @@ address = os.environ.get("MASTER_ADDR", "127.0.0.1")
 port = os.environ.get("MASTER_PORT") or ("29500" if alone else str(free_port()))
 
 
-def told(node: int, local_rank: int) -> dict[str, str]:
+def describe_process(node: int, local_rank: int) -> dict[str, str]:
     """Everything that a process learns about itself. This is the whole secret."""
     rank = node * args.nproc_per_node + local_rank  # the processes of the nodes before me, then mine
     return {
@@ -91,7 +91,7 @@ for number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(number, lambda why, _frame: stop(why))
 for node in nodes:
     for local_rank in range(args.nproc_per_node):
-        own = told(node, local_rank)
+        own = describe_process(node, local_rank)
         process = subprocess.Popen([*worker, asked], env={**common, **own})
         running[process.pid] = process
         words = " ".join(f"{name}={value}" for name, value in own.items())

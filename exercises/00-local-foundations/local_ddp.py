@@ -136,9 +136,9 @@ if rank == 0:
     worst = torch.tensor(apart).amax(dim=0).tolist()  # a NaN stays one
     repeated = sum(share == every_share[0][0] for share in every_share[0][1:])
     telling = args.epochs > 1 and rows[0]["samples"] > 7  # of few samples it is chance
-    moved = [len(set(one[1]) - set(one[0])) for one in every_share if args.epochs > 1]
+    moved = [len(set(shares[1]) - set(shares[0])) for shares in every_share if args.epochs > 1]
     metrics = {
-        **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for each in every_step for step in each],
+        **vars(args), "backend": dist.get_backend(), "ranks": rows, "steps": [step for steps in every_step for step in steps],
         "samples_missing": max(args.samples - len(numbers) for numbers in seen),
         "samples_twice": max(sum(map(len, epoch)) - len(numbers) for epoch, numbers in zip(by_epoch, seen, strict=True)),
         "samples_twice_expected": math.ceil(args.samples / size) * size - args.samples,
@@ -150,8 +150,8 @@ if rank == 0:
     }  # fmt: skip
     together = [
         {"step": of_rank[0]["step"]}
-        | {f"rank {one['rank']}": f"{one['loss']:.4f}" for one in of_rank}
-        | {"averaged gradient": " = ".join(sorted({f"{one['gradient_ours']:.6f}" for one in of_rank}))}
+        | {f"rank {rank_row['rank']}": f"{rank_row['loss']:.4f}" for rank_row in of_rank}
+        | {"averaged gradient": " = ".join(sorted({f"{rank_row['gradient_ours']:.6f}" for rank_row in of_rank}))}
         for of_rank in zip(*every_step, strict=True)
     ]
     side_by_side = bench.table(together, {key: key for key in together[0]})

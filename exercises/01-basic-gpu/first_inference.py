@@ -54,7 +54,7 @@ def row(what: str, answers: list[Answer]) -> dict:
     ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
     tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)
     speed = tokens / e2e
-    allowed = ceilings.shown(speed, ceiling)
+    allowed = ceilings.limit_to_possible(speed, ceiling)
     return {
         "what": what, "tokens": tokens, "requests": len(answers), "ttft_ms": ttft * 1e3, "tpot_ms": tpot * 1e3,
         "e2e_ms": e2e * 1e3, "tok_per_s": allowed, "refused": allowed is None,

@@ -93,7 +93,7 @@ with telemetry.Recorder(read, args.hz) as recorder:
         exit_code = watch_other()
     due = int(recorder.seconds * args.hz)
 
-samples = [{**each, "memory_used_mib": (each["memory_used_bytes"] or 0) / MIB or None} for each in recorder.samples]
+samples = [{**sample, "memory_used_mib": (sample["memory_used_bytes"] or 0) / MIB or None} for sample in recorder.samples]
 if picture:
     (out / "nvidia-smi.txt").write_text(picture, encoding="utf-8")
 with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
@@ -104,7 +104,7 @@ with (out / "samples.csv").open("w", newline="", encoding="utf-8") as file:
 
 def over(phase: str, key: str) -> list[float]:
     """What was seen of `key` in a phase; the first sample is left out, for it tells of the time before."""
-    return [sample[key] for sample in [each for each in samples if each["phase"] == phase][1:] if sample[key] is not None]
+    return [sample[key] for sample in [row for row in samples if row["phase"] == phase][1:] if sample[key] is not None]
 
 
 def figures(phase: str) -> dict:

@@ -112,7 +112,7 @@ def experiment(n: int) -> dict:
         """All that a program pays for: both matrices there, the product back. Ends with a copy home: the clock suffices."""
         return (a.to(device, copy=True) @ b.to(device, copy=True)).to("cpu", copy=True)
 
-    cold = bench.timed(lambda: torch.mm(x, y, out=product), device, 1)  # loads libraries, chooses a kernel, fills caches
+    cold = bench.time_each(lambda: torch.mm(x, y, out=product), device, 1)  # loads libraries, chooses a kernel, fills caches
     record(n, fast, "first call", cold, error(product, a, b))
     flush = bench.cache_flush(device)
     warm = bench.measure(lambda: torch.mm(x, y, out=product), device, at_least=args.repeats, flush=flush)

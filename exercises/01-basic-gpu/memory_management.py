@@ -42,7 +42,7 @@ device = torch.device("cpu") if args.budget_mib else bench.here()
 memory = GpuMemory() if device.type == "cuda" else SimulatedMemory((args.budget_mib or 256) * MIB)
 what = f"a simulated device of {memory.capacity() / MIB:,.0f} MiB" if memory.simulated else torch.cuda.get_device_name(device)
 say(f"memory of {what}")
-each = args.size * args.size * 4
+nbytes = args.size * args.size * 4
 timeline: list[dict] = []
 
 
@@ -91,19 +91,19 @@ expected = right_sums(table_rows)
 with memory:
     baseline = memory.allocated()
     note("at the beginning")
-    one = torch.empty(args.size, args.size, device=device)
-    two = torch.empty_like(one)
+    first = torch.empty(args.size, args.size, device=device)
+    second = torch.empty_like(first)
     note("two tensors")
     reserved_full = memory.reserved()
-    del one, two
+    del first, second
     note("both deleted")
     fell_at_del, reserved_deleted = reserved_full - memory.reserved(), memory.reserved()
     memory.empty_cache()
     note("cache emptied")
     fell_at_empty = reserved_deleted - memory.reserved()
 
-    predicted = min(args.steps, (memory.capacity() - memory.in_use()) // each)  # from the driver's free, not from allocated
-    say(f"\nroom for {predicted} tensors of {each / MIB:,.1f} MiB, says the driver; growing ...")
+    predicted = min(args.steps, (memory.capacity() - memory.in_use()) // nbytes)  # from the driver's free, not from allocated
+    say(f"\nroom for {predicted} tensors of {nbytes / MIB:,.1f} MiB, says the driver; growing ...")
     try:
         grow(args.steps)
     except torch.OutOfMemoryError as error:
@@ -148,7 +148,7 @@ with memory:
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    **vars(args), "timeline": timeline, "capacity_bytes": memory.capacity(), "tensor_bytes": each,
+    **vars(args), "timeline": timeline, "capacity_bytes": memory.capacity(), "tensor_bytes": nbytes,
     "steps_that_fitted": steps_done[0], "steps_predicted": predicted, "prediction_off": abs(steps_done[0] - predicted),
     "out_of_memory": name is not None, "exception": name, "held_by_error_bytes": held_by_error, "left_bytes": left,
     "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,

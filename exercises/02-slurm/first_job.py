@@ -58,18 +58,18 @@ a, b = torch.randn(2, args.size, args.size, device=device)
 seconds = bench.time_calls(lambda: a @ b, device, budget_s=min(0.5, args.seconds))
 products = 0
 while time.perf_counter() - began < args.seconds:
-    bench.timed(lambda: a @ b, device, 20)
+    bench.time_each(lambda: a @ b, device, 20)
     products += 20
 row = bench.spread_ms(seconds)
 say(f"a product of two {args.size} by {args.size} matrices takes {row['median_ms']:.3f} ms here (median of {row['samples']})")
 
 # --- the record: one file a job, in the folder that all nodes share ------------------------------------------------------
-found = {
+record = {
     "host": node, "gpus_given": len(given), "gpu_uuid": uuid(), "device": bench.environment(device)["device"],
     "matmul_ms": row["median_ms"], "size": args.size, "cores": os.cpu_count(),
     "restarts_seen": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-(out / f"job-{job}.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+(out / f"job-{job}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 say(f"written: job-{job}.json, after {time.perf_counter() - began:.1f} s")

@@ -76,7 +76,7 @@ for picture in range(4):
 say(f"{right} of 256 right at noise {args.noise:g}; loaded in {load_ms:.1f} ms, one answer in {latency['median_ms']:.3f} ms")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
-found = {
+record = {
     "host": os.environ.get("SLURMD_NODENAME") or bench.node_label(), "job": os.environ.get("SLURM_JOB_ID"),
     "gpus_given": len([gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]),
     "noise": args.noise, "asked": 256, "right": right, "accuracy_percent": 100 * right / 256, "load_ms": load_ms,
@@ -84,5 +84,5 @@ found = {
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-(out / "inference.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+(out / "inference.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 say(f"written: {out / 'inference.json'}")

@@ -79,7 +79,7 @@ final_loss = held_out_loss()
 
 # --- the record: one file a task; gather.py reads them all ------------------------------------------------------------
 name = f"{os.environ['SLURM_ARRAY_JOB_ID']}_{task}" if "SLURM_ARRAY_JOB_ID" in os.environ else "by-hand"
-found = {
+record = {
     "task": task, "sweep": args.sweep, "value": value, "learning_rate": learning_rate, "batch_size": batch_size,
     "steps": steps, "epochs": args.epochs, "seed": SEED, "start_loss": start_loss,
     "final_loss": final_loss if math.isfinite(final_loss) else None, "seconds": seconds, "host": node,
@@ -87,5 +87,5 @@ found = {
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
-(out / f"job-{name}.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+(out / f"job-{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 say(f"task {task}: loss {final_loss:.5f} after {steps} steps in {seconds:.2f} s; written: job-{name}.json")

@@ -65,7 +65,7 @@ def fit(sizes: Sequence[float], seconds: Sequence[float]) -> Line | None:
     if per_byte <= 0 or latency <= 0:
         return None
     off = [(latency + per_byte * s) / t - 1 for s, t in zip(sizes, seconds, strict=True)]
-    error = 100 * math.sqrt(math.fsum(each**2 for each in off) / len(off))
+    error = 100 * math.sqrt(math.fsum(difference**2 for difference in off) / len(off))
     return Line(latency, 1 / per_byte / 1e9, latency / per_byte, error)
 
 

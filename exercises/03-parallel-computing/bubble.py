@@ -19,7 +19,7 @@ class Piece(NamedTuple):
     seconds: float
 
 
-def predicted(stages: int, micro_batches: int) -> float:
+def predict_bubble(stages: int, micro_batches: int) -> float:
     """(p - 1) / (m + p - 1) for p equal stages and m micro-batches: Huang et al., GPipe, 2019, section 2.3."""
     return (stages - 1) / (micro_batches + stages - 1)
 
@@ -62,12 +62,12 @@ def idle_share(orders: Sequence[Sequence[Piece]], seconds: float) -> float:
 def summary(orders: Sequence[Sequence[Piece]], step_ms: float) -> dict[str, object]:
     """What one way of working came to: how long each stage was busy; the bubble by formula, by replay and by the clock."""
     stages, micro_batches = len(orders), len(orders[0]) // 2
-    said, found = 100 * predicted(stages, micro_batches), 100 * idle_share(orders, replay(orders))
+    by_formula, replayed = 100 * predict_bubble(stages, micro_batches), 100 * idle_share(orders, replay(orders))
     return {
         "busy_ms": [round(1e3 * sum(piece.seconds for piece in order), 3) for order in orders],
-        "bubble_predicted_percent": said,
-        "bubble_replayed_percent": found,
-        "bubble_off_points": abs(found - said),
+        "bubble_predicted_percent": by_formula,
+        "bubble_replayed_percent": replayed,
+        "bubble_off_points": abs(replayed - by_formula),
         "bubble_wall_percent": 100 * idle_share(orders, step_ms / 1e3),
         "in_flight": max(map(in_flight, orders)),
     }

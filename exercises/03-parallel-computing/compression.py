@@ -44,7 +44,7 @@ def pays_below_gbps(saved_bytes: float, extra_ms: float) -> float | None:
     return saved_bytes * 8 / (extra_ms / 1e3) / 1e9 if extra_ms > 0 and saved_bytes > 0 else None
 
 
-def judged(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
+def judge(row: Mapping[str, Any], plain: Mapping[str, Any], ranks: int) -> dict[str, float | None]:
     """What a hook's row says beside the one of no compression: the bytes it saves, what that takes, whether and where it pays.
 
     `without_network_ms` is the step in a group of one rank: the hook compresses, and nothing is sent.

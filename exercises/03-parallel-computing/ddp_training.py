@@ -126,15 +126,15 @@ def time_steps(model: nn.Module, batch: int) -> list[float]:
         backward(model, x, y)
         optimizer.step()
 
-    bench.timed(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
-    return bench.timed(step, device, args.steps)
+    bench.time_each(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
+    return bench.time_each(step, device, args.steps)
 
 
-each = max(1, args.batch_size // size)  # strong scaling: the batch of one rank, divided
+rank_batch = max(1, args.batch_size // size)  # strong scaling: the batch of one rank, divided
 alone_s = time_steps(build(parallel=False), args.batch_size) if rank == 0 else []
 world.wait_for_all()  # the others leave the machine to rank 0
 weak_s = world.slowest(time_steps(build(parallel=True), args.batch_size))
-strong_s = world.slowest(time_steps(build(parallel=True), each))
+strong_s = world.slowest(time_steps(build(parallel=True), rank_batch))
 with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: what is missing was communication
     own_s = time_steps(silent, args.batch_size)  # each rank by itself: here a slow one shows, above all share its pace
 silent_s, own_ms = world.slowest(own_s), world.gather(1e3 * sum(own_s) / len(own_s))
@@ -144,7 +144,7 @@ nodes = world.gather(bench.node_label())
 if rank == 0:
     cases = [("1 rank", 1, args.batch_size, alone_s)]
     if size > 1:
-        cases += [(f"{size} ranks, weak", size, args.batch_size, weak_s), (f"{size} ranks, strong", size, each, strong_s)]
+        cases += [(f"{size} ranks, weak", size, args.batch_size, weak_s), (f"{size} ranks, strong", size, rank_batch, strong_s)]
     rows = [{"case": case, "ranks": n, "batch_per_rank": batch, **bench.spread_ms(s)} for case, n, batch, s in cases]
     for row in rows:  # speed-up S = samples/s of n ranks over samples/s of one; efficiency E = S / n
         row["samples_per_s"] = row["ranks"] * row["batch_per_rank"] / (row["median_ms"] / 1e3)

@@ -98,14 +98,14 @@ def gradient(way: str, count: int, *, by_k: bool = False) -> torch.Tensor:
     return flat(weight.grad for weight in model.parameters()).cpu()
 
 
-def off(found: dict[str, torch.Tensor], way: str) -> float | None:
+def off(by_way: dict[str, torch.Tensor], way: str) -> float | None:
     """How far `way` is off the big batch: the largest difference of any element, as a share of the largest element."""
-    if BIG not in found:
+    if BIG not in by_way:
         return None
-    return ((found[way] - found[BIG]).abs().max() / found[BIG].abs().max()).item()
+    return ((by_way[way] - by_way[BIG]).abs().max() / by_way[BIG].abs().max()).item()
 
 
-def saved(key: str) -> float:
+def compute_saving(key: str) -> float:
     """How many times less no_sync sends than a sync every micro-step; without end where it sends nothing at all."""
     return rows[1][key] / rows[2][key] if rows[2][key] else math.inf
 
@@ -128,7 +128,7 @@ short = (
     args.accumulation_steps // 2 * args.micro_batch + args.micro_batch // 2
 )  # a last group, with half a micro-batch at its end
 gradients, last = ({way: gradient(way, count) for way in ways} for count in (per_group, short))
-across = [world.difference(found) for found in (*gradients.values(), *last.values())]
+across = [world.difference(gradient) for gradient in (*gradients.values(), *last.values())]
 last["by k"] = gradient(LAST, short, by_k=True)
 
 # --- the comparison: the same samples, the same start, the same number of groups -----------------------------------------
@@ -139,9 +139,9 @@ for way in ways:
         torch.cuda.reset_peak_memory_stats(device)
     model, optimizer, traffic = build()
     take = functools.partial(one_group, way, model, optimizer, per_group)
-    bench.timed(take, device, max(3, args.steps // 5))  # DDP orders its buckets after the first step, and memory is new
+    bench.time_each(take, device, max(3, args.steps // 5))  # DDP orders its buckets after the first step, and memory is new
     traffic.clear()
-    seconds = world.slowest(bench.timed(take, device, args.steps))
+    seconds = world.slowest(bench.time_each(take, device, args.steps))
     weights[way] = flat(model.parameters()).cpu()  # kept where it takes no memory from the next way
     row = {
         "way": way, "updates": args.accumulation_steps if way == NONE else 1, "allreduce_calls": traffic["calls"] / args.steps,
@@ -164,7 +164,7 @@ if rank == 0:
         "gradient_bytes": 4 * weights[LAST].numel(), "ways": rows, "accumulated": [every, quietly], "no_sync": quietly,
         "big_batch": big, "gradient_differences_across_ranks": across, "last_group_samples": size * short,
         "last_group_error_by_k": off(last, "by k"), "no_sync_speedup": every["median_ms"] / quietly["median_ms"],
-        "calls_saved_times": saved("allreduce_calls"), "bytes_saved_times": saved("allreduce_bytes"),
+        "calls_saved_times": compute_saving("allreduce_calls"), "bytes_saved_times": compute_saving("allreduce_bytes"),
     }  # fmt: skip
     titles = {"way": "way", "updates": "updates", "allreduce_calls": "calls", "allreduce_bytes": "bytes", "median_ms": "ms"}
     say("\n" + bench.table(rows, titles | {"peak_gpu_memory_bytes": "peak bytes", "gradient_error": "gradient off by"}) + "\n")

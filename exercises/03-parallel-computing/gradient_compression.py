@@ -90,7 +90,7 @@ def why_not(name: str) -> str | None:
         reason = "DDP takes this hook with NCCL only"
     elif name == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
         reason = "this GPU computes in bf16 by emulation only"
-    return next((each for each in world.gather(reason) if each), None)
+    return next((answer for answer in world.gather(reason) if answer), None)
 
 
 # --- one training: the same model and data every time, only the hook differs ------------------------------------------------
@@ -115,7 +115,7 @@ def train(name: str, group: dist.ProcessGroup) -> dict[str, object]:
 
     for _ in range(args.steps):
         bytes_before, calls_before = sent_bytes, sent_calls
-        seconds += bench.timed(step, device, 1)
+        seconds += bench.time_each(step, device, 1)
         bytes_of.append(sent_bytes - bytes_before)
         calls_of.append(sent_calls - calls_before)
     with torch.no_grad():
@@ -145,13 +145,13 @@ def row_of(name: str) -> dict[str, object]:
 curves: list[dict[str, object]] = []
 wanted = list(HOOKS) if args.hook == "all" else list(dict.fromkeys(["none", args.hook]))
 left_out = [{"hook": name, "reason": reason} for name in wanted if (reason := why_not(name))]
-rows = [row_of(name) for name in wanted if name not in {each["hook"] for each in left_out}]
+rows = [row_of(name) for name in wanted if name not in {missing["hook"] for missing in left_out}]
 hosts = world.gather(bench.node_label())
 
 # --- the record: saved bytes against the time that saving them took --------------------------------------------------------
 if rank == 0:
     for row in rows:
-        row.update(compression.judged(row, rows[0], size))
+        row.update(compression.judge(row, rows[0], size))
     metrics = {
         **vars(args), "backend": dist.get_backend(), "hosts": hosts, "hooks": rows, "left_out": left_out, "curves": curves,
         "loss_before": curves[0]["loss"], "worst_loss": max(row["loss_after"] for row in rows),
@@ -160,8 +160,8 @@ if rank == 0:
     titles = {"hook": "hook", "bytes_per_step": "bytes a step", "times_smaller": "x smaller", "messages_per_step": "messages"}
     titles |= {"median_ms": "step ms", "compressing_ms": "compressing ms", "communication_ms": "communication ms"}
     say("\n" + bench.table(rows, titles | {"pays_below_gbps": "pays below Gbit/s", "loss_after": "loss after"}))
-    for each in left_out:
-        say(f"{each['hook']} left out: {each['reason']}")
+    for missing in left_out:
+        say(f"{missing['hook']} left out: {missing['reason']}")
     if device.type == "cpu":
         say("Bytes and losses hold anywhere. The times do not: compressing and sending both use the cores that train.")
     path = bench.write_metrics("gradient_compression/1", device, world_size=size, seed=SEED, metrics=metrics)

@@ -113,13 +113,13 @@ def train(mesh: DeviceMesh | None) -> dict[str, object]:
     with CommDebugMode() as noted:  # which collectives the slices need; the one of the copies is not among them
         step()
     messages = sum(count for name, count in noted.get_comm_counts().items() if "all_reduce" in str(name))
-    seconds = bench.timed(step, device, args.steps - 1)[2:]
+    seconds = bench.time_each(step, device, args.steps - 1)[2:]
     held = {"parameter": [*model.parameters()], "gradient": [weight.grad for weight in model.parameters()]}
     held["optimizer"] = [state["momentum_buffer"] for state in optimizer.state.values()]
-    found = {f"{what}_bytes": sum(local(t).numel() * t.element_size() for t in each) for what, each in held.items()}
+    sizes = {f"{what}_bytes": sum(local(t).numel() * t.element_size() for t in tensors) for what, tensors in held.items()}
     return {
         "losses": torch.stack(losses).double(), "seconds": seconds, "weights": ranks.flat(map(whole, model.parameters())),
-        "messages": messages, "bytes": found | {"state_bytes": sum(found.values())},
+        "messages": messages, "bytes": sizes | {"state_bytes": sum(sizes.values())},
         "peak": torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None,
     }  # fmt: skip
 
@@ -128,42 +128,42 @@ def layout(dp: int, tp: int) -> dict[str, object]:
     mesh = init_device_mesh(device.type, (dp, tp), mesh_dim_names=("dp", "tp"))  # rank = dp coordinate * tp + tp coordinate
     copy, slice_ = mesh.get_coordinate()
     say(f"rank {rank} on {hosts[rank]}: copy {copy} of {dp}, slice {slice_} of {tp}")
-    found, places = train(mesh), world.gather({"rank": rank, "host": hosts[rank], "dp": copy, "tp": slice_})
-    loss, step_s = world.over_ranks(found["losses"], dist.ReduceOp.SUM) / size, world.slowest(found["seconds"])
+    result, places = train(mesh), world.gather({"rank": rank, "host": hosts[rank], "dp": copy, "tp": slice_})
+    loss, step_s = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size, world.slowest(result["seconds"])
     sliced_bytes = parameter_bytes(VOCABULARY, args.length, args.width, args.layers, slices=tp)
     row = {
         "layout": f"dp {dp} x tp {tp}", "dp": dp, "tp": tp, "ranks": places, **bench.spread_ms(step_s),
-        "tokens_per_s": args.batch_size * args.length / bench.percentile(step_s, 50), **found["bytes"],
-        "bytes_off": max(abs(each["parameter_bytes"] - sliced_bytes) for each in world.gather(found["bytes"])),
+        "tokens_per_s": args.batch_size * args.length / bench.percentile(step_s, 50), **result["bytes"],
+        "bytes_off": max(abs(sizes["parameter_bytes"] - sliced_bytes) for sizes in world.gather(result["bytes"])),
         "nodes_per_copy": max(len({p["host"] for p in places if p["dp"] == number}) for number in range(dp)),
-        "tp_messages": found["messages"], "messages_off": abs(found["messages"] - (4 * args.layers if tp > 1 else 0)),
+        "tp_messages": result["messages"], "messages_off": abs(result["messages"] - (4 * args.layers if tp > 1 else 0)),
         "tp_message_bytes": 4 * args.batch_size // dp * args.length * args.width if tp > 1 else 0,
-        "dp_message_bytes": found["bytes"]["gradient_bytes"] if dp > 1 else 0, "peak_gpu_memory_bytes": found["peak"],
-        "parameter_difference": world.difference(found["weights"]), "loss_after": loss[-1].item(),
+        "dp_message_bytes": result["bytes"]["gradient_bytes"] if dp > 1 else 0, "peak_gpu_memory_bytes": result["peak"],
+        "parameter_difference": world.difference(result["weights"]), "loss_after": loss[-1].item(),
     }  # fmt: skip
     if rank == 0:
-        row["loss_error"] = (loss / one["losses"] - 1).abs().max().item()
-        row["parameter_error"] = ((found["weights"] - one["weights"]).abs().max() / one["weights"].abs().max()).item()
+        row["loss_error"] = (loss / solo["losses"] - 1).abs().max().item()
+        row["parameter_error"] = ((result["weights"] - solo["weights"]).abs().max() / solo["weights"].abs().max()).item()
     return row
 
 
 # --- one process, on rank 0 alone; then the layout asked for, and the others that so many ranks allow ------------------------
 warnings.filterwarnings("ignore", message="Full backward hook is firing")  # CommDebugMode's, where a model begins with tokens
-one = train(None) if rank == 0 else None
+solo = train(None) if rank == 0 else None
 world.wait_for_all()
 others = [(size // tp, tp) for tp in range(1, size + 1) if size % tp == args.heads % tp == args.batch_size % (size // tp) == 0]
 layouts = [layout(dp, tp) for dp, tp in dict.fromkeys([(args.dp, args.tp), *others])]
 
 # --- the record --------------------------------------------------------------------------------------------------------------
 if rank == 0:
-    alone = {"layout": "one process", "dp": 1, "tp": 1, **bench.spread_ms(one["seconds"]), **one["bytes"], "tp_messages": 0}
-    alone |= {"tp_message_bytes": 0, "dp_message_bytes": 0, "loss_after": one["losses"][-1].item()}
-    alone["tokens_per_s"] = args.batch_size * args.length / bench.percentile(one["seconds"], 50)
+    alone = {"layout": "one process", "dp": 1, "tp": 1, **bench.spread_ms(solo["seconds"]), **solo["bytes"], "tp_messages": 0}
+    alone |= {"tp_message_bytes": 0, "dp_message_bytes": 0, "loss_after": solo["losses"][-1].item()}
+    alone["tokens_per_s"] = args.batch_size * args.length / bench.percentile(solo["seconds"], 50)
     metrics = {
         **vars(args), "backend": dist.get_backend(), "ranks": layouts[0]["ranks"], "layouts": layouts,
-        "compared": [alone, *layouts], "losses": one["losses"].tolist(), "loss_before": one["losses"][0].item(),
+        "compared": [alone, *layouts], "losses": solo["losses"].tolist(), "loss_before": solo["losses"][0].item(),
         "times_one_process": layouts[0]["tokens_per_s"] / alone["tokens_per_s"],
-        "places": len({(each["dp"], each["tp"]) for each in layouts[0]["ranks"]}),
+        "places": len({(place["dp"], place["tp"]) for place in layouts[0]["ranks"]}),
     }  # fmt: skip
     say("\n" + bench.table(layouts[0]["ranks"], {"rank": "rank", "host": "node", "dp": "dp", "tp": "tp"}))
     titles = {"layout": "layout", "parameter_bytes": "parameters B", "state_bytes": "+ gradients, optimizer B"}

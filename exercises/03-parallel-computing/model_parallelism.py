@@ -129,7 +129,7 @@ def measure(way: str, micro_batches: int, step: Callable[[], torch.Tensor | None
         part.zero_grad(set_to_none=True)
         watch.take()
         world.wait_for_all()
-        seconds += bench.timed(step, device, 1)
+        seconds += bench.time_each(step, device, 1)
         orders.append(watch.take())
     row = {"way": way, "micro_batches": micro_batches, **bench.spread_ms(world.slowest(seconds)), "gradient_error": error}
     row |= bubble.summary(world.gather(stages.typical(orders)), row["median_ms"])
@@ -139,7 +139,7 @@ def measure(way: str, micro_batches: int, step: Callable[[], torch.Tensor | None
 
 whole_step(whole := build(everything))
 gradient = ranks.flat(weight.grad for weight in mine_of(whole))
-alone_s = bench.timed(lambda: whole_step(whole), device, args.steps) if first else []
+alone_s = bench.time_each(lambda: whole_step(whole), device, args.steps) if first else []
 world.wait_for_all()  # the others leave the machine to rank 0
 naive = measure("naive", 1, naive_step)
 rows = [measure(way, m, pipeline(way, m)) for way in SCHEDULES for m in sweep if way == "gpipe" or m >= size]

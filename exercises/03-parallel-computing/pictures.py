@@ -23,7 +23,7 @@ class NoPictures(Exception):
     """A folder or file that does not hold what it should; the text says which, and what was wrong."""
 
 
-def generated(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+def generate(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """`count` pictures (3 channels) and their labels: each class is a soft pattern of its own, shifted about and under noise.
 
     The same on every machine with the same PyTorch and seed. Where a pattern stands is chance: its form must be learned.
@@ -80,7 +80,7 @@ def read_idx(path: Path) -> torch.Tensor:
 
 def _first(folder: Path, names: tuple[str, ...]) -> Path:
     known = [folder / (name + ending) for name in names for ending in ("", ".gz")]
-    found = next((path for path in known if path.is_file()), None)
-    if found is None:
+    path = next((path for path in known if path.is_file()), None)
+    if path is None:
         raise NoPictures(f"{folder}: has no {names[0]}, packed by gzip or not")
-    return found
+    return path

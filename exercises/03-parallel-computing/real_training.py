@@ -50,12 +50,12 @@ if min(args.batch_size, args.images, args.epochs, args.width) < 1:
 world = ranks.join()
 rank, size, device = world.rank, world.size, world.device
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # float32 means float32, on every GPU
-each = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
-batch = each * size  # of one worker alone: the batch size, cut so that it divides among the ranks
+rank_batch = max(1, args.batch_size // size)  # pictures of one rank in strong scaling
+batch = rank_batch * size  # of one worker alone: the batch size, cut so that it divides among the ranks
 needed, problem = max(5, math.ceil(batch * size * 5 / 4)), None  # a batch of each rank, and a fifth more to hold out
 wanted = max(needed, args.images * 5 // 4)
 try:
-    images, labels = pictures.from_folder(args.data, wanted, needed) if args.data else pictures.generated(wanted, SEED)
+    images, labels = pictures.from_folder(args.data, wanted, needed) if args.data else pictures.generate(wanted, SEED)
 except pictures.NoPictures as error:
     problem = str(error)
 world.give_up_together(problem)
@@ -114,9 +114,9 @@ def training(case: str, workers: int, count: int) -> dict:
         network.load_state_dict(build().state_dict())
         optimizer, source = torch.optim.Adam(model.parameters(), lr=0.003), batches(workers, worker, count)
         losses, seconds = [], []
-        bench.timed(step, device, 0 if warm else min(3, steps))
+        bench.time_each(step, device, 0 if warm else min(3, steps))
     for epoch in range(args.epochs):
-        seconds += bench.timed(step, device, steps)
+        seconds += bench.time_each(step, device, steps)
         loss = torch.stack(losses[-steps:]).mean().item()
         say(f"{case:<18} rank {rank}  epoch {epoch + 1}/{args.epochs}  loss {loss:.4f}  {sum(seconds):.2f} s")
     loss_after, accuracy = evaluate(network)
@@ -131,26 +131,26 @@ loss_before, _ = evaluate(build())
 results = [training("1 worker", 1, batch)] if rank == 0 else []
 world.wait_for_all()  # the others leave the machine to rank 0
 differences = []
-for case, count in [(f"{size} workers, strong", each), (f"{size} workers, weak", batch)][: min(size, 2)]:
-    found = training(case, size, count)
-    found["train_s"], *found["seconds"] = world.slowest([found["train_s"], *found["seconds"]])
-    found["losses"] = world.over_ranks(found["losses"], dist.ReduceOp.SUM) / size  # of all ranks together
-    differences.append(world.difference(found["weights"]))
-    results.append(found)
+for case, count in [(f"{size} workers, strong", rank_batch), (f"{size} workers, weak", batch)][: min(size, 2)]:
+    result = training(case, size, count)
+    result["train_s"], *result["seconds"] = world.slowest([result["train_s"], *result["seconds"]])
+    result["losses"] = world.over_ranks(result["losses"], dist.ReduceOp.SUM) / size  # of all ranks together
+    differences.append(world.difference(result["weights"]))
+    results.append(result)
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 if rank == 0:
     gaps = (results[1]["losses"] - results[0]["losses"]).abs()
     first_gap, gap = gaps[:FIRST].max().item(), gaps.max().item()
     rows, epochs_done = [], []
-    for found in results if size > 1 else results[:1]:  # speed-up S = samples/s over one worker's; efficiency E = S / n
-        done = found["ranks"] * found["batch_per_rank"] * found["steps"] / found["train_s"]
+    for result in results if size > 1 else results[:1]:  # speed-up S = samples/s over one worker's; efficiency E = S / n
+        done = result["ranks"] * result["batch_per_rank"] * result["steps"] / result["train_s"]
         speedup = done / rows[0]["samples_per_s"] if rows else 1.0
-        row = {"samples_per_s": done, "speedup": speedup, "efficiency_percent": 100 * speedup / found["ranks"]}
-        kept = {key: value for key, value in found.items() if key not in {"seconds", "losses", "weights"}}
-        rows.append(kept | bench.spread_ms(found["seconds"]) | row)
-        means = enumerate(found["losses"].reshape(args.epochs, -1).mean(dim=1).tolist(), start=1)
-        epochs_done += [{"case": found["case"], "epoch": epoch, "loss": loss} for epoch, loss in means]
+        row = {"samples_per_s": done, "speedup": speedup, "efficiency_percent": 100 * speedup / result["ranks"]}
+        kept = {key: value for key, value in result.items() if key not in {"seconds", "losses", "weights"}}
+        rows.append(kept | bench.spread_ms(result["seconds"]) | row)
+        means = enumerate(result["losses"].reshape(args.epochs, -1).mean(dim=1).tolist(), start=1)
+        epochs_done += [{"case": result["case"], "epoch": epoch, "loss": loss} for epoch, loss in means]
     metrics = {
         **vars(args), "backend": dist.get_backend(), "pictures": args.data or "generated", "classes": classes,
         "trained_on": len(train), "held_out": held_out, "data_sets": data_sets, "most_frequent_percent": most_frequent,

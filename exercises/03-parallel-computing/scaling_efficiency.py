@@ -85,44 +85,44 @@ def trial(n: int, batch: int, group: dist.ProcessGroup | None) -> dict[str, obje
         optimizer.step()
         trained += len(y)
 
-    bench.timed(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
+    bench.time_each(step, device, max(5, args.steps // 5))  # the first steps pay for memory, buckets and connections
     trained = 0
-    seconds = bench.timed(step, device, args.steps)
-    found = {"seconds": seconds, "trained": trained, "gradient_error": error}
-    found["model"] = ranks.checksum(flat(model.parameters()))
+    seconds = bench.time_each(step, device, args.steps)
+    result = {"seconds": seconds, "trained": trained, "gradient_error": error}
+    result["model"] = ranks.checksum(flat(model.parameters()))
     if isinstance(model, DistributedDataParallel):
         with model.no_sync():  # the same steps without AllReduce
-            found["silent"] = bench.timed(step, device, args.steps)
-    return found
+            result["silent"] = bench.time_each(step, device, args.steps)
+    return result
 
 
 def slowest(per_worker: list[list[float]]) -> list[float]:
-    return [max(each) for each in zip(*per_worker, strict=True)]
+    return [max(step_seconds) for step_seconds in zip(*per_worker, strict=True)]
 
 
-def measured(mode: str, n: int) -> dict[str, object]:
+def measure(mode: str, n: int) -> dict[str, object]:
     """The trial of n workers as a row: times are the slowest worker's; the rates follow when one worker is known."""
     batch = args.batch_size if mode == "weak" else args.batch_size // n
     group = dist.new_group(range(n)) if n > 1 else None  # every rank must make it, also those that are not in it
     mine = trial(n, batch, group) if rank < n else None
     world.wait_for_all()  # the others leave the machine to the workers
-    found = world.gather(mine)[:n]
-    step_s = slowest([each["seconds"] for each in found])
-    silent_s = slowest([each["silent"] for each in found]) if n > 1 else None
+    workers = world.gather(mine)[:n]
+    step_s = slowest([worker["seconds"] for worker in workers])
+    silent_s = slowest([worker["silent"] for worker in workers]) if n > 1 else None
     if rank < n:
         say(f"rank {rank}: {n} workers, {mode}: {bench.percentile(step_s, 50) * 1e3:.2f} ms for {batch * n} samples")
     return {
         "mode": mode, "workers": n, "batch_per_worker": batch, **bench.spread_ms(step_s),
         "silent_ms": bench.percentile(silent_s, 50) * 1e3 if silent_s else None,
-        "samples_missing": batch * n * args.steps - sum(each["trained"] for each in found),
-        "models": len({each["model"] for each in found}), "gradient_error": found[0]["gradient_error"],
+        "samples_missing": batch * n * args.steps - sum(worker["trained"] for worker in workers),
+        "models": len({worker["model"] for worker in workers}), "gradient_error": workers[0]["gradient_error"],
     }  # fmt: skip
 
 
 # --- the curve: one worker first, and again at the end, for a baseline that moves makes every number move -------------------
-begin = measured("weak", 1)
-rows = [measured(mode, n) if n > 1 else begin | {"mode": mode} for mode in ("weak", "strong") for n in counts]
-drift_percent = 100 * (measured("weak", 1)["median_ms"] / begin["median_ms"] - 1)
+begin = measure("weak", 1)
+rows = [measure(mode, n) if n > 1 else begin | {"mode": mode} for mode in ("weak", "strong") for n in counts]
+drift_percent = 100 * (measure("weak", 1)["median_ms"] / begin["median_ms"] - 1)
 hosts = world.gather(bench.node_label())
 
 # --- the record --------------------------------------------------------------------------------------------------------------

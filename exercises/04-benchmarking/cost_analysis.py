@@ -49,11 +49,11 @@ for file in sorted(Path(__file__).resolve().parent.glob("earlier-4.3-*.json"), r
         })  # fmt: skip
 if not measured and not args.tok_per_s:
     sys.exit("no throughput to reckon with: run 4.3 first (gpucourse run 4.3), or give one (--set tok_per_s=200)")
-for each in measured:
-    say(f"measured: {each['tok_per_s']:,.1f} tokens/s of {each['model']} on {each['device']} (run {each['run']})")
+for case in measured:
+    say(f"measured: {case['tok_per_s']:,.1f} tokens/s of {case['model']} on {case['device']} (run {case['run']})")
 
 model = measured[0]["model"] if measured and args.model == "newest" else args.model
-of_model = [each for each in measured if each["model"] == model]  # GPUs are compared with one model, or not at all
+of_model = [run for run in measured if run["model"] == model]  # GPUs are compared with one model, or not at all
 if args.model != "newest" and not of_model and not args.tok_per_s:
     sys.exit(f"{args.model} was not measured yet: gpucourse run 4.3 --set model={args.model}")
 
@@ -63,7 +63,7 @@ base = args.price_per_hour or reference.usd_per_hour
 
 def throughput(gpu: str) -> dict | None:
     """The newest measurement on that GPU; None where there is none: nobody else's is put in its place."""
-    return next((each for each in of_model if each["gpu"] == gpu), None)
+    return next((run for run in of_model if run["gpu"] == gpu), None)
 
 
 # --- a row an instance -----------------------------------------------------------------------------------------------------

@@ -32,16 +32,16 @@ argparse.ArgumentParser(description="specifications of the device, beside its da
 
 # --- the device ----------------------------------------------------------------------------------------------------------
 device = bench.here()
-sheet, found = None, []
+sheet, spec_rows = None, []
 if device.type == "cuda":
     props = torch.cuda.get_device_properties(device)
     sheet = gpus.find(props.name)
     asked = (nvidia_smi.query(specs.ASKED) or [{}])[0]
-    found = specs.rows(props, asked, sheet)
+    spec_rows = specs.rows(props, asked, sheet)
     say(f"{props.name}: {'in the table' if sheet else 'not in the table: unknown, and compared with nothing'}")
 else:
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    found = [
+    spec_rows = [
         {"spec": "name", "device": f"{bench.environment(device)['device']}, no GPU", "sheet": None, "unit": ""},
         {"spec": "cores", "device": os.cpu_count(), "sheet": None, "unit": ""},
         {"spec": "memory", "device": pages / 1e9, "sheet": None, "unit": "GB"},
@@ -58,16 +58,16 @@ guessed = [name for name in NEAR if gpus.find(name) is not None]
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
-    "specs": found, "table": table,
+    "specs": spec_rows, "table": table,
     "common": [row for row in table if row["gpu"] in COMMON],
     "known": sheet is not None if device.type == "cuda" else None,
     "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
-    "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in found),
+    "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in spec_rows),
     "ratio_l4_t4_fp16": next(row["fp16_tflops"] for row in table if row["gpu"] == "L4") / table[0]["fp16_tflops"],
     "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
     "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, the device is this computer",
 }  # fmt: skip
-say("\n" + bench.table(found, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"}) + "\n")
+say("\n" + bench.table(spec_rows, {"spec": "property", "device": "device", "sheet": "data sheet", "unit": "unit"}) + "\n")
 titles = {"gpu": "GPU", "capability": "CC", "cores": "cores", "memory_gb": "GB", "gb_per_s": "GB/s", "fp32_tflops": "fp32",
           "fp16_tflops": "fp16", "bf16_tflops": "bf16", "fp8_tflops": "fp8", "tdp_w": "W"}  # fmt: skip
 say(bench.table(table, titles) + "\n(peaks in TFLOP/s, dense)\n")

@@ -74,7 +74,7 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], power_w: float | N
     answers = [answer for answered, _ in rounds for answer in answered]
     speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]
     ceiling, speed = limits.of(batch), statistics.median(speeds)
-    allowed = ceilings.shown(speed, ceiling)
+    allowed = ceilings.limit_to_possible(speed, ceiling)
     ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
     per_request = args.input_len / args.output_len  # prompt tokens for each that was made
     return {
@@ -104,7 +104,7 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
             if read:
                 with telemetry.Recorder(read, 5.0) as recorder:
                     rounds = [together(engine.url, engine.model, prompts(batch), args.output_len) for _ in range(args.repeats)]
-                watts = [each["power_w"] for each in recorder.samples if each["power_w"] is not None]
+                watts = [sample["power_w"] for sample in recorder.samples if sample["power_w"] is not None]
             else:
                 rounds = [together(engine.url, engine.model, prompts(batch), args.output_len) for _ in range(args.repeats)]
                 watts = []
@@ -117,13 +117,13 @@ with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_
         sys.exit(str(error))
 
 # --- the best setting: the smallest batch that has nearly all of the throughput ---------------------------------------------
-valid = [each for each in rows if each["output_tok_per_s"] is not None]
-most = max((each["output_tok_per_s"] for each in valid), default=None)
-best = next((each for each in valid if each["output_tok_per_s"] >= KNEE * most), None)
-for each in rows:
+valid = [row for row in rows if row["output_tok_per_s"] is not None]
+most = max((row["output_tok_per_s"] for row in valid), default=None)
+best = next((row for row in valid if row["output_tok_per_s"] >= KNEE * most), None)
+for case in rows:
     alone = valid[0] if valid and valid[0]["batch"] == 1 else None
-    each["gain"] = each["output_tok_per_s"] / alone["output_tok_per_s"] if alone and each["output_tok_per_s"] else None
-    each["ideal_tok_per_s"] = alone["output_tok_per_s"] * each["batch"] if alone else None
+    case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
+    case["ideal_tok_per_s"] = alone["output_tok_per_s"] * case["batch"] if alone else None
 
 # --- beside vLLM's own program, where it is asked for ---------------------------------------------------------------------
 beside, why_not = None, "only with vLLM" if kind != "vllm" else "not asked for: --cross-check" if not args.cross_check else None
@@ -141,7 +141,7 @@ metrics = {
     **vars(args), "engine": kind, "gpu": limits.gpu.gpu if limits.gpu else None, "rows": rows, "load_s": engine.load_s,
     "batches_measured": len(rows), "batches_asked": len(batches), "tokens_missing": missing,
     "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(asked),
-    "refused": sum(each["refused"] for each in rows), "most_tok_per_s": most,
+    "refused": sum(row["refused"] for row in rows), "most_tok_per_s": most,
     "weights_mib": model.weight_bytes(limits.number) / MIB,
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
     "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
@@ -154,7 +154,7 @@ titles = {"batch": "at a time", "output_tok_per_s": "tokens/s", "ttft_p50_ms": "
           "tpot_p99_ms": "p99", "memory_mib": "memory MiB", "cache_mib": "cache MiB",
           "ceiling_tok_per_s": "ceiling"}  # fmt: skip
 say("\n" + bench.table(rows, titles) + "\n")
-for refused in (each for each in rows if each["refused"]):
+for refused in (row for row in rows if row["refused"]):
     say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
 if best:
     say(f"best setting: {best['batch']} at a time has {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")

@@ -42,11 +42,11 @@ def prepare(dtype: str, n: int, device: torch.device, seed: int) -> Product:
     kind = torch.float32 if dtype == "tf32" else getattr(torch, dtype)
     a, b = (torch.randn(n, n, device=device) for _ in range(2))
     if dtype == "float8_e4m3fn":
-        one, low, high = torch.ones((), device=device), a.to(kind), b.t().contiguous().to(kind).t()
-        box = [torch._scaled_mm(low, high, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)]  # noqa: SLF001 (no public name yet)
+        scale, low, high = torch.ones((), device=device), a.to(kind), b.t().contiguous().to(kind).t()
+        box = [torch._scaled_mm(low, high, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)]  # noqa: SLF001 (no public name yet)
 
         def eight_bits() -> None:
-            box[0] = torch._scaled_mm(low, high, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)  # noqa: SLF001
+            box[0] = torch._scaled_mm(low, high, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16)  # noqa: SLF001
 
         return Product(eight_bits, lambda: _error(box[0], low, high), FORMATS[dtype])
     x, y = a.to(kind), b.to(kind)

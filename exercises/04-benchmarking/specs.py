@@ -21,7 +21,7 @@ def dtypes(capability: tuple[int, int]) -> list[str]:
     return [name for name, first in {"fp16": (7, 0), **HAS}.items() if capability >= first]
 
 
-def derived(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
+def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
     """Peaks from the device's own numbers: cores, clock, bus. None where a number is missing."""
     capability = f"{props.major}.{props.minor}"
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
@@ -38,18 +38,18 @@ def derived(props: Any, clock_mhz: float | None) -> dict[str, float | None]:
 
 def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str, Any]]:
     """One row a property: what the device says (or what follows from that), what the sheet says, and how they agree."""
-    found = derived(props, asked.get("clocks.max.sm"))
+    peaks = derive_peaks(props, asked.get("clocks.max.sm"))
     sheet_row = sheet.__dict__ if sheet else {}
     cache = getattr(props, "L2_cache_size", None)
     listed: list[tuple[str, Any, Any, str, float | None]] = [
         ("name", props.name, sheet and sheet.gpu, "", None),
         ("compute capability", f"{props.major}.{props.minor}", sheet_row.get("capability"), "", 0.0),
         ("processors (SM)", props.multi_processor_count, sheet_row.get("sms"), "", 0.0),
-        ("cores, derived", found["cores"], sheet and sheet.sms * sheet.cores_per_sm, "", 0.0),
-        ("clock, highest", found["boost_ghz"], sheet_row.get("boost_ghz"), "GHz", 10.0),
-        ("float32 peak, derived", found["fp32_tflops"], sheet_row.get("fp32"), "TFLOP/s", 10.0),
+        ("cores, derived", peaks["cores"], sheet and sheet.sms * sheet.cores_per_sm, "", 0.0),
+        ("clock, highest", peaks["boost_ghz"], sheet_row.get("boost_ghz"), "GHz", 10.0),
+        ("float32 peak, derived", peaks["fp32_tflops"], sheet_row.get("fp32"), "TFLOP/s", 10.0),
         ("memory", props.total_memory / 1e9, sheet_row.get("memory_gb"), "GB", 12.0),
-        ("memory bandwidth, derived", found["gb_per_s"], sheet_row.get("gb_per_s"), "GB/s", 3.0),
+        ("memory bandwidth, derived", peaks["gb_per_s"], sheet_row.get("gb_per_s"), "GB/s", 3.0),
         ("L2 cache", cache / 2**20 if cache else None, sheet_row.get("l2_mb"), "MiB", 5.0),
         ("power limit", asked.get("power.limit"), sheet_row.get("tdp_w"), "W", 5.0),
         ("driver", asked.get("driver_version"), None, "", None),
@@ -58,7 +58,7 @@ def rows(props: Any, asked: dict[str, Any], sheet: Gpu | None) -> list[dict[str,
         ("MIG", asked.get("mig.mode.current"), None, "", None),
         ("formats in hardware", " ".join(dtypes((props.major, props.minor))), sheet and _formats(sheet), "", 0.0),
     ]
-    return [_row(*each) for each in listed]
+    return [_row(*fields) for fields in listed]
 
 
 def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:

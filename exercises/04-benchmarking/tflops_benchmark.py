@@ -75,24 +75,24 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
             "percent_of_peak": 100 * tflops / peak if peak and not refused else None}  # fmt: skip
 
 
-def seen(samples: list[dict]) -> dict:
+def summarize(samples: list[dict]) -> dict:
     """Clock, power and limiter over samples of the GPU; None where nothing was read."""
-    clocks, watts = ([each[key] for each in samples if each[key] is not None] for key in ("clock_mhz", "power_w"))
-    limiters = sorted({each["limiter"] for each in samples if each["limiter"]})
+    clocks, watts = ([sample[key] for sample in samples if sample[key] is not None] for key in ("clock_mhz", "power_w"))
+    limiters = sorted({sample["limiter"] for sample in samples if sample["limiter"]})
     return {"clock_mhz": sum(clocks) / len(clocks) if clocks else None, "power_w": sum(watts) / len(watts) if watts else None,
             "limiter": ", ".join(limiters) if limiters else "none" if samples else None}  # fmt: skip
 
 
 def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float], list[dict]]:
     """Times of the second half of a long run, and what the GPU did meanwhile."""
-    each, ended, recorder = [], time.monotonic() + seconds, None
+    durations, ended, recorder = [], time.monotonic() + seconds, None
     if read:
         with telemetry.Recorder(read, 2.0) as recorder:
             while time.monotonic() < ended:
-                each += bench.timed(call, device, 20)
+                durations += bench.time_each(call, device, 20)
     while not read and time.monotonic() < ended:
-        each += bench.timed(call, device, 2)
-    return each[len(each) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
+        durations += bench.time_each(call, device, 2)
+    return durations[len(durations) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
 
 
 # --- the experiment: right first, then a burst at each size and format, and last a while of each format at the largest ------
@@ -111,11 +111,11 @@ for dtype in dtypes:
         product.call()
         wrong = product.error() / product.allowed
         times = bench.measure(product.call, device, budget_s=1.0 if on_gpu else 0.1, at_least=5, flush=flush)
-        found = speed(dtype, n, times)
-        now = seen([vars(read())]) if read else seen([])
-        rows.append({"dtype": dtype, "size": n, "aligned": n in sizes, **found, "error_of_allowed": wrong, **now})
-        say(f"{dtype:<14} {n:>6}² {found['median_ms']:>10.3f} ms  {found['tflops'] or float('nan'):>8.3f} TFLOP/s"
-            + (f"  {found['percent_of_peak']:.0f}% of {found['peak_tflops']}" if found["percent_of_peak"] else ""))  # fmt: skip
+        rate = speed(dtype, n, times)
+        now = summarize([vars(read())]) if read else summarize([])
+        rows.append({"dtype": dtype, "size": n, "aligned": n in sizes, **rate, "error_of_allowed": wrong, **now})
+        say(f"{dtype:<14} {n:>6}² {rate['median_ms']:>10.3f} ms  {rate['tflops'] or float('nan'):>8.3f} TFLOP/s"
+            + (f"  {rate['percent_of_peak']:.0f}% of {rate['peak_tflops']}" if rate["percent_of_peak"] else ""))  # fmt: skip
 
 if not rows:
     sys.exit(f"nothing was measured: {device} multiplies none of {args.dtypes}")
@@ -123,7 +123,7 @@ if not rows:
 for dtype in dict.fromkeys(row["dtype"] for row in rows) if args.sustained_s else ():
     say(f"{dtype:<14} {sizes[-1]:>6}² for {args.sustained_s:g} s ...")
     times, samples = for_a_while(matmuls.prepare(dtype, sizes[-1], device, SEED).call, args.sustained_s)
-    sustained.append({"dtype": dtype, "size": sizes[-1], **speed(dtype, sizes[-1], times), **seen(samples)})
+    sustained.append({"dtype": dtype, "size": sizes[-1], **speed(dtype, sizes[-1], times), **summarize(samples)})
 
 # --- what it says --------------------------------------------------------------------------------------------------------
 summary = []

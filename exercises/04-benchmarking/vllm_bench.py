@@ -26,14 +26,14 @@ def read(text: str, input_len: int, output_len: int) -> dict[str, float]:
 
     Raises ValueError where the document is not that of `vllm bench throughput`.
     """
-    found = json.loads(text)
-    missing = [key for key in KEYS if not isinstance(found.get(key), (int, float))] if isinstance(found, dict) else list(KEYS)
+    data = json.loads(text)
+    missing = [key for key in KEYS if not isinstance(data.get(key), (int, float))] if isinstance(data, dict) else list(KEYS)
     if missing:
         raise ValueError(f"this is not what vllm bench throughput writes: {', '.join(missing)} missing")
     share = output_len / (input_len + output_len)
     return {
-        "seconds": found["elapsed_time"], "requests": found["num_requests"], "requests_per_s": found["requests_per_second"],
-        "total_tok_per_s": found["tokens_per_second"], "output_tok_per_s": found["tokens_per_second"] * share,
+        "seconds": data["elapsed_time"], "requests": data["num_requests"], "requests_per_s": data["requests_per_second"],
+        "total_tok_per_s": data["tokens_per_second"], "output_tok_per_s": data["tokens_per_second"] * share,
     }  # fmt: skip
 
 

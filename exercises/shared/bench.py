@@ -56,7 +56,7 @@ def measure(
     """
     if device.type == "cuda":
         seconds = time_calls(call, device, warmup_s=warmup_s, budget_s=budget_s, before=flush)
-        return seconds + timed(call, device, max(0, at_least - len(seconds)), flush)
+        return seconds + time_each(call, device, max(0, at_least - len(seconds)), flush)
     from torch.utils.benchmark import Timer  # 0.2 s to import, which ranks that time collectives do not need
 
     timer = Timer("call()", globals={"call": call}, num_threads=threads or torch.get_num_threads())
@@ -86,16 +86,16 @@ def time_calls(
 
     The number of calls follows from a first, warm estimate. Processes that call a collective must all make the same number
     of calls, so `agree` turns this process's estimate into one that all share (the largest of all ranks). For `before` see
-    `timed`.
+    `time_each`.
     """
-    timed(call, device, 2, before)  # the first calls pay for memory, handles and connections
-    estimate = max(agree(min(timed(call, device, 3, before))), 1e-7)
-    timed(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
+    time_each(call, device, 2, before)  # the first calls pay for memory, handles and connections
+    estimate = max(agree(min(time_each(call, device, 3, before))), 1e-7)
+    time_each(call, device, min(at_most, math.ceil(warmup_s / estimate)), before)
     at_least = 20 if estimate < 0.1 else 5
-    return timed(call, device, max(at_least, min(at_most, int(budget_s / estimate))), before)
+    return time_each(call, device, max(at_least, min(at_most, int(budget_s / estimate))), before)
 
 
-def timed(
+def time_each(
     call: Callable[[], object], device: torch.device, count: int, before: Callable[[], object] | None = None
 ) -> list[float]:
     """Seconds of each of exactly `count` calls, back to back, or each after a call of `before`, whose time is not counted.
@@ -184,11 +184,11 @@ def environment(device: torch.device) -> dict[str, object]:
     }
 
 
-def footer(found: dict[str, object]) -> str:
+def footer(facts: dict[str, object]) -> str:
     """The environment in one line, for the end of the output."""
-    parts = [f"{found['device']}", f"torch {found['torch']}", f"Python {found['python']}"]
-    parts += [f"CUDA {found['cuda']}", f"NCCL {found['nccl']}"] if found["cuda"] else []
-    return " · ".join([*parts, f"{found['threads']} of {found['cores']} cores a rank"])
+    parts = [f"{facts['device']}", f"torch {facts['torch']}", f"Python {facts['python']}"]
+    parts += [f"CUDA {facts['cuda']}", f"NCCL {facts['nccl']}"] if facts["cuda"] else []
+    return " · ".join([*parts, f"{facts['threads']} of {facts['cores']} cores a rank"])
 
 
 def write_metrics(schema: str, device: torch.device, *, world_size: int, seed: int, metrics: dict[str, object]) -> Path:

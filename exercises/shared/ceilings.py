@@ -50,6 +50,6 @@ def fastest_cpu_tflops() -> float:
     return gpus.matmul_tflops(n, best) * torch.get_num_threads()
 
 
-def shown(tok_per_s: float, ceiling: Ceiling) -> float | None:
+def limit_to_possible(tok_per_s: float, ceiling: Ceiling) -> float | None:
     """The figure, or None where it is above what is possible."""
     return None if ceiling.tok_per_s is not None and tok_per_s > ceiling.tok_per_s else tok_per_s

@@ -83,14 +83,14 @@ def together(
     answers: list[Answer | Exception | None] = [None] * len(prompts)
     ready = threading.Barrier(len(prompts) + 1)
 
-    def one(place: int) -> None:
+    def ask_one(place: int) -> None:
         ready.wait()
         try:
             answers[place] = complete(url, model, prompts[place], max_tokens, temperature=temperature)
         except Exception as error:  # noqa: BLE001 (handed to the caller)
             answers[place] = error
 
-    threads = [threading.Thread(target=one, args=(place,)) for place in range(len(prompts))]
+    threads = [threading.Thread(target=ask_one, args=(place,)) for place in range(len(prompts))]
     for thread in threads:
         thread.start()
     ready.wait()

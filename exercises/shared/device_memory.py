@@ -91,9 +91,9 @@ class SimulatedMemory(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Every operation passes here: whatever storage comes out of it for the first time is counted."""
         made = function(*args, **(kwargs or {}))
-        for each in tree_iter(made):
-            if isinstance(each, torch.Tensor):
-                self._count(each.untyped_storage())
+        for tensor in tree_iter(made):
+            if isinstance(tensor, torch.Tensor):
+                self._count(tensor.untyped_storage())
         return made
 
     def _count(self, storage: torch.UntypedStorage) -> None:

@@ -78,11 +78,11 @@ def _value(cell: str, unit: str) -> object:
         return None
     if re.fullmatch(r"0x[0-9a-fA-F]+", cell):
         return int(cell, 16)
-    found = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%]*)", cell)
-    if not found or (found[2] or unit).lower() not in FACTORS:
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*([A-Za-z%]*)", cell)
+    if not match or (match[2] or unit).lower() not in FACTORS:
         return cell
-    number = float(found[1]) * FACTORS[(found[2] or unit).lower()]
-    return int(number) if number.is_integer() and "." not in found[1] else number
+    number = float(match[1]) * FACTORS[(match[2] or unit).lower()]
+    return int(number) if number.is_integer() and "." not in match[1] else number
 
 
 def limiters(mask: int | None) -> str | None:

@@ -27,9 +27,9 @@ class World:
 
     def over_ranks(self, value: torch.Tensor | list[float] | float, op: dist.ReduceOp) -> torch.Tensor:
         """`value` of every rank, reduced element by element, in double precision."""
-        found = torch.as_tensor(value, dtype=torch.float64, device=self.device).clone()
-        dist.all_reduce(found, op=op)
-        return found
+        tensor = torch.as_tensor(value, dtype=torch.float64, device=self.device).clone()
+        dist.all_reduce(tensor, op=op)
+        return tensor
 
     def slowest(self, seconds: list[float]) -> list[float]:
         """Element by element the largest: a collective step has ended when its last rank is through."""
@@ -41,9 +41,9 @@ class World:
             return math.nan
         return (self.over_ranks(mine, dist.ReduceOp.MAX) - self.over_ranks(mine, dist.ReduceOp.MIN)).max().item()
 
-    def error(self, found: torch.Tensor, right: torch.Tensor) -> float:
+    def error(self, computed: torch.Tensor, right: torch.Tensor) -> float:
         """The largest difference between the two on any rank, as a share of the largest element. NaN stays NaN."""
-        mine = ((found - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
+        mine = ((computed - right).abs().max() / right.abs().max().clamp_min(1e-30)).item()
         return max(self.gather(mine), key=lambda value: math.inf if math.isnan(value) else value)
 
     def gather(self, mine: object) -> list:
@@ -63,7 +63,7 @@ class World:
 
     def give_up_together(self, reason: str | None) -> None:
         """End every rank with every reason where any has one: a rank that went on alone would wait for the others for ever."""
-        reasons = [f"rank {rank}: {found}" for rank, found in enumerate(self.gather(reason)) if found]
+        reasons = [f"rank {rank}: {why}" for rank, why in enumerate(self.gather(reason)) if why]
         if reasons:
             dist.destroy_process_group()
             sys.exit("\n".join(reasons))

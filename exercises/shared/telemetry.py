@@ -59,8 +59,8 @@ def nvml(index: int = 0) -> Source | None:
             return None
 
     def watts(call: Callable[..., object]) -> float | None:
-        found = known(call)
-        return float(found) / 1e3 if isinstance(found, (int, float)) else None
+        reading = known(call)
+        return float(reading) / 1e3 if isinstance(reading, (int, float)) else None
 
     def read() -> Sample:
         busy, memory = known(pynvml.nvmlDeviceGetUtilizationRates), known(pynvml.nvmlDeviceGetMemoryInfo)

@@ -43,7 +43,7 @@ def test_the_spread_is_in_milliseconds(bench: ModuleType) -> None:
 
 def test_exactly_as_many_calls_as_asked(bench: ModuleType) -> None:
     calls: list[int] = []
-    assert len(bench.timed(lambda: calls.append(1), bench.torch.device("cpu"), 7)) == len(calls) == 7
+    assert len(bench.time_each(lambda: calls.append(1), bench.torch.device("cpu"), 7)) == len(calls) == 7
 
 
 def test_what_comes_before_each_call_is_made_and_not_timed(bench: ModuleType) -> None:
@@ -56,7 +56,7 @@ def test_what_comes_before_each_call_is_made_and_not_timed(bench: ModuleType) ->
         while clock() < until:
             pass
 
-    seconds = bench.timed(lambda: order.append("call"), bench.torch.device("cpu"), 3, wait)
+    seconds = bench.time_each(lambda: order.append("call"), bench.torch.device("cpu"), 3, wait)
     assert order == ["before", "call"] * 3
     assert bench.percentile(seconds, 50) < 0.01
     assert len(bench.time_calls(lambda: None, bench.torch.device("cpu"), agree=lambda _: 5.0, before=lambda: None)) == 5

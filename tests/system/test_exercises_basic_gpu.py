@@ -76,7 +76,7 @@ def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> Non
 
 @pytest.mark.thorough
 def test_faults_in_hello_are_found(tmp_path: Path) -> None:
-    wrong = ("hello_gpu.py", "cold = bench.timed(lambda: torch.mm(x, y,", "cold = bench.timed(lambda: torch.mm(x, x,")
+    wrong = ("hello_gpu.py", "cold = bench.time_each(lambda: torch.mm(x, y,", "cold = bench.time_each(lambda: torch.mm(x, x,")
     more = ("hello_gpu.py", "held = [x, y, product]", "held = [x, y, product, a.clone()]")
     once = ("hello_gpu.py", "at_least=args.repeats, flush=flush)", "flush=flush)[:1]")
     run = with_faults("1.1", tmp_path / "work", wrong, more, once, **TINY)
@@ -318,7 +318,7 @@ def test_fixes_that_only_look_like_one_are_found(body: str, found: set[str], tmp
 @pytest.mark.thorough
 def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     emptied = ("memory_management.py", '    note("both deleted")\n', '    memory.empty_cache()\n    note("both deleted")\n')
-    held = ("memory_management.py", "    del one, two\n", "    del two\n")
+    held = ("memory_management.py", "    del first, second\n", "    del two\n")
     run = with_fix(tmp_path / "work", SOLUTION.read_text(encoding="utf-8"), emptied, held)
     assert run.code == 0, run.output
     assert failed(run) == {"cache-keeps", "cache-emptied", "nothing-left"}

@@ -268,7 +268,7 @@ def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_faults_of_a_reckoning_are_found(tmp_path: Path) -> None:
     minutes = ("costs.py", "tok_per_s * 3600 * util", "tok_per_s * 60 * util")
-    others = ("cost_analysis.py", 'if each["gpu"] == gpu), None)', 'if each["gpu"] in (gpu, "T4")), None)')
+    others = ("cost_analysis.py", 'if run["gpu"] == gpu), None)', 'if run["gpu"] in (gpu, "T4")), None)')
     borrowed = (
         "cost_analysis.py",
         'and throughput(row["gpu"]) is None for',

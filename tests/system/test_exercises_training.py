@@ -77,7 +77,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(training: Finished, tmp_path: 
         (
             {"same-data", "parameters-equal"},
             [
-                ("generated(wanted, SEED)", "generated(wanted, rank)"),
+                ("generate(wanted, SEED)", "generate(wanted, rank)"),
                 ('network if case == "1 worker" else', "network if case else"),
             ],
         ),
@@ -148,7 +148,7 @@ def test_pictures_are_framed_and_their_brightness_evened_out(pictures: object, p
 
 
 def test_generated_pictures_are_the_same_for_a_seed_and_others_for_another(pictures: object) -> None:
-    one, again, other = (pictures.generated(20, seed) for seed in (0, 0, 1))  # type: ignore[attr-defined]
+    one, again, other = (pictures.generate(20, seed) for seed in (0, 0, 1))  # type: ignore[attr-defined]
     assert tuple(one[0].shape) == (20, 3, 32, 32)
     assert all(bool((left == right).all()) for left, right in zip(one, again, strict=True))
     assert not bool((one[0] == other[0]).any())

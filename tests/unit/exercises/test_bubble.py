@@ -33,10 +33,10 @@ def one_f_one_b(bubble: ModuleType, stages: int, micro_batches: int) -> list[Any
 
 
 def test_the_formula(bubble: ModuleType) -> None:
-    assert bubble.predicted(4, 8) == pytest.approx(0.2727, abs=1e-4)
-    assert bubble.predicted(2, 1) == 0.5
-    assert bubble.predicted(1, 5) == 0
-    assert [round(bubble.predicted(p, 1), 6) for p in (2, 3, 4)] == [round(1 - 1 / p, 6) for p in (2, 3, 4)]
+    assert bubble.predict_bubble(4, 8) == pytest.approx(0.2727, abs=1e-4)
+    assert bubble.predict_bubble(2, 1) == 0.5
+    assert bubble.predict_bubble(1, 5) == 0
+    assert [round(bubble.predict_bubble(p, 1), 6) for p in (2, 3, 4)] == [round(1 - 1 / p, 6) for p in (2, 3, 4)]
 
 
 @pytest.mark.parametrize(("stages", "micro_batches"), [(1, 1), (2, 1), (2, 8), (3, 5), (4, 8), (8, 8)])
@@ -45,7 +45,7 @@ def test_equal_stages_replayed_give_the_formula(bubble: ModuleType, stages: int,
         m = len(orders[0]) // 2
         seconds = bubble.replay(orders)
         assert seconds == pytest.approx(3 * (m + stages - 1))
-        assert bubble.idle_share(orders, seconds) == pytest.approx(bubble.predicted(stages, m))
+        assert bubble.idle_share(orders, seconds) == pytest.approx(bubble.predict_bubble(stages, m))
 
 
 def test_one_piece_is_one_rank_at_a_time(bubble: ModuleType) -> None:
@@ -57,7 +57,7 @@ def test_a_slow_stage_makes_a_bubble_that_no_formula_knows(bubble: ModuleType) -
     fast, slow = gpipe(bubble, 2, 4)[0], gpipe(bubble, 2, 4, forward=3.0, backward=6.0)[0]
     seconds = bubble.replay([fast, slow])
     assert seconds == pytest.approx(1 + 4 * 3 + 4 * 6 + 2)
-    assert bubble.idle_share([fast, slow], seconds) > bubble.predicted(2, 4) + 0.1
+    assert bubble.idle_share([fast, slow], seconds) > bubble.predict_bubble(2, 4) + 0.1
 
 
 def test_an_order_that_waits_for_itself_is_refused(bubble: ModuleType) -> None:

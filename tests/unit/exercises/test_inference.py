@@ -67,13 +67,13 @@ def test_a_large_batch_ends_at_the_arithmetic(shared: Any, monkeypatch: pytest.M
 def test_an_unknown_gpu_has_no_ceiling_and_refuses_nothing(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = on(shared, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", tokens=256).of(1)
     assert unknown.tok_per_s is None
-    assert shared.ceilings.shown(1e9, unknown) == 1e9
+    assert shared.ceilings.limit_to_possible(1e9, unknown) == 1e9
 
 
 def test_above_the_ceiling_there_is_no_figure(shared: Any) -> None:
     ceiling = shared.ceilings.Ceiling(122.0, "a reason")
-    assert shared.ceilings.shown(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"
-    assert shared.ceilings.shown(90.0, ceiling) == 90.0
+    assert shared.ceilings.limit_to_possible(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"
+    assert shared.ceilings.limit_to_possible(90.0, ceiling) == 90.0
 
 
 def test_a_processor_is_limited_by_its_own_fastest_product(shared: Any) -> None:

@@ -104,7 +104,7 @@ def test_09_no_hint_says_that_1_6_gb_overflow_a_t4() -> None:
 
 def test_10_cold_and_warm_are_two_rows_and_never_one_mean() -> None:
     text = source("hello_gpu.py")
-    assert text.index("cold = bench.timed") < text.index("warm = bench.measure")
+    assert text.index("cold = bench.time_each") < text.index("warm = bench.measure")
     for folder in MEASURED:
         for path in (FOLDERS.exercises / folder).glob("*.py"):
             assert "time.time()" not in path.read_text(encoding="utf-8"), path.name

@@ -63,7 +63,7 @@ def test_spot_costs_what_the_price_table_says() -> None:
 def test_a_first_call_is_not_busy_with_a_context_that_exists() -> None:
     folders = CATALOG.folders
     script = (folders.exercises / "01-basic-gpu" / "hello_gpu.py").read_text(encoding="utf-8")
-    assert script.index("a.to(device)") < script.index("cold = bench.timed("), "the first copy makes the context"
+    assert script.index("a.to(device)") < script.index("cold = bench.time_each("), "the first copy makes the context"
     question = next(question for question in CATALOG.exercise("1.1")[1].questions if question.id == "first-call")
     assert not [option for option in question.options if "context" in option]
 
