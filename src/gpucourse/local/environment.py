@@ -9,6 +9,8 @@ from pathlib import Path
 from gpucourse.local import processes
 
 ROOT = "GPUCOURSE_NODE_ROOT"
+# What torch loads by itself in every process of the node; see the module there.
+TORCH_EXTENSION = Path(__file__).parent / "torch_extension"
 
 _KEPT = {
     "ALL_PROXY",
@@ -49,6 +51,7 @@ def of_node(
     return {
         **kept,
         "PATH": f"{Path(python).parent}{os.pathsep}{path}",
+        "PYTHONPATH": str(TORCH_EXTENSION),
         "HOME": str(home),
         "PWD": str(home),
         "SHELL": shell,

@@ -1,0 +1,110 @@
+"""A simulated node listens on loopback alone while ranks meet: real torchrun, real torch, the node's own environment."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpucourse.local import environment
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells which addresses a process listens on")
+
+SCRIPT = """
+import os
+from pathlib import Path
+import torch.distributed as dist
+
+def listening(pid):
+    inodes = set()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            inodes.add(os.readlink(link))
+        except FileNotFoundError:
+            pass
+    for name in ("tcp", "tcp6"):
+        for row in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]:
+            words = row.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in inodes:
+                yield words[1].partition(":")[0]
+
+dist.init_process_group("gloo")
+dist.barrier()
+print("LISTENS", dist.get_world_size(), *listening(os.getpid()), *listening(os.getppid()))
+dist.destroy_process_group()
+"""
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}  # IPv4, IPv4 in IPv6, IPv6
+
+
+def _listens(tmp_path: Path, *command: str, **more: str) -> set[str]:
+    """The addresses on which rank 0 and its parent listen while it is in the process group, as /proc spells them."""
+    script = tmp_path / "meet.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    env = environment.of_node(
+        name="n0", uid="u", user="learner", python=sys.executable, home=tmp_path, shell="/bin/sh", host={"LD_LIBRARY_PATH": ""}
+    )
+    done = subprocess.run(
+        [sys.executable, *command, str(script)],
+        env={**env, "GLOO_SOCKET_IFNAME": "lo", **more},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    line = next((line for line in done.stdout.splitlines() if line.startswith("LISTENS ")), done.stderr)
+    return set(line.split()[2:])
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_torchrun_listens_on_loopback_alone(tmp_path: Path) -> None:
+    port = str(_free_port())
+    addresses = _listens(
+        tmp_path,
+        "-m",
+        "torch.distributed.run",
+        "--nnodes=1",
+        "--node-rank=0",
+        "--master-addr=127.0.0.1",
+        f"--master-port={port}",
+    )
+    assert addresses
+    assert addresses <= LOOPBACK
+
+
+@pytest.mark.thorough
+def test_torchrun_of_a_script_listens_on_loopback_alone(tmp_path: Path) -> None:
+    """c10d, as a script for sbatch starts it: another rendezvous, and a name instead of an address."""
+    addresses = _listens(
+        tmp_path,
+        "-m",
+        "torch.distributed.run",
+        "--nnodes=1",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint=localhost:{_free_port()}",
+    )
+    assert addresses
+    assert addresses <= LOOPBACK
+
+
+@pytest.mark.thorough
+def test_python_ranks_listen_on_loopback_alone(tmp_path: Path) -> None:
+    addresses = _listens(tmp_path, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
+    assert addresses
+    assert addresses <= LOOPBACK
+
+
+@pytest.mark.thorough
+def test_a_port_in_use_is_still_torchs_own_error(tmp_path: Path) -> None:
+    """The coach knows a port in use by torch's words."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        words = _listens(tmp_path, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    assert "EADDRINUSE," in words
