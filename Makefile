@@ -74,6 +74,7 @@ lock:
 	printf 'hatchling\neditables\n' | uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --constraint constraints.txt \
 	  $(addprefix --no-emit-package ,$(UNLOCKED)) --extra local --output-file requirements.lock pyproject.toml -
+	$(PYTHON) terraform/modules/node/packages/lock.py
 
 clean:
 	rm -rf $(VENV) .demo build dist .pytest_cache .mypy_cache .ruff_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -21,7 +22,7 @@ KEYS = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGhvc3Q= root@node\n"
 HOOKS = {
     "none": '""',
     "kubernetes": 'file("${path.module}/../stacks/tracing/files/kubernetes.sh")',
-    "inference": 'file("${path.module}/../modules/node/files/inference.sh")',
+    "inference": '""\n  inference = true',
     "slurm": "module.scheduler.setup",
 }
 _CONFIGURATION = """
@@ -37,6 +38,18 @@ module "%s" {
 }
 output "%s" { value = module.%s.user_data }
 """
+
+
+def with_stand_in_checksums(script: str) -> str:
+    """The script with the checksums, for this Python, of what the stand-in for pip downloads."""
+    for name in ("transformers", "vllm"):
+        text = (TERRAFORM / f"modules/node/packages/{name}.txt").read_text(encoding="utf-8")
+        sums = sorted(hashlib.sha256(line.encode()).hexdigest() for line in text.splitlines() if not line.startswith("#"))
+        digest = hashlib.sha256("".join(f"{line}\n" for line in sums).encode()).hexdigest()
+        first = text.splitlines()[0]
+        assert script.count(first) == 1
+        script = script.replace(first, f"# {sys.version_info.major}.{sys.version_info.minor} {digest}")
+    return script
 
 
 def in_hours(hours: float) -> str:
@@ -153,13 +166,23 @@ class Boot:
         )
 
     def package_index(self, *absent: str) -> None:
-        """A pip and a venv that note what they were told; packages that are `absent` cannot be installed."""
+        """A pip and a venv that note what they were told; packages that are `absent` cannot be downloaded.
+
+        A wheel holds the line that asked for it.
+        """
         pip = f"""import sys
 from pathlib import Path
-lists = [Path(path).read_text().split() for path in sys.argv if path.endswith("packages.txt")]
+verb, words = sys.argv[1], sys.argv[2:]
+lines = [line for line in Path(words[words.index("--requirement") + 1]).read_text().splitlines() if line[:1] != "#"]
 with Path({str(self.root / "done")!r}).open("a") as done:
-    done.write(" ".join(["pip", *sys.argv[1:], *sum(lists, [])]) + "\\n")
-sys.exit(any(word in {absent!r} for word in sys.argv))
+    done.write(" ".join(["pip", verb, *words, *lines]) + "\\n")
+if verb == "download":
+    if set(lines) & set({absent!r}):
+        sys.exit(1)
+    wheels = Path(words[words.index("--dest") + 1])
+    wheels.mkdir(parents=True)
+    for line in lines:
+        (wheels / (line + ".whl")).write_text(line)
 """
         (self.root / "python").mkdir(exist_ok=True)
         (self.root / "python/pip.py").write_text(pip)

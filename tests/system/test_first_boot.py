@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.first_boot import HOOKS, KEYS, TERRAFORM, Boot, in_hours, render
+from tests.system.first_boot import HOOKS, KEYS, TERRAFORM, Boot, in_hours, render, with_stand_in_checksums
 
 pytestmark = pytest.mark.system
 
@@ -164,7 +164,10 @@ def expecting(script: str, **texts: str) -> str:
 
 def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, rendered: dict[str, str]) -> None:
     script = rendered["kubernetes"]
-    assert sorted(k3s_pins(script)) == ["k3s_installer_sha256", "k3s_sha256", "k3s_tag", "k3s_version"]
+    assert sorted(k3s_pins(script)) == [
+        "k3s_addons", "k3s_installer_sha256", "k3s_pause", "k3s_sha256", "k3s_tag", "k3s_version",
+    ]  # fmt: skip
+    assert re.fullmatch(r"docker\.io/[a-z/-]+:[0-9.]+@sha256:[0-9a-f]{64}", k3s_pins(script)["k3s_pause"])
     assert re.fullmatch(r"v1\.\d+\.\d+\+k3s\d+", k3s_pins(script)["k3s_version"])
     boot.stand_in("curl", K3S)
     boot.stand_in("sh", f'echo "download $INSTALL_K3S_SKIP_DOWNLOAD: $INSTALL_K3S_EXEC" >>"{boot.root}/done"')
@@ -175,7 +178,8 @@ def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, rendered: dict
         f"curl -sfL https://github.com/k3s-io/k3s/releases/download/{tag}/k3s -o {program}.new",
         f"curl -sfL https://raw.githubusercontent.com/k3s-io/k3s/{tag}/install.sh -o {installer}.new",
         f"sh {installer}",
-        "download true: server --default-runtime nvidia --disable traefik --disable servicelb",
+        "download true: server --default-runtime nvidia --disable traefik,servicelb,coredns,local-storage,metrics-server "
+        f"--pause-image {k3s_pins(script)['k3s_pause']}",
         "k3s kubectl wait --for=condition=Ready node --all --timeout=30s",
     ]
     assert [call for call in boot.done if call in steps] == steps
@@ -247,28 +251,46 @@ def pinned(package: str) -> str:
     return next(line for line in lines if line.startswith(f"{package}=="))
 
 
-VLLM = "vllm==0.33.0"
+VLLM = "vllm==0.32.0"
 
 
 @pytest.mark.parametrize("absent", [(), (VLLM,)])
 def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[str, ...]) -> None:
     boot.package_index(*absent)
-    assert boot.run(rendered["inference"]) == 0, boot.log()
-    asked = [line for line in boot.done if line.startswith("pip ")]
-    assert pinned("transformers") in asked[1].split(), "the version that was tried here"
-    assert asked[-1].endswith(f" {VLLM}"), "its options change between versions"
-    assert len(asked) == (6 if absent else 4)  # it is tried three times
-    for held, named in ((asked[0], asked[1]), (asked[2], asked[-1])):  # first with checksums, then what those packages need
-        assert "--no-deps --require-hashes --requirement " in held
-        lines = re.findall(r"(\S+==\S+) --hash=sha256:[0-9a-f]{64}\b", held)
-        assert lines == [word for word in named.split() if "==" in word]
+    assert boot.run(with_stand_in_checksums(rendered["inference"])) == 0, boot.log()
+    asked = [line.split() for line in boot.done if line.startswith("pip ")]
+    assert [words[1] for words in asked] == (
+        ["download", "install"] + (["download"] * 3 if absent else ["download", "install"])
+    )
+    assert pinned("transformers") in asked[0], "the version that was tried here"
+    assert VLLM in asked[-1], "its options change between versions"
+    for words in asked:
+        assert "--no-deps" in words
+        assert ("--no-index" in words) == (words[1] == "install"), "what was not checked is not fetched"
     assert (boot.root / "usr/local/bin/vllm").is_symlink() == (not absent)
     assert ("could not be installed" in boot.log()) == bool(absent)
+    assert not (boot.root / "var/tmp/gpucourse-wheels").exists() or absent
     assert (boot.state / "ready").exists()
+
+
+def test_wheels_with_another_checksum_are_not_installed(boot: Boot, rendered: dict[str, str]) -> None:
+    boot.package_index()
+    script = with_stand_in_checksums(rendered["inference"])
+    boot.run(script.replace(f"\n{pinned('transformers')}\n", "\ntransformers==4.0.0\n"))
+    assert not [line for line in boot.done if line.startswith("pip install")]
+    assert "none is installed" in boot.log()
+    assert "inference packages" in (boot.state / "failed").read_text()
 
 
 def test_inference_packages_that_are_not_to_be_had_fail_the_node(boot: Boot, rendered: dict[str, str]) -> None:
     boot.package_index(pinned("transformers"))
-    assert boot.run(rendered["inference"]) == 1
+    assert boot.run(with_stand_in_checksums(rendered["inference"])) == 1
     assert not [line for line in boot.done if "vllm" in line]
     assert "inference packages" in (boot.state / "failed").read_text()
+
+
+@pytest.mark.parametrize("name", ["transformers", "vllm"])
+def test_every_package_has_its_version_and_a_checksum(name: str) -> None:
+    lines = (TERRAFORM / f"modules/node/packages/{name}.txt").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if re.fullmatch(r"# 3\.1[23] [0-9a-f]{64}", line)] == lines[:2]
+    assert all(re.fullmatch(r"[a-z0-9-]+==[a-z0-9.]+", line) for line in lines[2:])

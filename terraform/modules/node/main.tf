@@ -1,7 +1,6 @@
 locals {
   stack  = var.tags["Stack"]
   market = var.spot ? "spot" : "on-demand"
-  setup  = join("\n", compact([var.inference ? file("${path.module}/files/inference.sh") : "", var.setup]))
   names  = [for index in range(var.first, var.first + var.node_count) : "node${index}"]
 
   # The market is in the key: taking instance_market_options away from an instance shows as no change, so that a spot node would
@@ -25,7 +24,8 @@ module "boot" {
     idle_minutes   = var.idle_minutes
     shared_address = var.shared_address
   }
-  setup = local.setup
+  setup     = var.setup
+  inference = var.inference
 }
 
 # What these are changes nodes for others. The provider would stop an instance to change its type, which a one-time spot instance

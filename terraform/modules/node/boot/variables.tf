@@ -23,3 +23,9 @@ variable "setup" {
   type        = string
   default     = ""
 }
+
+variable "inference" {
+  description = "Whether the set-up also brings transformers and vLLM."
+  type        = bool
+  default     = false
+}

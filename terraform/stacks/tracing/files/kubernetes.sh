@@ -3,6 +3,8 @@
 # Runs inside setup.sh, which brings step, retry, apt_install and root.
 # What comes from the network runs as root: a release of k3s by its number, with the checksums of its program and of its installer
 # as the release has them (sha256sum-amd64.txt, and install.sh.sha256sum at the same tag). Another release needs all three.
+# k3s fetches its own add-ons by tag, so none of them runs: one node needs neither its DNS (a pod that looks up names says
+# `dnsPolicy: Default`), nor its storage, nor its metrics. What is left is the image that holds a pod's namespaces, by its digest.
 # shellcheck disable=SC2154
 step "kubernetes"
 # k3s finds the runtime by its name on PATH; with `--default-runtime nvidia` every pod can be given the GPU.
@@ -22,7 +24,10 @@ mkdir -p "$root/usr/local/bin"
 retry 5 fetch "$k3s_sha256" "https://github.com/k3s-io/k3s/releases/download/$k3s_tag/k3s" "$root/usr/local/bin/k3s"
 retry 5 fetch "$k3s_installer_sha256" "https://raw.githubusercontent.com/k3s-io/k3s/$k3s_tag/install.sh" "$root/opt/gpucourse/install-k3s.sh"
 chmod 0755 "$root/usr/local/bin/k3s"
-export INSTALL_K3S_SKIP_DOWNLOAD=true INSTALL_K3S_EXEC="server --default-runtime nvidia --disable traefik --disable servicelb"
+k3s_pause=docker.io/rancher/mirrored-pause:3.6@sha256:74c4244427b7312c5b901fe0f67cbc53683d06f4f24c6faee65d4182bf0fa893
+k3s_addons=traefik,servicelb,coredns,local-storage,metrics-server
+export INSTALL_K3S_SKIP_DOWNLOAD=true
+export INSTALL_K3S_EXEC="server --default-runtime nvidia --disable $k3s_addons --pause-image $k3s_pause"
 retry 5 sh "$root/opt/gpucourse/install-k3s.sh"
 retry 20 k3s kubectl wait --for=condition=Ready node --all --timeout=30s
 
