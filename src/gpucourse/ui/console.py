@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpucourse.errors import GpucourseError, ManifestError
+from gpucourse.ui.line import paint
 from gpucourse.ui.out import Out
+from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
 from gpucourse.ui.text import clean, wrap
 
@@ -55,7 +57,9 @@ class Face:
             return
         if view.mode:
             self._say_mode(view.mode, self.out)
-        self._write(self.out, self._gap(self.out) + self._rendered(view, self.out))
+        width = self.width() if self.out.terminal else None
+        page = render(view, width=width, colour=self.colour(self.out), glyphs=self.out.glyphs)
+        self._write(self.out, self._gap(self.out) + page)
 
     def document(self, obj: object) -> None:
         """The one JSON document of the command, on standard output, with `version` first."""
@@ -85,11 +89,11 @@ class Face:
     def note(self, text: str) -> None:
         """A sentence for the person, unless they want quiet."""
         if not self.quiet:
-            self._sentence(text, "2" if self.colour(self.err) else "")
+            self._sentence(text, "dim")
 
     def warn(self, text: str) -> None:
         """A sentence that must not be missed."""
-        self._sentence(text, "33", f"{self.err.glyphs.error} ")
+        self._sentence(text, "warn", f"{self.err.glyphs.error} ")
 
     def error(self, error: GpucourseError) -> None:
         """What happened and where, what to type next, and the log; with --json as the document. Never raises."""
@@ -103,12 +107,12 @@ class Face:
             lines = [line for complaint in error.complaints for line in clean(complaint).split("\n")]
         else:
             lines = wrap(clean(error.what), width)
-        text = "".join(f"{self._painted(line, '31', self.err)}\n" for line in lines)
+        text = "".join(f"{self._paint(line, 'error', self.err)}\n" for line in lines)
         if error.hint:
             hint = "\n".join(wrap(clean(error.hint), None, first=f"{self.err.glyphs.arrow} "))
-            text += f"{self._painted(hint, '36', self.err)}\n"
+            text += f"{self._paint(hint, 'accent', self.err)}\n"
         if error.log is not None:
-            text += f"{self._painted(f'  log: {clean(str(error.log))}', '2', self.err)}\n"
+            text += f"{self._paint(f'  log: {clean(str(error.log))}', 'dim', self.err)}\n"
         self._write(self.err, text)
 
     def ask(self, question: str, answers: TextIO) -> bool:
@@ -125,15 +129,6 @@ class Face:
         from gpucourse.ui.live import Live
 
         return Live(self.err, colour=self.colour(self.err), moving=self.moving(self.err), quiet=self.quiet)
-
-    def _rendered(self, view: View, out: Out) -> str:
-        if not self.moving(out):
-            from gpucourse.ui.plain import render
-
-            return render(view, width=self.width(out) if out.terminal else None, glyphs=out.glyphs)
-        from gpucourse.ui.richly import render as render_richly
-
-        return render_richly(view, width=self.width(out), colour=self.colour(out), glyphs=out.glyphs)
 
     def _error_document(self, error: GpucourseError) -> None:
         told = {
@@ -154,20 +149,20 @@ class Face:
         place = "terminal" if out.terminal else str(id(out))
         if mode == "local" and place not in self._said:
             self._said.add(place)
-            self._write(out, f"{self._gap(out)}{self._painted(SIMULATED, '33', out)}\n\n")
+            self._write(out, f"{self._gap(out)}{self._paint(SIMULATED, 'warn', out)}\n\n")
 
     def _gap(self, out: Out) -> str:
         """A blank line where the page has text right above. On a terminal both streams are one page."""
         page = [stream for stream in (self.out, self.err) if stream.terminal]
         return "\n" if out.terminal and not max(page, key=lambda stream: stream.written_at).apart else ""
 
-    def _sentence(self, text: str, code: str, lead: str = "") -> None:
+    def _sentence(self, text: str, style: str, lead: str = "") -> None:
         width = self.width(self.err) if self.err.terminal else None
         lines = wrap(clean(text), width, first=lead)
-        self._write(self.err, self._painted("\n".join(lines), code, self.err) + "\n")
+        self._write(self.err, self._paint("\n".join(lines), style, self.err) + "\n")
 
-    def _painted(self, text: str, code: str, out: Out) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if code and self.colour(out) else text
+    def _paint(self, text: str, style: str, out: Out) -> str:
+        return paint(text, style) if self.colour(out) else text
 
     def _write(self, out: Out, text: str) -> None:
         from gpucourse.workspace.files import storage_error

@@ -1,4 +1,4 @@
-"""One line of the live screen: pieces of text with a style each. Plain ANSI writes it: rich is too slow for logs."""
+"""One line on the screen: pieces of text with a style each. Written as plain ANSI, without rich: see docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from typing import NamedTuple
 
 from gpucourse.ui.text import cells, clip
 
-# A style is a word; behind it stand the ANSI code for the terminal and rich's name for the recorded screen.
+# A style is a word; behind it stands its ANSI code.
 _STYLES = {
-    "": ("", ""),
-    "good": ("32", "green"),
-    "bad": ("1;31", "bold red"),
-    "warn": ("33", "yellow"),
-    "dim": ("2", "dim"),
-    "strong": ("1", "bold"),
-    "accent": ("36", "cyan"),
+    "": "",
+    "good": "32",
+    "bad": "1;31",
+    "error": "31",
+    "warn": "33",
+    "dim": "2",
+    "strong": "1",
+    "accent": "36",
+    "heading": "1;36",
 }
 # Ranks side by side differ clearly; red and yellow are kept for what went wrong.
-_RANKS = (("36", "cyan"), ("35", "magenta"), ("32", "green"), ("34", "blue"), ("96", "bright_cyan"), ("95", "bright_magenta"))
+_RANKS = ("36", "35", "32", "34", "96", "95")
 
 
 class Span(NamedTuple):
@@ -42,21 +44,16 @@ def plain(content: Line) -> str:
 
 def ansi(content: Line) -> str:
     """The line with ANSI colours."""
-    return "".join(painted(span.text, span.style) for span in content)
+    return "".join(paint(span.text, span.style) for span in content).rstrip()
 
 
-def painted(text: str, style: str) -> str:
+def paint(text: str, style: str) -> str:
     """The text in one style's ANSI colours."""
-    code = _known(style)[0]
+    code = _RANKS[int(style[4:]) % len(_RANKS)] if style.startswith("rank") else _STYLES[style]
     return f"\x1b[{code}m{text}\x1b[0m" if code and text else text
 
 
-def rich_style(style: str) -> str:
-    """What rich calls this style."""
-    return _known(style)[1]
-
-
-def clipped(content: Line, width: int, ellipsis: str) -> Line:
+def cut(content: Line, width: int, ellipsis: str) -> Line:
     """The line in at most `width` columns."""
     kept: list[Span] = []
     for span in content:
@@ -66,7 +63,3 @@ def clipped(content: Line, width: int, ellipsis: str) -> Line:
             break
         kept.append(span)
     return tuple(kept)
-
-
-def _known(style: str) -> tuple[str, str]:
-    return _RANKS[int(style[4:]) % len(_RANKS)] if style.startswith("rank") else _STYLES[style]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from gpucourse.model.event import LogBytes
-from gpucourse.ui.line import painted
+from gpucourse.ui.line import paint
 from gpucourse.ui.loglines import Source, visible_block
 from gpucourse.ui.out import Out
 
@@ -58,5 +58,5 @@ class LogPipe:
 
     def _print(self, source: Source, block: bytes) -> None:
         source.remember(block.rsplit(b"\n", 20)[-20:])
-        prefix = (painted(source.prefix, source.style) if self._colour else source.prefix) + " "
+        prefix = (paint(source.prefix, source.style) if self._colour else source.prefix) + " "
         self._out.write(prefix + visible_block(block).replace("\n", "\n" + prefix) + "\n")

@@ -54,11 +54,6 @@ class Progress:
         self._open: dict[str, OpenStage] = {}
         self._planned: set[str] = set()
 
-    @property
-    def idle(self) -> bool:
-        """Whether no stage is under way."""
-        return not self._open
-
     def stage(self, event: Stage, now: float) -> list[Line]:
         """A stage began (no lines yet) or ended (its lines and those of its children)."""
         if event.seconds is None:

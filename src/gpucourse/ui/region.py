@@ -1,14 +1,14 @@
 """The region at the foot of the terminal whose lines change in place; what is finished scrolls away above it.
 
 One write a frame, and every line is overwritten rather than erased first: nothing flickers. rich's own live display would
-do the same, but passes each log line through its layout, some thousand lines a second at most.
+do the same with 17 times the processor time, beside ranks that want every processor (docs/architecture.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpucourse.ui.line import Line, ansi, clipped, plain
+from gpucourse.ui.line import Line, ansi, cut, plain
 from gpucourse.ui.out import Out
 from gpucourse.ui.text import cells
 
@@ -32,7 +32,7 @@ class Region:
         if above:
             frame.append("\x1b[J")  # a finished line may wrap over several rows
             frame.extend(f"{text}\n" for text in above)
-        shown = [clipped(content, width - 1, self._out.glyphs.ellipsis) for content in lines[: max(1, height - 1)]]
+        shown = [cut(content, width - 1, self._out.glyphs.ellipsis) for content in lines[: max(1, height - 1)]]
         frame.append("\x1b[K\n".join(ansi(content) if self._colour else plain(content) for content in shown))
         frame.append("\x1b[J" if shown else "\r\x1b[J")
         cursor = _HIDE if shown and not self._hidden else _SHOW if self._hidden and not shown else ""

@@ -6,11 +6,14 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpucourse.ui.console import SIMULATED
+from gpucourse.ui.line import Line, Span, ansi, line
+from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
+from gpucourse.ui.text import clean_line
 from gpucourse.workspace.files import write_text
 
 if TYPE_CHECKING:
-    from gpucourse.ui.line import Line
     from gpucourse.ui.live import Live
 
 WIDTH = 100
@@ -60,32 +63,12 @@ def picture(command: str, lines: list[Line], view: View, mode: str) -> str:
     from rich.terminal_theme import TerminalTheme
     from rich.text import Text
 
-    from gpucourse.ui.console import SIMULATED
-    from gpucourse.ui.line import rich_style
-    from gpucourse.ui.richly import drawn
-    from gpucourse.ui.text import clean_line
-
-    console = Console(
-        record=True,
-        file=StringIO(),
-        width=WIDTH,
-        force_terminal=True,
-        color_system="truecolor",
-        markup=False,
-        highlight=False,
-        emoji=False,
-        legacy_windows=False,
-    )
-    console.print(Text.assemble(("$ ", "green"), (clean_line(command), "bold")))
+    console = Console(record=True, file=StringIO(), width=WIDTH, force_terminal=True, color_system="truecolor")
+    head = [line(Span("$ ", "good"), Span(clean_line(command), "strong"))]
     if mode == "local":
-        console.print(Text(SIMULATED, style="yellow"))
-    for content in lines:
-        row = Text(no_wrap=True, overflow="ellipsis")
-        for span in content:
-            row.append(span.text, style=rich_style(span.style))
-        console.print(row)
-    console.print()
-    console.print(drawn(view, width=WIDTH))
+        head.append(line(Span(SIMULATED, "warn")))
+    page = "\n".join(map(ansi, [*head, *lines])) + "\n\n" + render(view, width=WIDTH, colour=True)
+    console.print(Text.from_ansi(page.rstrip("\n"), no_wrap=True, overflow="ellipsis"))
     title = f"{clean_line(view.title) or command} · mode: {mode}"
     theme = TerminalTheme(_BACKGROUND, _FOREGROUND, [*_NORMAL, _FOREGROUND], [*_BRIGHT, (255, 255, 255)])
     return console.export_svg(title=title, theme=theme, code_format=_FORMAT)

@@ -1,4 +1,4 @@
-"""What a command shows, as data: a `View` of a few kinds of parts. Drawn as rich text on a terminal, as plain text in a pipe.
+"""What a command shows, as data: a `View` of a few kinds of parts. `render` draws it.
 
 Text in a view may come from anywhere: whoever draws it cleans it. A style is a word of this program, never a colour.
 """

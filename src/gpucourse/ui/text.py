@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import textwrap
 import unicodedata
+from collections.abc import Iterable, Iterator
 
 # A whole escape sequence says nothing to a reader: CSI (colours, cursor), OSC/DCS/APC/PM/SOS with their text, two-byte ones.
 _ESCAPES = re.compile(
@@ -17,6 +17,7 @@ _UNSAFE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
 )
 _SPACE = re.compile(r"\s+")
+_WORD = re.compile(r"\s*\S+")
 
 
 def clean(text: str) -> str:
@@ -57,25 +58,21 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
     return space + text if right else text + space
 
 
-def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None) -> list[str]:
-    """Lines of at most `width` columns (None: as long as they are), the first and the others with their own indent."""
+def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = None, fold: bool = False) -> list[str]:
+    """Lines of at most `width` columns (None: as long as they are), the first and the others with their own indent.
+
+    A paragraph keeps its own indent. A word longer than the line stays whole, since paths are copied; `fold` breaks it.
+    """
     rest = " " * cells(first) if rest is None else rest
     lines: list[str] = []
     for paragraph in text.split("\n"):
-        lead = first if not lines else rest
+        lead = rest if lines else first
         if width is None or not paragraph.strip():
             lines.append((lead + paragraph).rstrip())
-            continue
-        # A paragraph keeps its own indent (code in a lesson); a word longer than the line stays whole: paths are copied.
-        wrapped = textwrap.wrap(
-            paragraph,
-            max(width, cells(lead) + 20),
-            initial_indent=lead,
-            subsequent_indent=rest,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        lines.extend(wrapped)
+        elif fold:
+            lines.extend(_filled(_folded(paragraph, width), width, lead, rest))
+        else:
+            lines.extend(_filled(_WORD.findall(paragraph.expandtabs()), max(width, cells(lead) + 20), lead, rest))
     return lines
 
 
@@ -92,6 +89,32 @@ def age(seconds: float) -> str:
     if minutes < 120:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
+
+
+def _filled(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[str]:
+    """Lines that hold as many words as have room. Each word brings the space before it."""
+    line, empty = lead, True
+    for word in words:
+        if empty or cells(line + word) <= width:
+            line += word
+        else:
+            yield line
+            line = rest + word.lstrip()
+        empty = False
+    yield line
+
+
+def _folded(paragraph: str, width: int) -> Iterator[str]:
+    """The words of a paragraph, those longer than the line in pieces of the line's width."""
+    for word in _WORD.findall(paragraph.expandtabs()):
+        body = word.lstrip()
+        space = word[: len(word) - len(body)]
+        while cells(body) > width:
+            piece = clip(body, width, "") or body[0]
+            yield space + piece
+            space, body = "", body[len(piece) :]
+        if body:
+            yield space + body
 
 
 def _cells(character: str) -> int:

@@ -7,15 +7,14 @@ from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
-from gpucourse.ui.plain import render
-from gpucourse.ui.richly import render as render_richly
+from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
 from gpucourse.units import now_utc
 
 
 def text(view: View) -> str:
     """The view in a pipe; drawing it on a narrow terminal must work as well."""
-    assert render_richly(view, width=60, colour=True)
+    assert render(view, width=60, colour=True)
     return render(view)
 
 

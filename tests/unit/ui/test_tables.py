@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from gpucourse.ui import plain, richly
 from gpucourse.ui.glyphs import ASCII
+from gpucourse.ui.render import WIDEST_CELL, fits, render
 from gpucourse.ui.tables import Cell, Code, Column, Items, Markdown, Paragraph, View, facts, table
 from gpucourse.ui.text import cells
 
@@ -33,7 +33,7 @@ EVERYTHING = View(
 
 
 def test_a_whole_view_in_a_pipe() -> None:
-    assert plain.render(EVERYTHING) == (
+    assert render(EVERYTHING) == (
         "Everything\n"
         "\n"
         "run     abc\n"
@@ -66,15 +66,35 @@ def test_a_whole_view_in_a_pipe() -> None:
     )
 
 
-def test_a_narrow_plain_terminal_wraps_the_wrapping_column() -> None:
-    lines = plain.render(View(parts=(NODES,)), width=40, glyphs=ASCII).splitlines()
-    assert lines[:4] == ["Nodes", "node    lines  seen", "node0   1,234  it answers", "node11      7  its process has ended,"]
+def test_a_narrow_terminal_wraps_the_wrapping_column() -> None:
+    lines = render(View(parts=(NODES,)), width=40, glyphs=ASCII).splitlines()
+    assert lines[:5] == [
+        "Nodes",
+        "node     lines   seen",
+        "----------------------------------------",
+        "node0    1,234   it answers",
+        "node11       7   its process has ended,",
+    ]
     assert all(len(line) <= 40 for line in lines)
+
+
+@pytest.mark.parametrize("text", ["x" * 100, "日本語" * 20, "é" + "\u0301" * 80 + "x" * 40, "short " + "x" * 70 + " end"])
+def test_an_endless_word_is_broken_in_a_table(text: str) -> None:
+    page = render(View(parts=(table([Column("text", wrap=True), "n"], [(text, "1")]),)), width=31)
+    assert max(map(cells, page.splitlines())) <= 31
+    assert re.sub(r"\s", "", text) in re.sub(r"[\s1]", "", page), "all of it is there"
+
+
+def test_a_style_of_a_column_yields_to_that_of_its_cell() -> None:
+    rows: list[tuple[str, str | Cell]] = [("a", "plain"), ("b", Cell("failed", "bad"))]
+    page = render(View(parts=(table(["name", Column("state", style="dim")], rows),)), width=40, colour=True)
+    assert "\x1b[2mplain\x1b[0m" in page
+    assert "\x1b[1;31mfailed\x1b[0m" in page
 
 
 def test_a_table_that_cannot_fit_becomes_cards() -> None:
     wide = table(["stack", "address", "state"], [("m3-local", "learner@127.0.0.1:22001", "ready"), ("m4-local", "", "failed")])
-    assert plain.render(View(parts=(wide,)), width=36).splitlines() == [
+    assert render(View(parts=(wide,)), width=36).splitlines() == [
         "stack    m3-local",
         "address  learner@127.0.0.1:22001",
         "state    ready",
@@ -82,24 +102,24 @@ def test_a_table_that_cannot_fit_becomes_cards() -> None:
         "stack  m4-local",
         "state  failed",
     ]
-    assert plain.fits(wide, None)
-    assert not plain.fits(wide, 36)
+    assert fits(wide, None)
+    assert not fits(wide, 36)
 
 
 def test_one_endless_cell_does_not_push_the_others_away() -> None:
     rows = [("short", "a"), ("x" * 5000, "b")]
-    lines = plain.render(View(parts=(table(["name", "value"], rows),))).splitlines()
-    assert lines[1] == "short" + " " * (plain.WIDEST - 5) + "  a"
+    lines = render(View(parts=(table(["name", "value"], rows),))).splitlines()
+    assert lines[1] == "short" + " " * (WIDEST_CELL - 5) + "  a"
     assert lines[2] == "x" * 5000 + "  b", "a pipe loses nothing"
 
 
 def test_long_names_stand_above_their_values_where_it_is_narrow() -> None:
     told = View(parts=(facts([("a check with a rather long title", "a hint that has no room beside it")]),))
-    assert plain.render(told, width=40).splitlines() == [
+    assert render(told, width=40).splitlines() == [
         "a check with a rather long title",
         "  a hint that has no room beside it",
     ]
-    assert len(plain.render(told, width=90).splitlines()) == 1
+    assert len(render(told, width=90).splitlines()) == 1
 
 
 def test_a_row_must_fit_its_columns() -> None:
@@ -113,7 +133,7 @@ def stripped(text: str) -> str:
 
 @pytest.mark.parametrize("width", [40, 60, 100, 250])
 def test_a_terminal_of_any_width(width: int) -> None:
-    text = richly.render(EVERYTHING, width=width, colour=True)
+    text = render(EVERYTHING, width=width, colour=True)
     assert all(cells(line) <= width for line in stripped(text).splitlines())
     for word in ("Everything", "node11", "Steps", "Lesson", "python x.py", "Next:"):
         assert word in text
@@ -122,7 +142,7 @@ def test_a_terminal_of_any_width(width: int) -> None:
 
 
 def test_without_colour_a_terminal_gets_no_escape_at_all() -> None:
-    text = richly.render(EVERYTHING, width=80, colour=False)
+    text = render(EVERYTHING, width=80, colour=False)
     assert "\x1b" not in text
 
 
@@ -130,7 +150,7 @@ def test_what_is_to_be_copied_is_never_cut_nor_wrapped() -> None:
     command = "python " + " ".join(f"--flag-{number}=value" for number in range(40))
     path = "/home/learner/" + "deep/" * 30 + "metrics.json"
     view = View(parts=(Code(command), facts([("folder", path)])))
-    for text in (stripped(richly.render(view, width=60, colour=True)), plain.render(view), plain.render(view, width=60)):
+    for text in (stripped(render(view, width=60, colour=True)), render(view), render(view, width=60)):
         assert command in text.splitlines()
         assert path in text
 
@@ -138,13 +158,13 @@ def test_what_is_to_be_copied_is_never_cut_nor_wrapped() -> None:
 def test_markup_and_escapes_are_text() -> None:
     evil = "[bold]x[/bold] :smile: \x1b[31mred\x1b[0m \x07"
     view = View(title=evil, parts=(table([evil], [(evil,)], title=evil), facts([(evil, evil)]), Items((evil,)), Markdown(evil)))
-    text = richly.render(view, width=100, colour=False)
+    text = render(view, width=100, colour=False)
     assert text.count("[bold]x[/bold] :smile: red \\x07") >= 6
     assert text.replace("\n", "").isprintable()
 
 
 def test_ascii_draws_its_rules_in_ascii() -> None:
-    text = richly.render(View(parts=(NODES,)), width=80, colour=False, glyphs=ASCII)
+    text = render(View(parts=(NODES,)), width=80, colour=False, glyphs=ASCII)
     assert "-----" in text
     assert text.isascii()
 
@@ -158,6 +178,6 @@ def test_no_table_is_wider_than_the_terminal(width: int) -> None:
         Column("what is missing", wrap=True),
     ]
     row = ("Recommendations given", "1.5 of 10 (+0.5)", "logic (simulated)", "4.1, 4.2: 6 open; 4.3: 7 open; 4.4: 1 wrong")
-    page = richly.render(View(parts=(table(columns, [row], title="Points"),)), width=width, colour=False)
+    page = render(View(parts=(table(columns, [row], title="Points"),)), width=width, colour=False)
     lines = re.sub(r"\x1b\[[0-9;]*m", "", page).split("\n")
     assert max(map(cells, lines)) <= width, page

@@ -12,7 +12,7 @@ from gpucourse.labs.aws.propose import Proposal
 from gpucourse.labs.deploy import Deployed
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import Tried
-from gpucourse.ui.plain import render
+from gpucourse.ui.render import render
 from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 

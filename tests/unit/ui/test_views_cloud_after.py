@@ -20,7 +20,7 @@ from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import Cloud, Deployment, NodeHealth
-from gpucourse.ui.plain import render
+from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
 from gpucourse.ui.views import changed, cost, going, lab, leaks
 from gpucourse.ui.views.money import hourly, usd
