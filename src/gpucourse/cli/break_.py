@@ -25,7 +25,7 @@ def break_(
 ) -> int:
     """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""
     from gpucourse.cli.flags import pairs
-    from gpucourse.runs.drill import start
+    from gpucourse.runs.break_ import break_exercise
     from gpucourse.runs.prepare import Order
     from gpucourse.ui.views.drill import drill
 
@@ -36,7 +36,7 @@ def break_(
     session.face.mode(context.settings.target)
     with session.face.watch() as live:
         context.watch = live
-        record = start(context, order, how).record
+        record = break_exercise(context, order, how).record
     if record is None:  # only a dry run has none
         raise AssertionError(exercise)
     if json:

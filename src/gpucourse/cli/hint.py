@@ -18,7 +18,7 @@ def hint(
     json: JsonFlag = False,
 ) -> int:
     """The next hint, one at a time."""
-    from gpucourse.learning.progress import next_hint
+    from gpucourse.learning.hint import next_hint
     from gpucourse.ui.views.course import hint as view
 
     session = session_of(ctx)

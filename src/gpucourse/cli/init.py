@@ -16,15 +16,14 @@ def init(
     folder: Annotated[Path | None, typer.Argument(help="Where; the present folder without.", show_default=False)] = None,
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
-    from gpucourse.workspace.exercises import all_names, ensure_copies
+    from gpucourse.learning.init import copy_exercises
 
     session = session_of(ctx)
     if folder is not None and session.options.workspace is not None:
         raise UsageError("init takes the folder once: as its argument or as --workspace", hint="gpucourse init DIR")
     session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()
     context = session.context
-    names = all_names(context.folders.exercises)
-    ensure_copies(context.paths, context.folders.exercises, names)
-    session.face.note(f"your copies of {len(names)} exercise files are in {context.paths.exercises}")
+    copies = copy_exercises(context)
+    session.face.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
     session.face.note(f"settings: {context.paths.settings}. Next: gpucourse deploy 3")
     return ExitCode.DONE

@@ -18,7 +18,7 @@ def runs(
     json: JsonFlag = False,
 ) -> int:
     """The record of every run."""
-    from gpucourse.runs.settle import every_run
+    from gpucourse.runs.runs import every_run
     from gpucourse.ui.views.run import runs as view
 
     session = session_of(ctx)

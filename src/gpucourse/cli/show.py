@@ -18,7 +18,8 @@ def show(
     json: JsonFlag = False,
 ) -> int:
     """A lesson (3), or an exercise (3.2)."""
-    from gpucourse.learning.progress import progress, still_open
+    from gpucourse.learning.progress import progress
+    from gpucourse.learning.show import still_open
     from gpucourse.ui.views import course
 
     session = session_of(ctx)

@@ -1,22 +1,14 @@
-"""Break drills: run an exercise with a fault planted in it, and judge what the learner takes it for."""
+"""Runs with a planted fault: which of them is still open, and whether the learner names the fault."""
 
 from __future__ import annotations
 
-import secrets
-from dataclasses import replace
-
 from gpucourse.context import Context
-from gpucourse.errors import ExerciseFailed, MissingError, UsageError
-from gpucourse.launch import drill as launch_drill
+from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.diagnosis import Diagnosis
-from gpucourse.model.drill import BY_RANK, HOWS, MEANING, Attempt, How, Planted
-from gpucourse.model.manifest import Module
-from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.drill import MEANING, Attempt, How, Planted
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.runs import diagnose as coaching
-from gpucourse.runs.prepare import Order, deployed
-from gpucourse.runs.run import Ran, run
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_record, write_record
@@ -46,36 +38,6 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "measures each rank's own step: its metrics, own_steps.)",
     ),
 }
-
-
-def start(context: Context, order: Order, how: How | None) -> Ran:
-    """Run the exercise with a fault in it; with None, one by chance. Which it is stands in no log and no file of the run.
-
-    Raises UsageError where there is nothing to break, ExerciseFailed where the fault came too late; and what `run` raises.
-    """
-    module, exercise = context.catalog.exercise(order.exercise)
-    if exercise.launch.kind != "torchrun":
-        raise launch_drill.no_ranks(exercise.id, exercise.launch.kind)
-    order = _at_home(context, module, order)
-    chosen: How = secrets.choice(HOWS) if how is None else how
-    planted: list[Planted] = []
-
-    def spoil(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
-        rank = secrets.randbelow(plan.world_size) if chosen in BY_RANK else None
-        planted.append(Planted(run=plan.run_id, exercise=plan.exercise, how=chosen, rank=rank))
-        write_record(context.paths.drill(plan.run_id), planted[0])
-        after_s = 0.1 + secrets.randbelow(400) / 1000
-        return launch_drill.prepared(plan, planted[0]), launch_drill.sabotage(plan, planted[0], after_s=after_s)
-
-    ran = run(context, order, detach=False, dry_run=False, spoil=spoil, object_to=launch_drill.objection)
-    record = ran.record
-    if record is not None and not _took(record, planted[0]):
-        context.paths.drill(record.id).unlink(missing_ok=True)
-        raise ExerciseFailed(
-            f"the fault did not come to bear on run {record.id}: it was over before, or ended for another reason",
-            hint=f"gpucourse logs {record.id}; then again, with more work for the ranks: gpucourse break {record.exercise}",
-        )
-    return ran
 
 
 def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
@@ -111,15 +73,6 @@ def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
     drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
     planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
     return drills[-1] if planted is not None and not planted.solved else None
-
-
-def _at_home(context: Context, module: Module, order: Order) -> Order:
-    """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
-    try:
-        deployed(context, module, target="local")
-    except MissingError:
-        return order
-    return replace(order, target="local")
 
 
 def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> ExerciseVerdict:
@@ -172,12 +125,3 @@ def _slow(record: RunRecord, planted: Planted) -> Diagnosis:
         f"communication",
         ranks=[] if planted.rank is None else [planted.rank],
     )
-
-
-def _took(record: RunRecord, planted: Planted) -> bool:
-    """Whether the fault shows in how the run ended."""
-    if planted.how == "slow-rank":
-        return all(exit_.code == 0 for exit_ in record.node_exits)
-    if planted.how == "kill-rank":
-        return any(exit_.rank == planted.rank and exit_.code == 137 for exit_ in record.rank_exits)
-    return any(exit_.code or exit_.reason != "exited" for exit_ in record.node_exits)

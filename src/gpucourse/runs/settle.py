@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow
 from gpucourse.runs.connect import reach
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.lock import try_locked
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listed:
-    """One run of the list; `detail` says why its state may be old (a node did not answer)."""
-
-    record: RunRecord
-    detail: str = ""
-
-
-def every_run(context: Context, exercise: str | None = None) -> tuple[list[Listed], list[MissingError]]:
-    """Every run, oldest first, and why others cannot be read; those that ended unattended are brought home on the way."""
-    records, errors = runs.readable(context.paths, exercise)
-    return [_look(context, record) for record in records], list(errors.values())
 
 
 def settle(context: Context, record: RunRecord) -> RunRecord:
@@ -53,35 +37,6 @@ def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = No
             if mine:
                 return _attend(context, record, limit_s)
         time.sleep(0.1)
-
-
-def cancel(context: Context, record: RunRecord) -> RunRecord:
-    """End a run on every node, and bring home what it wrote. Raises UsageError where it has ended already, and the error of a
-    cancel that reached no node, or that Slurm did not take."""
-    from gpucourse.remote.execute import cancel as cancel_on
-    from gpucourse.remote.fleet import combined
-    from gpucourse.remote.patience import AFTER_CANCEL_S
-
-    record = settle(context, record)
-    if record.ended_state:
-        raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
-    with follow.fleet_of(context, record) as fleet:
-        reach(context, fleet)
-        outcomes = cancel_on(fleet, record.id)
-    failed = [outcome for outcome in outcomes if outcome.error is not None]
-    if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
-        raise combined(failed, of=len(outcomes))
-    # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
-    return follow_on(context, record, limit_s=AFTER_CANCEL_S).record
-
-
-def _look(context: Context, record: RunRecord) -> Listed:
-    if record.collected:
-        return Listed(record=record)
-    try:
-        return Listed(record=settle(context, record))
-    except GpucourseError as error:
-        return Listed(record=record, detail=error.what)
 
 
 def _take_up(context: Context, record: RunRecord) -> RunRecord:

@@ -7,7 +7,7 @@ import pytest
 
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.settle import Listed
+from gpucourse.runs.runs import Listed
 from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views import checks, run
 from gpucourse.workspace.paths import RunPaths

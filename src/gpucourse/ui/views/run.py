@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Column as ManifestColumn
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.manifest import Table as ManifestTable
-    from gpucourse.runs.settle import Listed
+    from gpucourse.runs.runs import Listed
 
 SHOWN = 12  # files listed by name; more are counted
 MOST_ROWS = 200  # rows of a table; more are counted

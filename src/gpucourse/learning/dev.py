@@ -1,0 +1,41 @@
+"""`dev check`: a course linted and, where wanted, every exercise of it run on simulated nodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.course.catalog import Catalog, load
+from gpucourse.course.lint import lint
+from gpucourse.course.locate import OVERRIDE, course_in, find_course, named_course
+from gpucourse.learning.rehearse import Rehearsed, rehearse
+from gpucourse.model.event import Watcher
+from gpucourse.workspace.trust import require_course
+
+_HINT = "name a folder that holds modules/ and exercises/: gpucourse dev check DIR"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckedCourse:
+    """A course, everything that is wrong with it, and its exercises as they ran."""
+
+    catalog: Catalog
+    complaints: list[str]
+    rehearsed: list[Rehearsed]
+
+
+def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
+    """Lint the course in `folder`, or the one in force; with `run` also run its exercises, of these modules where any is named.
+
+    Raises UntrustedFolder before anything of a course that others may write to is run, UsageError for an unknown module.
+    """
+    environ = {OVERRIDE: str(folder)} if folder is not None else os.environ
+    if run and (course := named_course(environ)) is not None:  # without `run` nothing of it is executed
+        require_course(course, os.environ)
+    catalog = load(find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HINT))
+    complaints = lint(catalog)
+    rehearsed = list(rehearse(catalog, modules, watch)) if run and not catalog.broken else []
+    complaints += [complaint for exercise in rehearsed for complaint in exercise.complaints]
+    return CheckedCourse(catalog=catalog, complaints=complaints, rehearsed=rehearsed)

@@ -1,0 +1,16 @@
+"""`hint`: the next hint of an exercise, one at a time."""
+
+from __future__ import annotations
+
+from gpucourse.context import Context
+from gpucourse.model.manifest import Exercise
+from gpucourse.workspace.mapping import changing
+
+
+def next_hint(context: Context, exercise_id: str) -> tuple[Exercise, int]:
+    """The exercise and the number (from 1) of the next hint; remembered, and the last one stays the last."""
+    _, exercise = context.catalog.exercise(exercise_id)
+    with changing(context.paths, context.paths.hints) as given:
+        before = given.get(exercise.id, 0)
+        given[exercise.id] = min((before if isinstance(before, int) else 0) + 1, len(exercise.hints))
+    return exercise, given[exercise.id]

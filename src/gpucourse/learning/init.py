@@ -1,0 +1,13 @@
+"""`init`: the learner's own copies of the exercises."""
+
+from __future__ import annotations
+
+from gpucourse.context import Context
+from gpucourse.workspace.exercises import all_names, ensure_copies
+
+
+def copy_exercises(context: Context) -> int:
+    """Copy every exercise file into the workspace that is not there yet; how many the course has."""
+    names = all_names(context.folders.exercises)
+    ensure_copies(context.paths, context.folders.exercises, names)
+    return len(names)

@@ -1,0 +1,36 @@
+"""`list`: the syllabus, with what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import ManifestError
+from gpucourse.learning.grade import grade
+from gpucourse.learning.progress import progress
+from gpucourse.model.manifest import Module
+from gpucourse.model.score import Grade
+from gpucourse.model.verdict import ExerciseVerdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Syllabus:
+    """The modules, the newest verdict of each exercise, the points; `broken` has what cannot be read. Without a rubric that
+    can be read there are no points."""
+
+    modules: Sequence[Module]
+    progress: Mapping[str, ExerciseVerdict]
+    points: Grade | None
+    broken: Sequence[ManifestError]
+
+
+def list_course(context: Context) -> Syllabus:
+    """The syllabus of the course. What is broken in it hides nothing else."""
+    catalog = context.catalog
+    broken, points = list(catalog.broken), None
+    try:
+        points = grade(context, thorough=False)
+    except ManifestError as error:  # the rubric is wrong: the syllabus is worth showing all the same
+        broken.append(error)
+    return Syllabus(modules=catalog.modules, progress=progress(context), points=points, broken=broken)
