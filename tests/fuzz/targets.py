@@ -14,7 +14,7 @@ from gpucourse.course.catalog import read_module
 from gpucourse.course.locate import find_course
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UnreachableError
 from gpucourse.learning import bundle
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.archives import ZipLimits, unpack_zip
@@ -39,7 +39,7 @@ RECORD = to_json(
     )
 )
 LAB = to_json(
-    Deployment(stack="01-local", uid="u", module="1", target="local", template="simulated", phase="ready", created=NOW,
+    LocalDeployment(stack="01-local", uid="u", module="1", template="simulated", phase="ready", created=NOW,
                updated=NOW, nodes_wanted=1)
 )  # fmt: skip
 SETTINGS = b"""target: hosts
@@ -92,7 +92,7 @@ def _record(data: bytes, folder: Path) -> None:
     runs.readable(paths)
     deployments.readable(paths)
     file = _stored(data, folder / "w" / "x.json")
-    for kind in (ExerciseVerdict, RunRecord, Deployment):
+    for kind in (ExerciseVerdict, RunRecord, LocalDeployment):
         try:
             read_record(file, kind)
         except MissingError:

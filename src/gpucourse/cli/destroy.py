@@ -10,6 +10,7 @@ from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
+from gpucourse.model.node import SIMULATED
 
 if TYPE_CHECKING:
     from gpucourse.labs.destroy import Survey
@@ -46,8 +47,8 @@ def destroy(
         context.watch = live
         found = survey(context, Which(module=module, target=target, gpu=gpu))
     _agree(session, found, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
-    if any(lab.target == "local" for lab in found.labs):
-        session.face.mode("local")
+    if any(lab.simulated for lab in found.labs):
+        session.face.mode(SIMULATED)
     with session.face.watch() as live:
         context.watch = live
         result = act(context, found, discard=discard)
@@ -61,7 +62,7 @@ def destroy(
 
 def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command: str) -> None:
     """Ask, where something that costs money goes. Raises Interrupted after a no."""
-    if yes or not (found.strays or any(lab.cloud for lab in found.labs)):
+    if yes or not (found.strays or any(lab.costs for lab in found.labs)):
         return
     from gpucourse.cli.confirm import confirmed
     from gpucourse.labs.aws.money.destroy_preview import going

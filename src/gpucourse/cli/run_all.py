@@ -25,7 +25,7 @@ def run_all(session: Session, order: Order, *, json: bool) -> int:
     context = session.context
     module = context.catalog.module(order.exercise)
     first = labs(context, module, order)[0]
-    session.face.mode(first.target, first.lacks)
+    session.face.mode(first.mode, first.lacks)
     of = len(module.exercises)
 
     def each(exercise: Exercise, lab: Deployment, go: Callable[[], Ran]) -> Ran:

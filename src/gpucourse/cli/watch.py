@@ -39,7 +39,7 @@ def watch(
         exercise=found.id, nodes=nodes, settings=pairs(settings or [], f"gpucourse show {found.id} lists its parameters")
     )
     module, _ = context.catalog.exercise(found.id)
-    resolve(found, order.settings, local=deployed(context, module).target == "local")
+    resolve(found, order.settings, local=deployed(context, module).simulated)
     files = act.watched(context, found)
     session.face.note(
         f"watching {counted(len(files), 'file')} of {found.id} in {context.paths.exercises}: save one, and it runs. "

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from gpucourse.grading.values import Unreadable, is_number, read
 from gpucourse.model.fields import Scalar, is_evidence
 from gpucourse.model.manifest import Check, Exercise
-from gpucourse.model.node import Mode
+from gpucourse.model.node import RENTED_WITH_GPU, Mode, is_simulated
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 
 _WORDS = {"equals": "", "at_least": "at least ", "at_most": "at most ", "below": "below ", "above": "above "}
@@ -47,7 +47,7 @@ def evaluate(
 def on_gpu(metrics: Mapping[str, object], mode: Mode) -> bool:
     """Whether a run is evidence of what a GPU does: never on simulated nodes, nor where the script found none. One that does
     not say had a GPU where the lab was made of them; machines that somebody had already may have none."""
-    return mode != "local" and (metrics["cuda"] is not None if "cuda" in metrics else mode == "aws")
+    return not is_simulated(mode) and (metrics["cuda"] is not None if "cuda" in metrics else mode in RENTED_WITH_GPU)
 
 
 def overall(results: Sequence[CheckResult]) -> Verdict:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment, Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow as attend
@@ -67,7 +67,7 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
 
 def _gone(context: Context, deployment: Deployment) -> dict[str, str]:
     """The nodes that are no more, by name, with the reason."""
-    if deployment.cloud is None:
+    if not isinstance(deployment, AwsDeployment):
         return {}
     from gpucourse.labs.aws.lost_nodes import gone
 
@@ -122,7 +122,7 @@ def _fetch(
         ) from error
     except UnreachableError as error:
         # Whoever followed it was told then that these nodes are gone; nobody was told that outputs which are there cannot come.
-        if record.error and record.state != "collecting" and deployment.cloud is None:
+        if record.error and record.state != "collecting" and not deployment.costs:
             _give_up(context, record, home, error.what)
             return
         raise _not_home(context, deployment, record, error) from error
@@ -133,12 +133,12 @@ def _not_home(context: Context, deployment: Deployment, record: RunRecord, error
     what = f"the outputs of run {record.id} are not home yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-    if deployment.cloud is None:
+    if not isinstance(deployment, AwsDeployment):
         return kind(what, hint=f"gpucourse deploy {deployment.module} heals the nodes; {discard}")
     from gpucourse.labs.aws.money.ledger import meanwhile
 
-    mend = f"gpucourse {'start' if deployment.cloud.stopped else 'allow-ip'} {deployment.module}"
-    why = "starts them" if deployment.cloud.stopped else "lets this computer in where its address changed"
+    mend = f"gpucourse {'start' if deployment.stopped else 'allow-ip'} {deployment.module}"
+    why = "starts them" if deployment.stopped else "lets this computer in where its address changed"
     return kind(f"{what}{meanwhile(context, deployment)}", hint=f"{mend} {why}; {discard}")
 
 

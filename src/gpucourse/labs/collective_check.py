@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError
 from gpucourse.launch import environment
+from gpucourse.model.deployment import PLAIN_SOCKETS
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
@@ -100,7 +101,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
     ranks = {node.name: rank for rank, node in enumerate(nodes)}
 
     def sum_up(link: Link) -> Completed:
-        env = environment.network(ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, mode="aws")
+        env = environment.network(ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, nccl=PLAIN_SOCKETS)
         words = (
             str(ranks[link.node.name]),
             str(len(nodes)),

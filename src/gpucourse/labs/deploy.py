@@ -14,7 +14,7 @@ from gpucourse.labs.lab import open_lab
 from gpucourse.labs.local import lab as simulated
 from gpucourse.labs.readiness import climb
 from gpucourse.labs.slurm_readiness import wait_for_slurm
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import Deployment, LocalDeployment
 from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
 from gpucourse.units import now_utc
@@ -67,8 +67,8 @@ def deploy(context: Context, wish: Wish) -> Deployed:
     _check_count(module, nodes)
 
     with context.lock(stack, f"deploy {module.id}"):
-        before = deployments.load(context.paths, stack)
-        deployment = before or _new(context, module, stack, target)
+        before = deployments.load_as(context.paths, stack, LocalDeployment)
+        deployment = before or _new(context, module, stack)
         if nodes or not before:
             deployment.nodes_wanted = nodes or module.lab.local.nodes
         simulated.choose(context, deployment, module.lab.scheduler, wish.link, unpack=wish.unpack_slurm)
@@ -87,7 +87,7 @@ def deploy(context: Context, wish: Wish) -> Deployed:
             deployments.save(context.paths, deployment)
             with stage(context.watch, "ready", "waiting until every node is ready"):
                 climb(context, lab.paths, deployment.inventory)
-                if deployment.variables.get("scheduler") == "slurm":
+                if deployment.has_slurm:
                     wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
         return Deployed(
             deployment=deployment,
@@ -107,14 +107,13 @@ def _check_count(module: Module, nodes: int | None) -> None:
         )
 
 
-def _new(context: Context, module: Module, stack: str, target: Target) -> Deployment:
+def _new(context: Context, module: Module, stack: str) -> LocalDeployment:
     now = now_utc()
-    return Deployment(
+    return LocalDeployment(
         stack=stack,
         uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
         module=module.id,
         title=module.title,
-        target=target,
         template=module.lab.local.template,
         phase="creating",
         created=now,

@@ -14,7 +14,7 @@ from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError,
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.lab import Lab, open_lab
 from gpucourse.model.cloud import Found
-from gpucourse.model.deployment import Deployment, Leftover, Receipt
+from gpucourse.model.deployment import AwsDeployment, Deployment, Leftover, Receipt
 from gpucourse.model.event import Event, Note, ResourceEvent, Watcher, stage
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
@@ -73,9 +73,7 @@ def survey(context: Context, which: Which) -> Survey:
     labs = [
         found
         for found in every
-        if module in {None, found.module}
-        and which.target in {None, found.target}
-        and (which.gpu is None or (found.cloud is not None and found.cloud.gpu == which.gpu))
+        if module in {None, found.module} and which.target in {None, found.target} and which.gpu in {None, found.gpu}
     ]
     known = Survey(labs=labs, others=[lab for lab in every if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None and which.target in {None, "aws"})):
@@ -125,7 +123,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
             stack=stack,
             uid=deployment.uid,
             module=deployment.module,
-            mode=deployment.target,
+            mode=deployment.mode,
             created=deployment.created,
             destroyed=now_utc(),
             nodes=[f"{node.name} {node.address}:{node.port}" for node in deployment.inventory.nodes]
@@ -154,7 +152,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
 
 def _down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
     """Remove the lab, and write into the receipt what existed, what went and what is still there."""
-    if deployment.target == "aws":
+    if isinstance(deployment, AwsDeployment):
         from gpucourse.labs.aws.cleanup.take_down import take_down
 
         take_down(context, deployment, receipt)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from gpucourse.context import Context
-from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
+from gpucourse.errors import MissingError
+from gpucourse.model.deployment import AwsDeployment, Deployment, HostsDeployment, Leftover, LocalDeployment, NodeHealth
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.workspace.paths import StackPaths
@@ -78,7 +79,7 @@ class Lab(Protocol):
 
 def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
     """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
-    if deployment.target == "local":
+    if isinstance(deployment, LocalDeployment):
         from gpucourse.labs.local import lab
 
         return lab.inspect(context, deployment)
@@ -87,14 +88,18 @@ def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
 
 def open_lab(context: Context, deployment: Deployment) -> Lab:
     """The lab of a deployment, ready to plan, build, look at and remove. Raises MissingError without Terraform."""
-    if deployment.target == "aws":
+    if isinstance(deployment, AwsDeployment):
         from gpucourse.labs.aws.lab import open_cloud
 
         return open_cloud(context, deployment)
-    if deployment.target == "hosts":
+    if isinstance(deployment, HostsDeployment):
         from gpucourse.labs.hosts.lab import open_hosts
 
         return open_hosts(context, deployment)
+    if not isinstance(deployment, LocalDeployment):
+        raise MissingError(
+            f"{deployment.stack} stands on a target that is not here: {deployment.target}", hint="gpucourse status"
+        )
     from gpucourse.labs.local.lab import open_simulated
 
     return open_simulated(context, deployment)

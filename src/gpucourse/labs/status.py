@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs import lab
-from gpucourse.model.deployment import Deployment, NodeHealth
+from gpucourse.model.deployment import AwsDeployment, Deployment, NodeHealth
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import deployments, runs
 
@@ -45,7 +45,7 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
     """Every stack of the workspace. `ask_nodes`: also what the idle agents on cloud nodes saw last."""
     known, unreadable = deployments.readable(context.paths)
     active = runs.under_way(context.paths)
-    paid = [deployment for deployment in known if deployment.cloud is not None]
+    paid = [deployment for deployment in known if isinstance(deployment, AwsDeployment)]
     outlooks: dict[str, Outlook] = {}
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
     if paid:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from gpucourse.errors import UsageError
 from gpucourse.launch.torchrun import RANK
 from gpucourse.model.drill import Planted
+from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 
 COLLECTIVE_TIMEOUT_S = 10.0
@@ -21,7 +22,7 @@ LIMIT_S = 240.0
 def objection(plan: LaunchPlan) -> UsageError | None:
     """Why this run cannot be a drill; None where it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
-    if plan.mode != "local":
+    if not is_simulated(plan.mode):
         return UsageError(
             "break drills run on simulated nodes only: what is broken there costs nothing",
             hint="gpucourse deploy 3 --target local",

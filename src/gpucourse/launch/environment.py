@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpucourse.model.node import Mode, Node
+
+NOTHING: Mapping[str, str] = {}
 
 
 def backend(nodes: Sequence[Node]) -> str:
@@ -22,18 +24,14 @@ def common(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str
     }
 
 
-def network(interface: str, *, gpus: int, mode: Mode = "local") -> dict[str, str]:
+def network(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """The interface that collectives use. Left to itself gloo binds whatever the host's name resolves to.
 
-    On AWS NCCL is told as well to use plain sockets: the machine image brings a plug-in for EFA, and no instance of the
-    course has that; NCCL would look for it, then for InfiniBand, and complain each time.
+    `nccl` is what NCCL has to be told besides, where there are GPUs.
     """
     if not gpus:
         return {"GLOO_SOCKET_IFNAME": interface}
-    found = {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface}
-    if mode == "aws":
-        found |= {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
-    return found
+    return {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface, **nccl}
 
 
 def threads(cores: int, *, sharing: int) -> dict[str, str]:

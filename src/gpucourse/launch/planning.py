@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, python, torchrun
 from gpucourse.model.manifest import Exercise
-from gpucourse.model.node import Inventory, Mode, Node
+from gpucourse.model.node import Inventory, Mode, Node, is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
 
 
@@ -33,6 +33,7 @@ class Request:
     uploads: tuple[Upload, ...]
     timeout_s: float
     environment: dict[str, str] = field(default_factory=dict)
+    nccl: dict[str, str] = field(default_factory=dict)
     processes: int | None = None
 
 
@@ -76,8 +77,8 @@ def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFact
             **environment.common(
                 mode=mode, backend=environment.backend(nodes), collective_timeout_s=exercise.launch.collective_timeout
             ),
-            **environment.network(facts[node.name].interface, gpus=node.gpus, mode=mode),
-            **environment.threads(facts[node.name].cores, sharing=world if mode == "local" else processes),
+            **environment.network(facts[node.name].interface, gpus=node.gpus, nccl=request.nccl),
+            **environment.threads(facts[node.name].cores, sharing=world if is_simulated(mode) else processes),
             **request.environment,
         }
         if request.launcher == "torchrun":
@@ -112,6 +113,6 @@ def _processes(request: Request, node: Node) -> int:
     wanted: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.counted_by:
         parameter = request.exercise.parameter(name)
-        default = parameter.default_for(local=node.mode == "local") if parameter else 1
+        default = parameter.default_for(local=node.simulated) if parameter else 1
         wanted = request.parameters.get(name, default)  # a script of the learner's own has only what was typed
     return wanted if isinstance(wanted, int) else max(1, node.gpus)

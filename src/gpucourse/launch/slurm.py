@@ -9,7 +9,7 @@ from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
 from gpucourse.launch.planning import Request, check_count
 from gpucourse.model.launching import SlurmLaunch
-from gpucourse.model.node import Mode, Node
+from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.model.slurm import Batch, BatchFile
 
@@ -168,7 +168,7 @@ def _environment(request: Request, mode: Mode, gpus: int, tasks: int = 1) -> dic
     and asks for more, all of them compute on processors, with gloo. More for another reason is a mistake, which the script
     names."""
     shared = request.exercise.launch.counted_by is not None and tasks > gpus
-    kind = "nccl" if gpus and mode != "local" and not shared else "gloo"
+    kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.common(mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout)
     return {**common, **request.environment}
 

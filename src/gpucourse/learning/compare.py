@@ -11,6 +11,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Grid
 from gpucourse.report import grids
@@ -62,7 +63,7 @@ def compare(context: Context, wanted: Sequence[str]) -> Compared:
     return Compared(
         exercise=exercise.id,
         title=exercise.title,
-        mode="local" if any(record.mode == "local" for record in records) else records[0].mode,
+        mode=SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode,
         labels=labels,
         records=tuple(records),
         grids=tables,

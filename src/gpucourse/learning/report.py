@@ -16,6 +16,7 @@ from gpucourse.grading.checks import on_gpu
 from gpucourse.learning.evidence import spoken
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Plot
+from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Chapter, Picture, Report, Saying
 from gpucourse.model.report_plan import SUBJECTS, Figure, ReportChapter, ReportPlan
@@ -76,7 +77,11 @@ def gather(context: Context, plan: ReportPlan, author: str) -> Report:
         title=plan.title,
         author=author,
         made=now_utc()[:10],
-        mode="local" if any(one.record.mode == "local" for one in everyone) else "aws" if everyone else "",
+        mode=SIMULATED
+        if any(is_simulated(one.record.mode) for one in everyone)
+        else everyone[0].record.mode
+        if everyone
+        else "",
         subjects=tuple(dict.fromkeys(one.device for one in everyone)),
         chapters=chapters,
         missing=tuple(_not_enough(plan, everyone)),
@@ -171,7 +176,7 @@ def _pictures(
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
     """What a chart was measured on, as every picture of this course says it."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
-    local = ", simulated nodes (mode: local)" if any(one.record.mode == "local" for one in subjects.values()) else ""
+    local = ", simulated nodes (mode: local)" if any(is_simulated(one.record.mode) for one in subjects.values()) else ""
     return f"{exercise.id} · {devices}{local}"
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpucourse.model.node import Inventory, Mode
+from gpucourse.model.node import SIMULATED, Inventory, Mode
+
+PLAIN_SOCKETS = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
+"""NCCL takes ordinary sockets, where it would look for EFA, then for InfiniBand, and complain about each."""
 
 Phase = Literal["creating", "ready", "failed", "destroying"]
 
@@ -49,10 +52,11 @@ class Cloud:
 
 @dataclass(kw_only=True)
 class Deployment:
-    """One module's stack on one target. `uid` marks every process and resource that belongs to it.
+    """One module's lab, as far as it is the same on every target; what a target adds is in its own class below.
 
-    `shared` is the folder that all its machines share, where there is one. `lacks` says what it cannot show that others of its
-    kind can, and what to type to have that; empty where nothing is missing. `cloud` is None on machines that cost nothing.
+    `uid` marks every process and resource that belongs to the lab. `shared` is the folder that all its machines share, where
+    there is one. `lacks` says what it cannot show that others of its kind can, and what to type to have that; empty where
+    nothing is missing. What the program has to know of a lab it asks by these properties, never by the name of the target.
     """
 
     version: int = 1
@@ -60,19 +64,174 @@ class Deployment:
     uid: str
     module: str
     title: str = ""
-    target: Mode
+    target: str
     template: str
     phase: Phase
     created: str
     updated: str
     nodes_wanted: int
-    variables: dict[str, object] = field(default_factory=dict)
     inventory: Inventory | None = None
     terraform: str = ""
     shared: str = ""
     lacks: str = ""
-    cloud: Cloud | None = None
     error: str | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its nodes are simulated, so that nothing on them is evidence of what a GPU does."""
+        return self.inventory is not None and any(node.simulated for node in self.inventory.nodes)
+
+    @property
+    def mode(self) -> Mode:
+        """What its nodes are, as a run's record says it."""
+        return SIMULATED if self.simulated else self.target
+
+    @property
+    def flag(self) -> str:
+        """What `deploy` and `destroy` need to mean this lab's target, with a space before it; empty where they need nothing."""
+        return f" --target {self.target}"
+
+    @property
+    def costs(self) -> bool:
+        """Whether the lab costs money while it stands."""
+        return False
+
+    @property
+    def stopped(self) -> bool:
+        """Whether its machines were switched off on purpose, to be started again."""
+        return False
+
+    @property
+    def gpu(self) -> str:
+        """The GPU that was chosen for it; empty where none is chosen."""
+        return ""
+
+    @property
+    def expires(self) -> str | None:
+        """When the lab ends by itself, as ISO 8601 in UTC; None where it does not."""
+        return None
+
+    @property
+    def existed_before(self) -> bool:
+        """Whether its machines were there before the lab: others decide how many they are, and how a cluster of them is."""
+        return False
+
+    @property
+    def link(self) -> str:
+        """The speed of the network between its nodes, where the lab gave it one."""
+        return ""
+
+    @property
+    def has_slurm(self) -> bool:
+        """Whether the lab itself set up a Slurm that has to be waited for."""
+        return False
+
+    @property
+    def nccl(self) -> dict[str, str]:
+        """What NCCL has to be told about the network between its nodes, as variables of the environment."""
+        return {}
+
+
+@dataclass(kw_only=True)
+class LocalVariables:
+    """How simulated nodes are made: Slurm or none, the speed of their network, the folder of packages that were unpacked aside,
+    and whether Slurm's daemons stand side by side on this computer."""
+
+    scheduler: str = ""
+    link: str = ""
+    layer: str = ""
+    one_host: bool = False
+
+
+@dataclass(kw_only=True)
+class LocalDeployment(Deployment):
+    """A lab of simulated nodes on this computer. `cloud` is there for who reads all labs as JSON."""
+
+    target: Literal["local"] = "local"
+    variables: LocalVariables = field(default_factory=LocalVariables)
+    cloud: None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Always, also before a node stands."""
+        return True
+
+    @property
+    def flag(self) -> str:
+        """Nothing: simulated nodes are what is meant where nobody says otherwise."""
+        return ""
+
+    @property
+    def link(self) -> str:
+        """As it was asked for: `1gbit`, or `1gbit,2ms`."""
+        return self.variables.link
+
+    @property
+    def has_slurm(self) -> bool:
+        """Whether a head with Slurm stands before the nodes that are counted."""
+        return self.variables.scheduler == "slurm"
+
+
+@dataclass(kw_only=True)
+class AwsDeployment(Deployment):
+    """A lab on AWS."""
+
+    target: Literal["aws"] = "aws"
+    cloud: Cloud
+
+    @property
+    def costs(self) -> bool:
+        """It does, from its first minute to its destroy."""
+        return True
+
+    @property
+    def stopped(self) -> bool:
+        """As `stop` and `start` left it."""
+        return self.cloud.stopped
+
+    @property
+    def gpu(self) -> str:
+        """The GPU that it stands with: another one than was asked for, where that was sold out."""
+        return self.cloud.gpu
+
+    @property
+    def expires(self) -> str | None:
+        """Its deadline."""
+        return self.cloud.expires
+
+    @property
+    def nccl(self) -> dict[str, str]:
+        """The machine image brings a plug-in for EFA, and no instance of the course has that."""
+        return PLAIN_SOCKETS
+
+
+@dataclass(kw_only=True)
+class HostsVariables:
+    """The machines as the learner called them."""
+
+    hosts: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class HostsDeployment(Deployment):
+    """A lab on machines that exist already. `cloud` is there for who reads all labs as JSON."""
+
+    target: Literal["hosts"] = "hosts"
+    variables: HostsVariables = field(default_factory=HostsVariables)
+    cloud: None = None
+
+    @property
+    def existed_before(self) -> bool:
+        """Always."""
+        return True
+
+
+_CLASSES: dict[str, type[Deployment]] = {"local": LocalDeployment, "aws": AwsDeployment, "hosts": HostsDeployment}
+
+
+def deployment_class(target: object) -> type[Deployment]:
+    """What the record of a lab on that target holds; what all labs have in common where the target needs no more."""
+    return _CLASSES.get(target, Deployment) if isinstance(target, str) else Deployment
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-Mode = Literal["local", "aws", "hosts"]
+Mode = str
+"""What the nodes of a run were, as its record says it: SIMULATED, or the name of the target that they stand on."""
+SIMULATED: Mode = "local"
+RENTED_WITH_GPU = frozenset({"aws"})
+"""The targets whose nodes were made to have a GPU. Machines that somebody had already may have none."""
 Role = Literal["head", "worker"]
+
+
+def is_simulated(mode: Mode) -> bool:
+    """Whether a run in that mode is no evidence of what a GPU does."""
+    return mode == SIMULATED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +42,11 @@ class Node:
     host_key: str = ""
     proxy: str = ""
     key: str = ""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it is a process or a namespace of this computer."""
+        return is_simulated(self.mode)
 
 
 @dataclass(frozen=True, kw_only=True)

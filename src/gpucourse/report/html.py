@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from html import escape
 
+from gpucourse.model.node import is_simulated
 from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report, Saying
 
 STYLE = """
@@ -62,7 +63,7 @@ def _body(report: Report) -> Iterator[str]:
     yield f"<header><h1>{escape(report.title)}</h1>"
     yield f'<p class="by">{escape(report.author)} · {escape(report.made)}'
     yield f"<br>{escape(' · '.join(report.subjects))}</p></header>" if report.subjects else "</p></header>"
-    if report.mode == "local":
+    if is_simulated(report.mode):
         yield f'<p class="mode">{escape(LOCAL)}</p>'
     yield from _missing(report.missing)
     for chapter in report.chapters:

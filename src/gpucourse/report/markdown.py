@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gpucourse.model.node import is_simulated
 from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report
 
 
@@ -21,7 +22,7 @@ def _named(chapter: Chapter) -> dict[str, Picture]:
 def _parts(report: Report) -> Iterator[str]:
     yield f"# {_plain(report.title)}"
     yield f"{_plain(report.author)}, {report.made}" + (f"  \n{_plain(' · '.join(report.subjects))}" if report.subjects else "")
-    if report.mode == "local":
+    if is_simulated(report.mode):
         yield f"> {LOCAL}"
     yield from _missing(report.missing)
     for chapter in report.chapters:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from gpucourse.errors import MissingError
+from gpucourse.model.node import is_simulated
 from gpucourse.model.report import LOCAL, Chapter, Grid, Report, Saying
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _title(pdf: Pages, report: Report) -> None:
     _write(pdf, f"{report.author}  ·  {report.made}", size=SMALL, colour=SOFT)
     if report.subjects:
         _write(pdf, "  ·  ".join(report.subjects), size=SMALL, colour=SOFT)
-    if report.mode == "local":
+    if is_simulated(report.mode):
         pdf.ln(1.5)
         _write(pdf, LOCAL, colour=WARN)
     _missing(pdf, report.missing)

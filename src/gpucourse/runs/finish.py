@@ -10,6 +10,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, UsageError
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
+from gpucourse.model.node import is_simulated
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, slurm
@@ -161,7 +162,7 @@ def _is_plain(path: Path) -> bool:
 
 def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record: RunRecord, files: RunPaths) -> None:
     device = str(metrics.get("device") or "device unknown")
-    where = f"{device}, simulated nodes (mode: local)" if record.mode == "local" else device
+    where = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
     subtitle = f"{exercise.id} · {where} · {record.id}"
     for plot, error in context.easel.draw(exercise.plots, metrics, subtitle=subtitle, folder=files.folder):
         context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))

@@ -12,6 +12,7 @@ from gpucourse.errors import ExerciseFailed, GpucourseError, Interrupted, Missin
 from gpucourse.model.event import Note
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise, Parameter
+from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RunRecord
 from gpucourse.model.report import Grid
 from gpucourse.model.sweep import Point, Sweep
@@ -230,7 +231,7 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
         if sum(bool(each) for _, each in rows) < 2:
             continue
         changed, combined = over(plot, record.parameter, record.unit, rows)
-        where = f"{record.device}, simulated nodes (mode: local)" if record.mode == "local" else record.device
+        where = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
         try:
             return draw(changed, combined, subtitle=f"{exercise.id} · {where} · sweep {record.id}", folder=folder)
         except MissingError as error:

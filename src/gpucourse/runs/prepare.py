@@ -24,7 +24,6 @@ from gpucourse.workspace.exercises import ensure_copies
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.workspace.settings import Target
 
 SHARED = "shared"  # the folder of `exercises/` whose files travel beside the scripts that name them
 
@@ -40,7 +39,7 @@ class Order:
     launcher: str | None = None
     arguments: tuple[str, ...] = ()
     timeout_s: float | None = None
-    target: Target | None = None
+    target: str | None = None
     gpu: str | None = None
     silence_s: float | None = None
     extra: tuple[Path, ...] = ()
@@ -55,13 +54,13 @@ def deployed(context: Context, module: Module, *, target: str | None = None, gpu
     standing = [
         found
         for found in deployments.of_module(context.paths, module.id)
-        if (target is None or found.target == target) and (gpu is None or (found.cloud is not None and found.cloud.gpu == gpu))
+        if (target is None or found.target == target) and gpu in {None, found.gpu}
     ]
     for found in standing:
-        if found.inventory is not None and found.phase in {"ready", "failed"} and not (found.cloud and found.cloud.stopped):
+        if found.inventory is not None and found.phase in {"ready", "failed"} and not found.stopped:
             return found
     where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
-    if standing and standing[0].cloud and standing[0].cloud.stopped:
+    if standing and standing[0].stopped:
         raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
     state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
     flags = "".join((f" --target {target}" if target else "", f" --gpu {gpu}" if gpu else ""))
@@ -91,7 +90,8 @@ def request(context: Context, module: Module, exercise: Exercise, order: Order, 
         arguments=(*arguments(exercise, passed), *order.arguments),
         uploads=uploads,
         timeout_s=order.timeout_s or exercise.launch.timeout,
-        environment=_link_of(lab) if lab is not None and local else {},
+        environment=_link_of(lab) if lab is not None else {},
+        nccl=lab.nccl if lab is not None else {},
         processes=order.processes,
     )
 
@@ -106,20 +106,19 @@ def _own_lab(context: Context, module: Module, order: Order) -> Deployment | Non
 def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
     """An exercise that is meant for more nodes than stand runs on those; what it cannot show then is a command away."""
     stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
-    if stand < meant and lab.target != "hosts":
-        where = "" if lab.target == "local" else f" --target {lab.target}"
-        more = f"gpucourse deploy {lab.module}{where} --nodes {meant}"
+    if stand < meant and not lab.existed_before:
+        more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {meant}"
         text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
         context.watch(Note(text=text, level="warning"))
 
 
 def _link_of(lab: Deployment) -> dict[str, str]:
     """What ranks may know of the link between simulated nodes, where it was given a speed."""
-    if not (text := str(lab.variables.get("link") or "")):
+    if not lab.link:
         return {}
     from gpucourse.local.machines.link import parse
 
-    link = parse(text)
+    link = parse(lab.link)
     return {"GPUCOURSE_LINK_GBPS": f"{link.bits / 1e9:g}", "GPUCOURSE_LINK_BURST_BYTES": str(link.burst)}
 
 

@@ -61,8 +61,8 @@ def place(context: Context, order: Order) -> Place:
         found = deployed(context, lab, target=order.target, gpu=order.gpu)
     except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
         known = deployments.of_module(context.paths, lab.id)
-        return Place(order.target or (known[0].target if known else context.settings.target))
-    return Place(found.target, found.lacks)
+        return Place(order.target or (known[0].mode if known else context.settings.target))
+    return Place(found.mode, found.lacks)
 
 
 def run(
@@ -87,7 +87,7 @@ def run(
     inventory = deployment.inventory
     if inventory is None:  # `deployed` promises one
         raise AssertionError(deployment.stack)
-    wanted = request(context, module, exercise, order, local=deployment.target == "local")
+    wanted = request(context, module, exercise, order, local=deployment.simulated)
     nodes = (inventory.head,) if scheduled else choose(exercise, inventory, order, module)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}

@@ -46,9 +46,9 @@ def labs(context: Context, module: Module, order: Order) -> list[Deployment]:
         for found in deployments.of_module(context.paths, module.id)
         if found.inventory is not None
         and found.phase in {"ready", "failed"}
-        and not (found.cloud and found.cloud.stopped)
+        and not found.stopped
         and order.target in {None, found.target}
-        and order.gpu in {None, found.cloud.gpu if found.cloud else ""}
+        and order.gpu in {None, found.gpu}
     ]
     return sorted(up, key=lambda found: found.stack) or [deployed(context, module, target=order.target, gpu=order.gpu)]
 
@@ -63,9 +63,8 @@ def run_all(
     """
     steps: list[Step] = []
     for lab in labs(context, module, order):
-        gpu = lab.cloud.gpu if lab.cloud else ""
         for exercise in module.exercises:
-            wanted = replace(order, exercise=exercise.id, target=lab.target, gpu=gpu or None)
+            wanted = replace(order, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
             steps.append(_step(context, exercise, lab, wanted, each))
     return steps
 
@@ -77,9 +76,7 @@ def _step(
     order: Order,
     each: Callable[[Exercise, Deployment, Callable[[], Ran]], Ran],
 ) -> Step:
-    gpu = lab.cloud.gpu if lab.cloud else ""
-    mode = lab.inventory.nodes[0].mode if lab.inventory else "local"
-    planned = Step(exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=gpu, mode=mode, state="not run")
+    planned = Step(exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run")
     if exercise.launch.kind == "slurm-pty":
         return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:

@@ -54,7 +54,7 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.shared import SharedTransport
 
-    shared = deployment.shared or (context.settings.shared_folder if deployment.target == "hosts" else "")
+    shared = deployment.shared or (context.settings.shared_folder if deployment.existed_before else "")
     if scheduled and shared:
         return Fleet(SharedTransport(context.transport, shared), nodes)
     return Fleet(context.transport, nodes)
@@ -63,15 +63,17 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
     """The nodes that jobs run on, by Slurm's names, which a lab takes from its inventory. None for a cluster that exists
     already: its inventory holds the machines that are logged into, and other people decide what its nodes are called."""
-    if deployment is None or deployment.inventory is None or deployment.target == "hosts":
+    if deployment is None or deployment.inventory is None or deployment.existed_before:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)
 
 
 def python_of(deployment: Deployment) -> str:
     """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
-    nodes = deployment.inventory.nodes if deployment.inventory and deployment.target == "aws" else ()
-    return next((node.python for node in nodes if node.role == "worker"), "")
+    if deployment.inventory is None:
+        return ""
+    head = deployment.inventory.head
+    return next((n.python for n in deployment.inventory.nodes if n.role == "worker" and n.python != head.python), "")
 
 
 def plan_on(
@@ -89,7 +91,7 @@ def plan_on(
     gpus = _gpus(wanted, partition, nodes)
     _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(lab, head))
     place = launcher.Place(
-        partition=partition.name, threads=LOCAL_THREADS if head.mode == "local" else None, gpus=gpus, python=python
+        partition=partition.name, threads=LOCAL_THREADS if head.simulated else None, gpus=gpus, python=python
     )
     return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
 

@@ -125,7 +125,7 @@ def _planned(context: Context, order: Order) -> Iterator[tuple[LaunchPlan, Modul
     deployment = deployed(context, lab, target=order.target, gpu=order.gpu)
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
-    wanted = request(context, module, exercise, order, local=deployment.target == "local")
+    wanted = request(context, module, exercise, order, local=deployment.simulated)
     with slurm.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpucourse.errors import GpucourseError, ManifestError
+from gpucourse.model.node import is_simulated
 from gpucourse.ui.line import paint
 from gpucourse.ui.out import Out
 from gpucourse.ui.render import render
@@ -147,7 +148,7 @@ class Face:
 
     def _say_mode(self, mode: str, out: Out) -> None:
         place = "terminal" if out.terminal else str(id(out))
-        if mode == "local" and place not in self._said:
+        if is_simulated(mode) and place not in self._said:
             self._said.add(place)
             self._write(out, f"{self._gap(out)}{self._paint(SIMULATED, 'warn', out)}\n\n")
 

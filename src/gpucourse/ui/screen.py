@@ -6,6 +6,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpucourse.model.node import is_simulated
 from gpucourse.ui.console import SIMULATED
 from gpucourse.ui.line import Line, Span, ansi, line
 from gpucourse.ui.render import render
@@ -65,7 +66,7 @@ def picture(command: str, lines: list[Line], view: View, mode: str) -> str:
 
     console = Console(record=True, file=StringIO(), width=WIDTH, force_terminal=True, color_system="truecolor")
     head = [line(Span("$ ", "good"), Span(clean_line(command), "strong"))]
-    if mode == "local":
+    if is_simulated(mode):
         head.append(line(Span(SIMULATED, "warn")))
     page = "\n".join(map(ansi, [*head, *lines])) + "\n\n" + render(view, width=WIDTH, colour=True)
     console.print(Text.from_ansi(page.rstrip("\n"), no_wrap=True, overflow="ellipsis"))

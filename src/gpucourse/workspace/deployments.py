@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from gpucourse.errors import MissingError
-from gpucourse.model.deployment import Deployment, Phase
+from gpucourse.model.deployment import Deployment, Phase, deployment_class
 from gpucourse.units import now_utc
-from gpucourse.workspace.files import check_record, damaged, read_record, write_record
+from gpucourse.workspace.files import check_record, convert_record, damaged, read_json, write_record
 from gpucourse.workspace.paths import WorkspacePaths
+
+D = TypeVar("D", bound=Deployment)
 
 
 def stack_name(module: str, target: str, gpu: str = "") -> str:
@@ -26,15 +30,29 @@ def save(paths: WorkspacePaths, deployment: Deployment, phase: Phase | None = No
 def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
     """The record of one stack, or None where it is not deployed. Raises MissingError, NewerFormat where it cannot be read."""
     file = paths.deployment(stack)
-    record = read_record(file, Deployment)
+    document = read_json(file)
+    target = document.get("target") if isinstance(document, dict) else None
+    record = convert_record(file, document, deployment_class(target))
     if record is None:
         return None
     nodes = record.inventory.nodes if record.inventory else ()
-    moments = (record.created, record.updated, record.cloud.expires if record.cloud else None)
-    check_record(file, names=(record.stack, record.module, *(node.name for node in nodes)), moments=moments)
+    moments = (record.created, record.updated, record.expires)
+    check_record(
+        file,
+        names=(record.stack, record.module, record.target, *(name for node in nodes for name in (node.name, node.mode))),
+        moments=moments,
+    )
     if record.stack != stack:  # its name becomes the folder that `destroy` removes
         raise damaged(file, f"it is the record of {record.stack}")
     return record
+
+
+def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
+    """The record of one stack, which must be of that kind. Raises as `load` does, and MissingError for one of another kind."""
+    record = load(paths, stack)
+    if record is None or isinstance(record, kind):
+        return record
+    raise damaged(paths.deployment(stack), f"it is the record of a lab on {record.target}")
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:

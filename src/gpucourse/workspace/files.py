@@ -129,7 +129,11 @@ def read_record(path: Path, kind: type[T]) -> T | None:
     Raises NewerFormat where the file's version is above the dataclass's own, MissingError where it cannot be read, is not what
     the dataclass holds, or is larger than any record; in all cases the file stays as it is.
     """
-    document = read_json(path)
+    return convert_record(path, read_json(path), kind)
+
+
+def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
+    """The dataclass that the document read from `path` holds; None where there was no such file. Raises like `read_record`."""
     if document is None:
         if path.exists():
             raise damaged(path, "it holds nothing")

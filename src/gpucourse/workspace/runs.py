@@ -128,7 +128,7 @@ def _read(file: Path) -> RunRecord | None:
         return None
     check_record(
         file,
-        names=(record.id, record.exercise, record.stack, *record.nodes),
+        names=(record.id, record.exercise, record.stack, record.mode, *record.nodes),
         moments=(record.created, record.started, record.ended),
     )
     if (record.exercise, record.id) != (file.parent.parent.name, file.parent.name):

@@ -15,7 +15,7 @@ from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.destroy import Destroyed, Which, destroy, survey
-from gpucourse.model.deployment import Cloud, Deployment
+from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.locate import open_workspace
@@ -83,7 +83,7 @@ def instance(learner: CloudLearner, tags: dict[str, str], **more: Any) -> str:
 
 def lab(
     learner: CloudLearner, *, module: str = "3", gpu: str = "t4", nodes: int = 1, spot: bool = False, hours: float = 4
-) -> Deployment:
+) -> AwsDeployment:
     """A lab with its record, ready to be used."""
     from gpucourse.remote.keys import ensure_client_key
 
@@ -102,12 +102,11 @@ def lab(
     common = {"KeyName": name, "NetworkInterfaces": [card], "InstanceInitiatedShutdownBehavior": "terminate", **market}
     made = [_launched(learner, {**tags, "Node": f"node{index}"}, "g4dn.2xlarge", **common) for index in range(nodes)]
     stack = deployments.stack_name(module, "aws", gpu)
-    deployment = Deployment(
+    deployment = AwsDeployment(
         stack=stack,
         uid=uid,
         module=module,
         title="Parallel computing",
-        target="aws",
         template="parallel",
         phase="ready",
         created=utc(0),

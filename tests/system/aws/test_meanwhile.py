@@ -17,7 +17,7 @@ from gpucourse.labs.aws import allow_ip, extend, stop_start
 from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.destroy import Which
 from gpucourse.labs.status import Status, status
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment, LocalDeployment
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
@@ -52,8 +52,8 @@ def outlook(learner: CloudLearner, *, ask_nodes: bool = False) -> Outlook:
     return one.cloud
 
 
-def stored(learner: CloudLearner, lab: Deployment) -> Deployment:
-    found = deployments.load(WorkspacePaths(learner.workspace), lab.stack)
+def stored(learner: CloudLearner, lab: AwsDeployment) -> AwsDeployment:
+    found = deployments.load_as(WorkspacePaths(learner.workspace), lab.stack, AwsDeployment)
     assert found is not None
     return found
 
@@ -63,7 +63,6 @@ def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner
     account = Account(REGION, learner.environment)
     first, second = hand_made.ids(learner)
     tags = {"Project": "gpucourse", "Course": hand_made.identity(learner), "Stack": lab.uid}
-    assert lab.cloud is not None
     assert schedule.arm(account, [first, second], datetime.fromisoformat(lab.cloud.expires), wanted=tags).state == "ok"
     (root(learner, first) / "idle.json").write_text(json.dumps({"now": time.time(), "busy": ["SSH sessions: 1"], "boot": "b"}))
     (root(learner, second) / "idle.json").write_text(json.dumps({"now": time.time(), "ends_at": time.time() + 700}))
@@ -97,7 +96,6 @@ def test_an_account_that_does_not_say_is_unknown_and_never_healthy(learner: Clou
 
 def test_an_account_that_is_not_the_labs_own_is_told(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
-    assert lab.cloud is not None
     lab.cloud.account = "210987654321"
     deployments.save(WorkspacePaths(learner.workspace), lab)
     assert "stands in the AWS account 210987654321" in outlook(learner).unknown
@@ -162,7 +160,7 @@ def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(lea
     assert learner.types("ssh", "3", "--", "echo", "hello").out == "hello\n"
     marks = [(root(learner, one) / "deadline").read_text() for one in hand_made.ids(learner)]
     assert marks == [f"{more.expires.timestamp():.0f}\n"] * 2
-    assert (stored(learner, lab).phase, stored(learner, lab).cloud.stopped) == ("ready", False)  # type: ignore[union-attr]  # as above
+    assert (stored(learner, lab).phase, stored(learner, lab).cloud.stopped) == ("ready", False)
 
 
 def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
@@ -170,7 +168,6 @@ def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
     context = hand_made.context(learner)
     for backstop, words in (("", "AWS ends it at"), ("iam:CreateRole was refused", "cost until you type gpucourse destroy 3")):
         lab = stored(learner, lab)
-        assert lab.cloud is not None
         lab.cloud.backstop = backstop
         deployments.save(context.paths, lab)
         assert words in stop_start.stop(context, "3").warnings[0]
@@ -201,7 +198,6 @@ def test_what_cannot_be_stopped(learner: CloudLearner) -> None:
     context = hand_made.context(learner)
     with pytest.raises(UsageError, match="spot instances, which cannot be stopped"):
         stop_start.stop(context, "3")
-    assert lab.cloud is not None
     lab.cloud.market = "on-demand"
     deployments.save(context.paths, lab)
     kept = record(id="20261121-101500-busy", stack=lab.stack, mode="aws", nodes=["node0"], state="running", collected=False)
@@ -221,7 +217,6 @@ def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, nodes=2)
     account = Account(REGION, learner.environment)
     tags = {"Project": "gpucourse", "Course": hand_made.identity(learner), "Stack": lab.uid}
-    assert lab.cloud is not None
     before = datetime.fromisoformat(lab.cloud.expires)
     schedule.arm(account, hand_made.ids(learner), before, wanted=tags)
     done = learner.documents("extend", "3", "90m")
@@ -291,8 +286,8 @@ def test_a_hold_is_set_and_lifted(learner: CloudLearner) -> None:
 
 def test_without_a_lab_on_aws_the_way_to_one_is_told(learner: CloudLearner) -> None:
     assert "gpucourse deploy 3 --target aws" in learner.types("stop", "3", code=3).err
-    local = Deployment(
-        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created=hand_made.utc(0),
+    local = LocalDeployment(
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=hand_made.utc(0),
         updated=hand_made.utc(0), nodes_wanted=1,
     )  # fmt: skip
     context = hand_made.context(learner)

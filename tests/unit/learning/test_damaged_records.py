@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import NodeExit
 from gpucourse.runs import finish
@@ -80,9 +80,7 @@ def test_the_other_runs_are_shown(learning: Learning, name: str, content: str) -
 def lab(learning: Learning, module: str, **changed: str) -> None:
     record: dict[str, Any] = {"created": NOW, "updated": NOW, **changed}
     stack = f"0{module}-local"
-    made = Deployment(
-        stack=stack, uid="u", module=module, target="local", template="simulated", phase="ready", nodes_wanted=0, **record
-    )
+    made = LocalDeployment(stack=stack, uid="u", module=module, template="simulated", phase="ready", nodes_wanted=0, **record)
     deployments.save(learning.context.paths, made)
     if "updated" in changed:
         path = learning.context.paths.deployment(stack)

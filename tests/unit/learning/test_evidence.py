@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import finish
 from gpucourse.workspace import runs
@@ -137,11 +137,10 @@ def test_a_lab_goes_although_a_record_cannot_be_read(learning: Learning) -> None
     record = learning.record()
     folder = learning.folder(record)
     context = learning.opened()
-    lab = Deployment(
+    lab = LocalDeployment(
         stack="01-local",
         uid="u",
         module="1",
-        target="local",
         template="simulated",
         phase="ready",
         created="",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import Interrupted, MissingError, UnreachableError
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.node import Inventory, Node
 from gpucourse.runs import parameter_sweep, run_module
 from gpucourse.runs.follow import Attended
@@ -163,8 +163,8 @@ def two_labs(running: Learning) -> Learning:
             name="node0", role="head", address="127.0.0.1", port=22, private_address="127.0.0.1", user="u", gpus=0,
             instance_type="simulated", python="python3", mode="local",
         )  # fmt: skip
-        found = Deployment(
-            stack=name, uid="u", module="1", title="Rivers", target="local", template="simulated", phase="ready",
+        found = LocalDeployment(
+            stack=name, uid="u", module="1", title="Rivers", template="simulated", phase="ready",
             created=now_utc(), updated=now_utc(), nodes_wanted=1, inventory=Inventory(stack=name, nodes=(node,)),
         )  # fmt: skip
         deployments.save(running.context.paths, found)

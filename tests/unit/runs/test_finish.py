@@ -13,7 +13,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import UnreachableError
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
@@ -168,8 +168,8 @@ def test_a_node_is_told_the_limit_of_the_settings(context: Context) -> None:
 
 def test_a_run_under_slurm_has_logs_of_its_labs_nodes_only(context: Context) -> None:
     inventory = Inventory(stack="03-local", nodes=(NODE, replace(NODE, name="node1", role="worker")))
-    lab = Deployment(
-        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready",
+    lab = LocalDeployment(
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready",
         created="2026-01-01T00:00:00+00:00", updated="", nodes_wanted=2, inventory=inventory,
     )  # fmt: skip
     deployments.save(context.paths, lab)

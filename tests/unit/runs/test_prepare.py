@@ -9,7 +9,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.launch.planning import Request
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.runs.prepare import Order, request
@@ -27,9 +27,9 @@ def lab(context: Context, nodes: int, *, link: str = "") -> None:
              private_address="127.0.0.1", user="me", gpus=0, instance_type="simulated", python="python3")
         for n in range(nodes)
     )  # fmt: skip
-    record = Deployment(
-        stack="03-local", uid="u", module="3", target="local", template="simulated", phase="ready", created=NOW, updated=NOW,
-        nodes_wanted=nodes, variables={"link": link}, inventory=Inventory(stack="03-local", nodes=stands),
+    record = LocalDeployment(
+        stack="03-local", uid="u", module="3", template="simulated", phase="ready", created=NOW, updated=NOW,
+        nodes_wanted=nodes, variables=LocalVariables(link=link), inventory=Inventory(stack="03-local", nodes=stands),
     )  # fmt: skip
     deployments.save(context.paths, record)
 

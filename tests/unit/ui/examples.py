@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
@@ -112,13 +112,12 @@ def node(number: int) -> Node:
     )
 
 
-def deployment(**other: object) -> Deployment:
+def deployment(**other: object) -> LocalDeployment:
     values: dict[str, object] = {
         "stack": "m3-local",
         "uid": "u",
         "module": "3",
         "title": "Parallel computing",
-        "target": "local",
         "template": "simulated",
         "phase": "ready",
         "created": now_utc(),
@@ -126,7 +125,7 @@ def deployment(**other: object) -> Deployment:
         "nodes_wanted": 2,
         "inventory": Inventory(stack="m3-local", nodes=(node(0), node(1))),
     }
-    return Deployment(**(values | other))  # type: ignore[arg-type]
+    return LocalDeployment(**(values | other))  # type: ignore[arg-type]
 
 
 def record(**other: object) -> RunRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import get_args
@@ -19,7 +19,7 @@ from gpucourse.labs.aws.node_files import Idle
 from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.cloud import Found
-from gpucourse.model.deployment import Cloud, Deployment, NodeHealth
+from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, NodeHealth
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
 from gpucourse.ui.views import changed, cost, going, lab, leaks
@@ -41,8 +41,11 @@ def shown(view: View) -> str:
     return page
 
 
-def on_aws(**other: object) -> Deployment:
-    return deployment(stack="03-aws-t4", target="aws", cloud=CLOUD, **other)
+def on_aws() -> AwsDeployment:
+    common = {
+        field.name: getattr(deployment(), field.name) for field in fields(Deployment) if field.name not in {"target", "stack"}
+    }
+    return AwsDeployment(stack="03-aws-t4", cloud=CLOUD, **common)
 
 
 def status(outlook: Outlook) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpucourse.labs.deploy import Deployed
 from gpucourse.labs.status import StackStatus
-from gpucourse.model.deployment import Leftover, NodeHealth, Receipt
+from gpucourse.model.deployment import Leftover, LocalVariables, NodeHealth, Receipt
 from gpucourse.ui.views import lab
 from tests.unit.ui.examples import deployment, record, text
 
@@ -44,7 +44,7 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
 
 
 def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
-    slow = deployment(variables={"link": "100mbit"})
+    slow = deployment(variables=LocalVariables(link="100mbit"))
     result = Deployed(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
     assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
     assert re.search(r"link +100mbit", text(lab.deployed(result, tmp_path)))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.aws.lab import placed
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 
 _NO_CLOCK = {
@@ -15,21 +14,21 @@ _NO_CLOCK = {
 }
 
 
-def account_of(context: Context, deployment: Deployment) -> Account:
+def account_of(context: Context, deployment: AwsDeployment) -> Account:
     """The account of a lab, seen from its region.
 
     Raises MissingError where the credentials are for another account: there nothing of the lab would be found, which would
     look as if it were gone. Raises what a call raises.
     """
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     check_account(account, deployment)
     return account
 
 
-def check_account(account: Account, deployment: Deployment) -> None:
+def check_account(account: Account, deployment: AwsDeployment) -> None:
     """Raises MissingError where the lab stands in another account."""
-    held = placed(deployment).account
+    held = deployment.cloud.account
     if not held:
         return
     who = account.identity()
@@ -40,23 +39,23 @@ def check_account(account: Account, deployment: Deployment) -> None:
         )
 
 
-def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> Deployment:
+def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
     """The lab of a module on AWS that is meant. `verb` is the command that was typed.
 
     Raises MissingError where there is none, UsageError where it is not clear which, or where the lab has no clock.
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)
-    found = [one for one in standing if one.cloud is not None and gpu in {None, one.cloud.gpu}]
+    found = [one for one in standing if isinstance(one, AwsDeployment) and gpu in {None, one.gpu}]
     if len(found) > 1:
         named = ", ".join(one.stack for one in found)
-        gpus = " or ".join(f"--gpu {placed(one).gpu}" for one in found)
+        gpus = " or ".join(f"--gpu {one.cloud.gpu}" for one in found)
         raise UsageError(
             f"module {wanted} has several labs on AWS: {named}", hint=f"say which: gpucourse {verb} {wanted} {gpus}"
         )
     if found:
         return found[0]
-    if standing and standing[0].cloud is None:
+    if standing and not isinstance(standing[0], AwsDeployment):
         raise UsageError(
             f"{standing[0].stack} is no lab on AWS: {_NO_CLOCK[standing[0].target]}", hint=f"gpucourse destroy {wanted}"
         )

@@ -7,7 +7,6 @@ from gpucourse.aws.caller import caller_cidr, checked_cidr
 from gpucourse.context import Context
 from gpucourse.labs.aws.account import account_of
 from gpucourse.labs.aws.change import Changed, held
-from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments
@@ -19,7 +18,7 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
     Raises UsageError for anything but one public address, MissingError where it cannot be learnt or the lab has no rule.
     """
     with held(context, module, gpu=gpu, verb="allow-ip") as deployment:
-        cloud = placed(deployment)
+        cloud = deployment.cloud
         given = cidr or context.settings.ssh_cidr
         wanted = checked_cidr(given) if given else caller_cidr(context.environ)
         with stage(context.watch, "allow", f"letting {wanted} in"):

@@ -15,7 +15,7 @@ from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, L
 from gpucourse.labs.aws import failure_report
 from gpucourse.labs.aws.cleanup import take_down, unmanaged
 from gpucourse.labs.aws.failover import Place, Route, judged
-from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed, tags
+from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.aws.money.quote import with_type
 from gpucourse.labs.aws.propose import Offer, Proposal
@@ -23,7 +23,7 @@ from gpucourse.labs.aws.readiness import climb
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.deploy import Deployed
 from gpucourse.model.cloud import Attempt, CloudInstance, Failure
-from gpucourse.model.deployment import Deployment, Tried
+from gpucourse.model.deployment import AwsDeployment, Tried
 from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
 from gpucourse.model.node import Inventory
 from gpucourse.parallel import try_all
@@ -81,7 +81,7 @@ def _build(context: Context, offer: Offer) -> Deployed:
     deployment = offer.deployment
     before = deployment.inventory
     interrupted = offer.choice.former is not None or (offer.choice.standing is not None and deployment.phase != "ready")
-    regions.note(context.paths, placed(deployment).region)
+    regions.note(context.paths, deployment.cloud.region)
     _priced(offer)
     if offer.quote.ends or offer.forgotten:
         bring_home(context, deployment, discard=False)
@@ -108,7 +108,7 @@ def _build(context: Context, offer: Offer) -> Deployed:
 def _raised(context: Context, offer: Offer) -> Inventory:
     """The nodes of the lab, built in the first place that has room. Raises what stopped it, in the table's words."""
     deployment, lab = offer.deployment, offer.lab
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     route = Route(found=offer.zones, allowed=offer.allowed, with_types=offer.choice.with_types)
     while True:
         here = Place(attempt=Attempt(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group)
@@ -133,9 +133,9 @@ def _raised(context: Context, offer: Offer) -> Inventory:
             lab.plan(context.watch)
 
 
-def _note(context: Context, deployment: Deployment, here: Place, failure: Failure, there: Place | None) -> None:
+def _note(context: Context, deployment: AwsDeployment, here: Place, failure: Failure, there: Place | None) -> None:
     """Write a try down that failed, and say where it goes on."""
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     if failure.elsewhere or there is not None:
         why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
         cloud.tried.append(
@@ -168,7 +168,7 @@ def _removed(context: Context, lab: CloudLab) -> None:
 
 
 def _move(offer: Offer, there: Place) -> None:
-    cloud = placed(offer.deployment)
+    cloud = offer.deployment.cloud
     cloud.zone, cloud.instance_type = there.attempt.zone, there.attempt.instance_type
     cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
     cloud.placement_group = there.placement_group
@@ -176,7 +176,7 @@ def _move(offer: Offer, there: Place) -> None:
 
 
 def _priced(offer: Offer) -> None:
-    cloud = placed(offer.deployment)
+    cloud = offer.deployment.cloud
     found = estimate(offer.book, with_type(offer.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone)
     cloud.usd_per_hour = f"{found.per_hour:.4f}"
     cloud.priced = f"{found.sources[0]}; the rest list prices of {found.oldest}"

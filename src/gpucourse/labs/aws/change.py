@@ -10,7 +10,7 @@ from decimal import Decimal
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws.account import on_aws
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 
 
@@ -29,12 +29,12 @@ class Changed:
 
 
 @contextmanager
-def held(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[Deployment]:
+def held(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
     """The lab on AWS that is meant, with its lock held for the block. Raises as `on_aws`; StackBusy."""
 
     stack = on_aws(context, module, gpu=gpu, verb=verb).stack
     with context.lock(stack, f"{verb} {module}"):
-        deployment = deployments.load(context.paths, stack)
+        deployment = deployments.load_as(context.paths, stack, AwsDeployment)
         if deployment is None:  # another command was faster
             raise MissingError(f"{stack} was destroyed just now", hint=f"gpucourse deploy {module} --target aws")
         yield deployment

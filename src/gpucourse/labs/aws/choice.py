@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from gpucourse.aws.offerings import checked_region, type_for
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.needs import checked_nodes, lab_of, need_of
 from gpucourse.model.cloud import LabNeed, Market
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.labs import AwsLab
 from gpucourse.model.manifest import Module
 from gpucourse.provision.state import addresses
@@ -41,8 +40,8 @@ class Choice:
     region: str
     ttl_hours: float
     others: tuple[str, ...] = ()
-    standing: Deployment | None = None
-    former: Deployment | None = None
+    standing: AwsDeployment | None = None
+    former: AwsDeployment | None = None
 
     @property
     def stack(self) -> str:
@@ -73,13 +72,13 @@ def choices(context: Context, wish: Wish) -> list[Choice]:
     """
     module = context.catalog.module(wish.module)
     lab = lab_of(module)
-    known = [found for found in deployments.of_module(context.paths, module.id) if found.target == "aws"]
+    known = [found for found in deployments.of_module(context.paths, module.id) if isinstance(found, AwsDeployment)]
     known.sort(key=lambda found: found.phase != "ready")  # a try that failed is not the lab that is meant
     wanted = list(dict.fromkeys(gpu.lower() for gpu in wish.gpu))
     if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
-        wanted = [placed(known[0]).gpu if known else context.settings.gpu or lab.gpu]
+        wanted = [known[0].cloud.gpu if known else context.settings.gpu or lab.gpu]
     # A lab whose GPU is compared with others must not become one of them where its own is sold out.
-    taken = {*wanted, *(placed(one).gpu for one in known if _stands(context, one))}
+    taken = {*wanted, *(one.cloud.gpu for one in known if _stands(context, one))}
     found = [_choice(context, wish, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
     if len({(choice.region, choice.market) for choice in found}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in found)
@@ -90,17 +89,15 @@ def choices(context: Context, wish: Wish) -> list[Choice]:
     return found
 
 
-def _meant(known: list[Deployment], module: Module, gpu: str) -> Deployment | None:
+def _meant(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
     """The record of the lab with that GPU, else of the one that was to have it: a stack keeps its name where its GPU was
     sold out and another was taken."""
     name = deployments.stack_name(module.id, "aws", gpu)
-    return next((one for one in known if placed(one).gpu == gpu), None) or next(
-        (one for one in known if one.stack == name), None
-    )
+    return next((one for one in known if one.cloud.gpu == gpu), None) or next((one for one in known if one.stack == name), None)
 
 
 def _choice(
-    context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: Deployment | None, taken: set[str]
+    context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: AwsDeployment | None, taken: set[str]
 ) -> Choice:
     type_for(gpu, lab.size)
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
@@ -108,7 +105,7 @@ def _choice(
     nodes = usual if wish.nodes is None else checked_nodes(module, wish.nodes)
     if standing:
         _fits(wish, module, standing, gpu)
-        cloud = placed(standing)
+        cloud = standing.cloud
         return Choice(
             module=module,
             lab=lab,
@@ -136,14 +133,14 @@ def _choice(
     )
 
 
-def _stands(context: Context, deployment: Deployment) -> bool:
+def _stands(context: Context, deployment: AwsDeployment) -> bool:
     """Whether anything of it may stand. A try that failed and left nothing does not bind the next one."""
     return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
 
 
-def _fits(wish: Wish, module: Module, standing: Deployment, gpu: str) -> None:
+def _fits(wish: Wish, module: Module, standing: AwsDeployment, gpu: str) -> None:
     """Raises where a lab that stands would have to be another one."""
-    cloud = placed(standing)
+    cloud = standing.cloud
     if cloud.gpu != gpu:
         raise UsageError(
             f"{standing.stack} stands already, with {cloud.gpu.upper()} since {gpu.upper()} was sold out then",

@@ -13,6 +13,7 @@ from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.model.cloud import Market
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.provision.binary import find_terraform
 from gpucourse.workspace import deployments, ledger, regions
 
@@ -28,7 +29,7 @@ def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: s
         book=book,
         budget=context.settings.budget_usd,
         spent=ledger.read(context.paths.ledger).total(datetime.now(UTC)),
-        standing=frozenset(each.uid for each in deployments.every(context.paths) if each.target == "aws"),
+        standing=frozenset(each.uid for each in deployments.every(context.paths) if isinstance(each, AwsDeployment)),
         regions=regions.used(context.paths),
         ask_address=partial(caller_cidr, context.environ),
         request=request,

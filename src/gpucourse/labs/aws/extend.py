@@ -18,9 +18,8 @@ from gpucourse.errors import GpucourseError, MissingError, UnreachableError, Usa
 from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
 from gpucourse.labs.aws.change import Changed, held
-from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger as bill
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments, ledger
 
@@ -37,7 +36,7 @@ class More:
     `left` is what the budget still holds for the whole course; None without a budget.
     """
 
-    deployment: Deployment
+    deployment: AwsDeployment
     before: datetime
     expires: datetime
     usd_per_hour: Decimal | None
@@ -60,7 +59,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         raise UsageError("that is no more time", hint=f"gpucourse extend {module} 2h")
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * LONGEST.total_seconds())  # refused below, with what would be right
-    before, at = datetime.fromisoformat(placed(deployment).expires), bill.now()
+    before, at = datetime.fromisoformat(deployment.cloud.expires), bill.now()
     expires = max(before, at) + timedelta(seconds=seconds)
     latest = datetime.fromisoformat(deployment.created) + LONGEST
     if expires > latest:
@@ -89,9 +88,9 @@ def extend(context: Context, more: More) -> Changed:
 
     Raises UnreachableError where a node does not take it: then the earlier end holds, and the same command tries again.
     """
-    gpu = placed(more.deployment).gpu
+    gpu = more.deployment.cloud.gpu
     with held(context, more.deployment.module, gpu=gpu, verb="extend") as deployment:
-        cloud = placed(deployment)
+        cloud = deployment.cloud
         account = account_of(context, deployment)
         warnings: list[str] = []
         with stage(context.watch, "deadline", "moving the deadline on the nodes"):
@@ -135,7 +134,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
     if seconds > LONGEST.total_seconds():
         raise UsageError("no lab lives for more than 72 hours", hint=f"gpucourse keep {module} 2h")
     with held(context, module, gpu=gpu, verb="keep") as deployment:
-        cloud = placed(deployment)
+        cloud = deployment.cloud
         if cloud.stopped:
             raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
         until = bill.now() + timedelta(seconds=seconds)
@@ -164,12 +163,12 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         )
 
 
-def write_deadline(context: Context, deployment: Deployment, moment: datetime) -> list[GpucourseError]:
+def write_deadline(context: Context, deployment: AwsDeployment, moment: datetime) -> list[GpucourseError]:
     """Write the deadline on every node; the errors of those that did not take it."""
     return _each(context, deployment, lambda link: node_files.write(link, "deadline", f"{moment.timestamp():.0f}"))
 
 
-def _each(context: Context, deployment: Deployment, task: Callable[[Link], None]) -> list[GpucourseError]:
+def _each(context: Context, deployment: AwsDeployment, task: Callable[[Link], None]) -> list[GpucourseError]:
     from gpucourse.remote.fleet import Fleet
 
     nodes = deployment.inventory.nodes if deployment.inventory else ()
@@ -177,7 +176,7 @@ def _each(context: Context, deployment: Deployment, task: Callable[[Link], None]
         return [outcome.error for outcome in fleet.each(task) if outcome.error is not None]
 
 
-def _kept(deployment: Deployment, more: More, failed: list[GpucourseError]) -> GpucourseError:
+def _kept(deployment: AwsDeployment, more: More, failed: list[GpucourseError]) -> GpucourseError:
     said = "; ".join(error.what for error in failed)
     return _same(failed, f"{said}. {deployment.stack} still ends at {more.before:%Y-%m-%d %H:%M} UTC: nothing else was moved")
 

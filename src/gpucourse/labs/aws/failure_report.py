@@ -19,15 +19,14 @@ from gpucourse.errors import (
     StorageError,
     TerraformFailed,
 )
-from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import Failure
-from gpucourse.model.deployment import Deployment, Tried
+from gpucourse.model.deployment import AwsDeployment, Tried
 from gpucourse.workspace import deployments
 
 
 @contextmanager
-def recorded(context: Context, deployment: Deployment) -> Iterator[None]:
+def recorded(context: Context, deployment: AwsDeployment) -> Iterator[None]:
     """The record stands before anything is created, and says how it went whatever happens in the block.
 
     What is raised in the block says afterwards also what exists, what it costs, and how to take it down.
@@ -52,9 +51,9 @@ def recorded(context: Context, deployment: Deployment) -> Iterator[None]:
     deployments.save(context.paths, deployment, "ready")
 
 
-def standing(context: Context, deployment: Deployment) -> str:
+def standing(context: Context, deployment: AwsDeployment) -> str:
     """What exists of a lab right now and what it costs, in one sentence; asks the account. The ledger learns of it."""
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     try:
         found = [one for one in sweep.find(account, stack=deployment.uid) if one.seen]
@@ -88,17 +87,17 @@ def told(failure: Failure, tried: Sequence[Tried], error: TerraformFailed) -> Gp
     return told
 
 
-def again(deployment: Deployment) -> str:
+def again(deployment: AwsDeployment) -> str:
     """The command that goes on with this lab."""
-    return f"gpucourse deploy {deployment.module} --target aws --gpu {placed(deployment).gpu}"
+    return f"gpucourse deploy {deployment.module} --target aws --gpu {deployment.cloud.gpu}"
 
 
-def down(deployment: Deployment) -> str:
+def down(deployment: AwsDeployment) -> str:
     """The command that takes it down."""
-    return f"gpucourse destroy {deployment.module} --gpu {placed(deployment).gpu}"
+    return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
 
 
-def _failed(context: Context, deployment: Deployment, why: str) -> None:
+def _failed(context: Context, deployment: AwsDeployment, why: str) -> None:
     # On a full disk the older record stays: it says `creating`, and `destroy` takes that as well.
     with suppress(StorageError):
         deployments.save(context.paths, deployment, "failed", error=why)

@@ -11,7 +11,7 @@ from gpucourse.aws.removal import remove
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.model.cloud import Found
-from gpucourse.model.deployment import Cloud, Deployment, Leftover, NodeHealth
+from gpucourse.model.deployment import AwsDeployment, Cloud, Leftover, NodeHealth
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.provision.stack import TerraformStack
@@ -25,7 +25,7 @@ class CloudLab:
 
     context: Context
     paths: StackPaths
-    deployment: Deployment
+    deployment: AwsDeployment
     terraform: TerraformStack
     account: Account
 
@@ -37,7 +37,7 @@ class CloudLab:
     @property
     def cloud(self) -> Cloud:
         """Where it stands. Every deployment on AWS has one."""
-        return placed(self.deployment)
+        return self.deployment.cloud
 
     def prepare(self, watcher: Watcher) -> None:
         """Make Terraform's folder ready, with the variables that the record asks for by now."""
@@ -99,14 +99,7 @@ class CloudLab:
         remove(self.account, self.found(), self.context.watch)
 
 
-def placed(deployment: Deployment) -> Cloud:
-    """Where a deployment on AWS stands."""
-    if deployment.cloud is None:  # written at once with the record
-        raise AssertionError(f"{deployment.stack} is on AWS and says nowhere where")
-    return deployment.cloud
-
-
-def open_cloud(context: Context, deployment: Deployment) -> CloudLab:
+def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
     """The lab of a deployment on AWS. Raises MissingError without Terraform."""
     from gpucourse.provision.binary import find_terraform
 
@@ -119,14 +112,14 @@ def open_cloud(context: Context, deployment: Deployment) -> CloudLab:
         environ=context.environ,
         stop=context.stop,
     )
-    return CloudLab(context, paths, deployment, terraform, Account(placed(deployment).region, context.environ))
+    return CloudLab(context, paths, deployment, terraform, Account(deployment.cloud.region, context.environ))
 
 
-def variables(context: Context, deployment: Deployment) -> dict[str, object]:
+def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
     """What the stack's Terraform files are given."""
     from gpucourse.remote.keys import ensure_client_key
 
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     asked: dict[str, object] = {
         "region": cloud.region,
         "zone": cloud.zone,
@@ -144,9 +137,9 @@ def variables(context: Context, deployment: Deployment) -> dict[str, object]:
     return asked if flat else {"lab": asked}
 
 
-def tags(context: Context, deployment: Deployment) -> dict[str, str]:
+def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """What marks every resource of a deployment as ours."""
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     return {
         "Project": "gpucourse",
         "Course": context.workspace.id,

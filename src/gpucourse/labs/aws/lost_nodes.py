@@ -7,16 +7,15 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import termination_reason
-from gpucourse.labs.aws.lab import placed
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 
 
-def gone(context: Context, deployment: Deployment) -> dict[str, str]:
+def gone(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """The nodes on record that the account no longer has, by name, with why they ended. A stopped node is not gone.
 
     Empty where the account does not say: then only trying tells.
     """
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     try:
         found = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
     except GpucourseError:

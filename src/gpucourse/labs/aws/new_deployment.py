@@ -13,9 +13,8 @@ from gpucourse.aws.session import Account, Identity
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.labs.aws.lab import placed
 from gpucourse.model.cloud import Offers
-from gpucourse.model.deployment import Cloud, Deployment
+from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Note
 from gpucourse.units import later, now_utc, seconds_since
 
@@ -31,7 +30,7 @@ class Ground:
 
 def same_account(choice: Choice, who: Identity) -> None:
     """Raises MissingError where the lab stands in another account than the one that the credentials open."""
-    held = choice.standing and placed(choice.standing).account
+    held = choice.standing and choice.standing.cloud.account
     if held and held != who.account:
         raise MissingError(
             f"{choice.stack} stands in the AWS account {held}, and these credentials are for {who.account}",
@@ -39,7 +38,7 @@ def same_account(choice: Choice, who: Identity) -> None:
         )
 
 
-def founded(context: Context, choice: Choice, ground: Ground) -> Deployment:
+def founded(context: Context, choice: Choice, ground: Ground) -> AwsDeployment:
     """The record with which the lab is planned. Not stored yet. Raises MissingError where no zone has what it takes."""
     if choice.standing is not None:
         return _standing(context, choice, choice.standing)
@@ -51,12 +50,11 @@ def founded(context: Context, choice: Choice, ground: Ground) -> Deployment:
             hint="another --gpu, or another --region: gpucourse doctor --target aws",
         )
     now = now_utc()
-    return Deployment(
+    return AwsDeployment(
         stack=choice.stack,
         uid=choice.former.uid if choice.former else f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
         module=choice.module.id,
         title=choice.module.title,
-        target="aws",
         template=choice.lab.template,
         phase="creating",
         created=now,
@@ -78,23 +76,23 @@ def founded(context: Context, choice: Choice, ground: Ground) -> Deployment:
     )
 
 
-def hours_left(choice: Choice, deployment: Deployment) -> Decimal:
+def hours_left(choice: Choice, deployment: AwsDeployment) -> Decimal:
     """Hours until the lab's end; 0 where it is over. A new one has its whole time before it."""
     if choice.standing is None:
         return Decimal(str(choice.ttl_hours))
-    return max(Decimal(0), round(Decimal(str(-seconds_since(placed(deployment).expires))) / 3600, 4))
+    return max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))
 
 
-def _standing(context: Context, choice: Choice, deployment: Deployment) -> Deployment:
+def _standing(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
     """The record as it is, with the number of nodes; where its time is over and nothing runs any more, with a new end."""
     deployment.nodes_wanted = choice.nodes
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     if seconds_since(cloud.expires) > 0 and not _running(context, deployment):
         cloud.expires = later(now_utc(), cloud.ttl_hours * 3600)
         context.watch(Note(text=f"the time of {deployment.stack} was over: it gets {cloud.ttl_hours:g} hours more"))
     return deployment
 
 
-def _running(context: Context, deployment: Deployment) -> bool:
-    account = Account(placed(deployment).region, context.environ)
+def _running(context: Context, deployment: AwsDeployment) -> bool:
+    account = Account(deployment.cloud.region, context.environ)
     return any(one.alive for one in instances.find(account, stack=deployment.uid))

@@ -23,10 +23,10 @@ from gpucourse.errors import MissingError
 from gpucourse.labs.aws import new_deployment, quota_fit
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.environment import circumstances, request_command
-from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed
+from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.money.quote import Purse, Quote, quoted
 from gpucourse.model.cloud import Finding, Offers
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.workspace import ledger
 
@@ -40,7 +40,7 @@ class Offer:
     it any more, so that it would be built a second time. `allowed` are the types it may have, the wanted one first."""
 
     choice: Choice
-    deployment: Deployment
+    deployment: AwsDeployment
     lab: CloudLab
     quote: Quote
     book: PriceBook
@@ -151,7 +151,7 @@ def _offer(
         quote=quote,
         book=book,
         zones=ground.zones,
-        allowed=(placed(deployment).instance_type, *affordable),
+        allowed=(deployment.cloud.instance_type, *affordable),
         fresh=choice.standing is None,
         forgotten=choice.standing is not None and deployment.inventory is not None and not lab.existed(),
     )

@@ -14,11 +14,10 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws import node_files, termination_reason
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.aws.node_files import Idle
 from gpucourse.model.cloud import CloudInstance
-from gpucourse.model.deployment import Deployment, NodeHealth
+from gpucourse.model.deployment import AwsDeployment, NodeHealth
 from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
 from gpucourse.ports import Transport
@@ -59,19 +58,19 @@ class Seen:
     unrecorded: list[CloudInstance]
 
 
-def look(context: Context, labs: Sequence[Deployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> Seen:
+def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> Seen:
     """Ask the account about these labs, everything at once. Raises nothing that AWS answers: it makes them `unknown`.
 
     With `ask_nodes` the idle agents are asked too, which takes an SSH connection: not to be done again and again, since to
     the agent a connection is somebody at work.
     """
-    places = dict.fromkeys([*(placed(lab).region for lab in labs), *regions.used(context.paths)])
+    places = dict.fromkeys([*(lab.cloud.region for lab in labs), *regions.used(context.paths)])
     accounts = {region: Account(region, context.environ) for region in places}
     looks: dict[tuple[str, str], Look] = {}
     for region, account in accounts.items():
         looks["instances", region] = partial(instances.find, account, course=context.workspace.id)
     for lab in labs:
-        cloud = placed(lab)
+        cloud = lab.cloud
         account = accounts[cloud.region]
         looks["account", lab.stack] = partial(check_account, account, lab)
         looks["backstop", lab.stack] = partial(schedule.armed, account, stack=lab.uid)
@@ -85,8 +84,8 @@ def look(context: Context, labs: Sequence[Deployment], *, ask_nodes: bool, withi
     return Seen(labs=views, unrecorded=[one for one in every if one.alive and one.stack not in recorded])
 
 
-def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], object]) -> Outlook:
-    cloud = placed(lab)
+def _outlook(context: Context, lab: AwsDeployment, said: dict[tuple[str, str], object]) -> Outlook:
+    cloud = lab.cloud
     answered = said["instances", cloud.region]
     trouble = next((one for one in (said["account", lab.stack], answered) if isinstance(one, GpucourseError)), None)
     mine = [one for one in _listed(answered) if one.stack == lab.uid]
@@ -108,20 +107,20 @@ def _outlook(context: Context, lab: Deployment, said: dict[tuple[str, str], obje
     )
 
 
-def _names(lab: Deployment, found: Sequence[CloudInstance]) -> list[str]:
+def _names(lab: AwsDeployment, found: Sequence[CloudInstance]) -> list[str]:
     return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({one.node for one in found})
 
 
-def _unknown(lab: Deployment) -> list[NodeHealth]:
+def _unknown(lab: AwsDeployment) -> list[NodeHealth]:
     return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _names(lab, ())]
 
 
-def _health(lab: Deployment, found: Sequence[CloudInstance]) -> list[NodeHealth]:
+def _health(lab: AwsDeployment, found: Sequence[CloudInstance]) -> list[NodeHealth]:
     alive = {one.node: one for one in found if one.alive}
     return [_node_health(lab, name, alive.get(name)) for name in _names(lab, found)]
 
 
-def _node_health(lab: Deployment, name: str, instance: CloudInstance | None) -> NodeHealth:
+def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
     if instance is None:
         return NodeHealth(node=name, healthy=False, detail="no such instance any more")
     node = lab.inventory.named(name) if lab.inventory else None
@@ -150,7 +149,7 @@ def _listed(answer: object) -> list[CloudInstance]:
     return answer if isinstance(answer, list) else []
 
 
-def _ask_nodes(context: Context, labs: Sequence[Deployment], views: dict[str, Outlook]) -> None:
+def _ask_nodes(context: Context, labs: Sequence[AwsDeployment], views: dict[str, Outlook]) -> None:
     """What the idle agents saw last. A node that does not answer at once is left out."""
     running = [
         (lab.stack, node)

@@ -14,10 +14,10 @@ from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingErr
 from gpucourse.labs.aws import termination_reason
 from gpucourse.labs.aws.account import account_of
 from gpucourse.labs.aws.change import Changed, held
-from gpucourse.labs.aws.lab import open_cloud, placed
+from gpucourse.labs.aws.lab import open_cloud
 from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import CloudInstance
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.node import Inventory
 from gpucourse.runs.settle import settle
@@ -33,7 +33,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
     Raises UsageError for spot instances and while a run is under way, MissingError where no instance is left.
     """
     with held(context, module, gpu=gpu, verb="stop") as deployment:
-        cloud = placed(deployment)
+        cloud = deployment.cloud
         if cloud.market == "spot":
             raise UsageError(
                 f"{deployment.stack} runs on spot instances, which cannot be stopped: only ended",
@@ -77,7 +77,7 @@ def start(context: Context, module: str, *, gpu: str | None = None) -> Changed:
     from gpucourse.labs.aws.readiness import climb
 
     with held(context, module, gpu=gpu, verb="start") as deployment:
-        cloud = placed(deployment)
+        cloud = deployment.cloud
         left = datetime.fromisoformat(cloud.expires) - ledger.now()
         if left < SOONEST:
             word = "is over" if left < timedelta() else f"is over in {left.total_seconds() / 60:.0f} minutes"
@@ -119,13 +119,13 @@ def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
     return f"its deadline stands: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
 
-def _alive(account: Account, deployment: Deployment) -> list[CloudInstance]:
+def _alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
     """The instances that still exist, by node. Raises MissingError where one of the lab's nodes has none."""
     found = instances.find(account, stack=deployment.uid)
     alive = [one for one in found if one.alive]
     if alive:
         return alive
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     said = "; ".join(termination_reason.told(one, cloud.expires) for one in found) or "AWS no longer lists any"
     raise MissingError(
         f"{deployment.stack} has no instance left: {said}",
@@ -134,7 +134,7 @@ def _alive(account: Account, deployment: Deployment) -> list[CloudInstance]:
     )
 
 
-def _nothing_runs(context: Context, deployment: Deployment) -> None:
+def _nothing_runs(context: Context, deployment: AwsDeployment) -> None:
     for record in runs.under_way(context.paths, deployment.stack):
         with suppress(GpucourseError):
             if settle(context, record).ended_state:
@@ -145,7 +145,7 @@ def _nothing_runs(context: Context, deployment: Deployment) -> None:
         )
 
 
-def _started(context: Context, account: Account, deployment: Deployment, found: list[CloudInstance]) -> list[CloudInstance]:
+def _started(context: Context, account: Account, deployment: AwsDeployment, found: list[CloudInstance]) -> list[CloudInstance]:
     ids = [one.id for one in found]
     pause = _pause(context)
     if any(one.state == "stopping" for one in found):
@@ -155,7 +155,7 @@ def _started(context: Context, account: Account, deployment: Deployment, found: 
     except CloudError as error:
         if error.kind != "capacity":
             raise
-        cloud = placed(deployment)
+        cloud = deployment.cloud
         raise CloudError(
             f"AWS has no room for {cloud.instance_type} in {cloud.zone} right now, so {deployment.stack} stays stopped"
             f"{ledger.meanwhile(context, deployment)} for its disks",
@@ -168,7 +168,7 @@ def _started(context: Context, account: Account, deployment: Deployment, found: 
     return instances.wait(account, ids, "running", sleep=pause)
 
 
-def _moved(deployment: Deployment, running: list[CloudInstance]) -> Inventory | None:
+def _moved(deployment: AwsDeployment, running: list[CloudInstance]) -> Inventory | None:
     """The nodes under their present addresses. It is the same machine with the same disk, so its pinned host key stays."""
     if deployment.inventory is None:
         return None
@@ -182,16 +182,16 @@ def _moved(deployment: Deployment, running: list[CloudInstance]) -> Inventory | 
     return replace(deployment.inventory, nodes=tuple(nodes))
 
 
-def _move_deadline(context: Context, deployment: Deployment) -> list[str]:
+def _move_deadline(context: Context, deployment: AwsDeployment) -> list[str]:
     from gpucourse.labs.aws.extend import write_deadline
 
-    moment = datetime.fromisoformat(placed(deployment).expires)
+    moment = datetime.fromisoformat(deployment.cloud.expires)
     return [f"{error.what}: it may end itself sooner" for error in write_deadline(context, deployment, moment)]
 
 
-def _settle(context: Context, account: Account, deployment: Deployment) -> None:
+def _settle(context: Context, account: Account, deployment: AwsDeployment) -> None:
     try:
-        ledger.settle(context, account, deployment.uid, expires=placed(deployment).expires)
+        ledger.settle(context, account, deployment.uid, expires=deployment.cloud.expires)
     except GpucourseError as error:
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 

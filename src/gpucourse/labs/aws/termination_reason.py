@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from gpucourse.model.cloud import CloudInstance
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 
 BACKSTOP = timedelta(minutes=10)
 SLACK = timedelta(minutes=2)  # a killer looks once a minute
@@ -30,7 +30,7 @@ def why(instance: CloudInstance, expires: str) -> str:
     return said or f"AWS says only that it is {instance.state}"
 
 
-def of_its_nodes(lab: Deployment, found: Iterable[CloudInstance]) -> list[CloudInstance]:
+def of_its_nodes(lab: AwsDeployment, found: Iterable[CloudInstance]) -> list[CloudInstance]:
     """The instances of nodes that the lab has. One that was taken away with a smaller number of nodes did not end by itself."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
     return [one for one in found if names is None or one.node in names]

@@ -17,7 +17,7 @@ from gpucourse.labs.hosts.addresses import seen_by_others
 from gpucourse.labs.hosts.lab import HostsLab, open_hosts
 from gpucourse.labs.hosts.nodes import Entered, enter
 from gpucourse.labs.readiness import write_ssh_files
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Inventory, Node
@@ -45,7 +45,7 @@ def deploy(
     stack = deployments.stack_name(module.id, "hosts")
 
     with context.lock(stack, f"deploy {module.id}"):
-        before = deployments.load(context.paths, stack)
+        before = deployments.load_as(context.paths, stack, HostsDeployment)
         names = _chosen(context, module, hosts or _on_record(before), wish.nodes)
         former = before.inventory.nodes if before and before.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
@@ -56,7 +56,7 @@ def deploy(
         with stage(context.watch, "sight", "finding how they reach each other"):
             nodes = seen_by_others(context, entered)
         deployment = before or _new(context, module, stack, len(nodes))
-        deployment.nodes_wanted, deployment.variables = len(nodes), {"hosts": names}
+        deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
         lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
         changes = lab.plan(context.watch)
         if wish.dry_run:
@@ -74,10 +74,9 @@ def deploy(
         return Deployed(deployment=deployment, changes=changes, dry_run=False, seconds=time.monotonic() - began, healed=[])
 
 
-def _on_record(before: Deployment | None) -> list[str]:
+def _on_record(before: HostsDeployment | None) -> list[str]:
     """The machines as they were called when they were taken."""
-    known = before.variables.get("hosts") if before else None
-    return [str(name) for name in known] if isinstance(known, list) else []
+    return list(before.variables.hosts) if before else []
 
 
 def _chosen(context: Context, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
@@ -95,14 +94,13 @@ def _chosen(context: Context, module: Module, hosts: Sequence[str], nodes: int |
     return chosen
 
 
-def _new(context: Context, module: Module, stack: str, count: int) -> Deployment:
+def _new(context: Context, module: Module, stack: str, count: int) -> HostsDeployment:
     now = now_utc()
-    return Deployment(
+    return HostsDeployment(
         stack=stack,
         uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
         module=module.id,
         title=module.title,
-        target="hosts",
         template="hosts",
         phase="creating",
         created=now,
@@ -162,7 +160,7 @@ def _warn(context: Context, entered: Sequence[Entered]) -> None:
             context.watch(Note(text=text, level="warning"))
 
 
-def _let_go(context: Context, before: Deployment, nodes: Sequence[Node]) -> None:
+def _let_go(context: Context, before: HostsDeployment, nodes: Sequence[Node]) -> None:
     """Take what is ours off the machines that are no longer wanted, after what they hold came home.
 
     One that does not answer is told and forgotten. Raises UnreachableError where outputs on it are not home.

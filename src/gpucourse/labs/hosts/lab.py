@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
-from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
+from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote import premises
@@ -28,7 +28,7 @@ class HostsLab:
 
     context: Context
     paths: StackPaths
-    deployment: Deployment
+    deployment: HostsDeployment
     offered: tuple[Node, ...] = ()
 
     @property
@@ -116,7 +116,7 @@ class HostsLab:
         return Fleet(self.context.transport, nodes, timeout_s=timeout_s)
 
 
-def open_hosts(context: Context, deployment: Deployment) -> HostsLab:
+def open_hosts(context: Context, deployment: HostsDeployment) -> HostsLab:
     """The lab of a deployment on the learner's own machines."""
     if deployment.inventory is None and deployment.phase == "ready":
         raise MissingError(f"{deployment.stack} names no machines", hint=f"gpucourse deploy {deployment.module} --target hosts")

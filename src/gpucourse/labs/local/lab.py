@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.local import health
-from gpucourse.model.deployment import Deployment, Leftover, NodeHealth
+from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.workspace import runs
@@ -27,17 +27,19 @@ def node_names(count: int) -> list[str]:
     return [f"node{index}" for index in range(count)]
 
 
-def machine_names(deployment: Deployment) -> list[str]:
+def machine_names(deployment: LocalDeployment) -> list[str]:
     """The names of everything that stands: under Slurm a head besides the nodes that are counted."""
-    return node_names(deployment.nodes_wanted + (deployment.variables.get("scheduler") == "slurm"))
+    return node_names(deployment.nodes_wanted + deployment.has_slurm)
 
 
-def inspect(context: Context, deployment: Deployment) -> list[NodeHealth]:
+def inspect(context: Context, deployment: LocalDeployment) -> list[NodeHealth]:
     """How each node of a deployment is right now. Changes nothing, needs no Terraform and no SSH."""
     return health.inspect(context.paths.stack(deployment.stack).nodes, machine_names(deployment))
 
 
-def choose(context: Context, deployment: Deployment, scheduler: str | None, link: str | None, *, unpack: bool = False) -> None:
+def choose(
+    context: Context, deployment: LocalDeployment, scheduler: str | None, link: str | None, *, unpack: bool = False
+) -> None:
     """Enter into the record what makes machines of simulated nodes; with `unpack`, Slurm's packages are fetched where it is not
     installed. Raises UsageError, or MissingError with what to install."""
     from gpucourse.labs.local import one_host, slurm_programs
@@ -50,22 +52,21 @@ def choose(context: Context, deployment: Deployment, scheduler: str | None, link
             asked = "" if link == "none" else str(cable.parse(link))
         except ValueError as error:
             raise UsageError(f"--link: {error}", hint=f"{again} --link 1gbit") from error
-        if asked != (deployment.variables.get("link") or ""):
+        if asked != deployment.link:
             _nothing_runs(context, deployment)
-        deployment.variables["link"] = asked
+        deployment.variables.link = asked
     if scheduler:
-        deployment.variables["scheduler"] = scheduler
-    wanted = {name: str(deployment.variables.get(name) or "") for name in ("scheduler", "link")}
-    slurm = wanted["scheduler"] == "slurm"
+        deployment.variables.scheduler = scheduler
+    slurm = deployment.has_slurm
     if unpack and not slurm:
         raise UsageError(f"{slurm_programs.FLAG}: module {deployment.module} has no Slurm", hint=again)
     one_host.forget(deployment)
-    if any(wanted.values()):
+    if slurm or deployment.link:
         deployment.shared = "/shared"
         layer = slurm_programs.choose_programs(context, unpack=unpack) if slurm else None
-        deployment.variables["layer"] = str(layer or "")
+        deployment.variables.layer = str(layer or "")
         try:
-            require(slurm=slurm, cable=wanted["link"], layer=layer)
+            require(slurm=slurm, cable=deployment.link, layer=layer)
         except NoNamespaces as error:
             one_host.fall_back(context, deployment, error)
         except Lacking as error:
@@ -76,7 +77,7 @@ def choose(context: Context, deployment: Deployment, scheduler: str | None, link
         deployment.shared = ""
 
 
-def _nothing_runs(context: Context, deployment: Deployment) -> None:
+def _nothing_runs(context: Context, deployment: LocalDeployment) -> None:
     """Raises UsageError where a run is on the nodes, or not home yet: another link makes all of them anew."""
     if going := runs.under_way(context.paths, deployment.stack):
         raise UsageError(
@@ -90,7 +91,7 @@ class SimulatedLab:
     """Simulated nodes on this machine. Implements actions.lab.Lab."""
 
     paths: StackPaths
-    deployment: Deployment
+    deployment: LocalDeployment
     terraform: TerraformStack
 
     @property
@@ -149,7 +150,7 @@ class SimulatedLab:
         health.end_everything(self.paths.nodes, self.deployment.uid)
 
 
-def open_simulated(context: Context, deployment: Deployment) -> SimulatedLab:
+def open_simulated(context: Context, deployment: LocalDeployment) -> SimulatedLab:
     """The lab of a deployment, ready to plan, build, look at and remove. Raises MissingError without Terraform."""
     from gpucourse.local import driver
     from gpucourse.provision.binary import find_terraform
@@ -158,7 +159,7 @@ def open_simulated(context: Context, deployment: Deployment) -> SimulatedLab:
 
     paths = context.paths.stack(deployment.stack)
     variables: dict[str, object] = {
-        **deployment.variables,
+        **{name: value for name, value in vars(deployment.variables).items() if value},
         "node_count": deployment.nodes_wanted,
         "nodes_folder": str(paths.nodes),
         "python": sys.executable,

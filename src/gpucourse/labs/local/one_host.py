@@ -6,9 +6,7 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.local import layout
 from gpucourse.local.machines import requirements
-from gpucourse.model.deployment import Deployment
-
-VARIABLE = "one_host"
+from gpucourse.model.deployment import LocalDeployment
 
 _LACKS = (
     "All nodes are this one computer: hostname, address and processes are the same on each (SLURMD_NODENAME and SLURM_NODEID "
@@ -16,11 +14,11 @@ _LACKS = (
 )
 
 
-def fall_back(context: Context, deployment: Deployment, refused: requirements.NoNamespaces) -> None:
+def fall_back(context: Context, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
     """Enter into the record that Slurm's daemons stand side by side on this computer, and what is missing so. Raises
     MissingError where a link is asked for as well, which only machines can have, and where Slurm is not installed here."""
     again = f"gpucourse deploy {deployment.module}"
-    if deployment.variables.get("link"):
+    if deployment.link:
         raise MissingError(
             f"a link of its own on simulated nodes: {refused}", hint=f"{refused.remedy}; or: --target aws"
         ) from refused
@@ -30,13 +28,13 @@ def fall_back(context: Context, deployment: Deployment, refused: requirements.No
             f"a Slurm cluster on simulated nodes: {refused}",
             hint=f"{refused.remedy}; or, to have it without namespaces: {install}; or: --target aws",
         ) from refused
-    deployment.variables[VARIABLE] = True
-    deployment.variables["layer"] = ""
+    deployment.variables.one_host = True
+    deployment.variables.layer = ""
     deployment.shared = str(context.paths.stack(deployment.stack).nodes / layout.SHARED)
     deployment.lacks = f"{_LACKS}{refused.remedy}; then {again}"
 
 
-def forget(deployment: Deployment) -> None:
+def forget(deployment: LocalDeployment) -> None:
     """Enter into the record that it is not so, or no longer."""
-    deployment.variables.pop(VARIABLE, None)
+    deployment.variables.one_host = False
     deployment.lacks = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpucourse.model.node import SIMULATED, is_simulated
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, View, table
@@ -55,7 +56,7 @@ def every(found: Sequence[Rechecked]) -> View:
     footer = [f"{passed} of {len(found)} exercises hold."]
     footer += [f"No longer passed: {', '.join(lost)}"] if lost else []
     modes = {each.verdict.mode for each in found if each.verdict}
-    return View(parts=tuple(parts), footer=tuple(footer), mode="local" if "local" in modes else "")
+    return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
 
 def _row(each: Rechecked) -> tuple[Content, ...]:
@@ -91,5 +92,5 @@ def _summed(verdict: ExerciseVerdict) -> str:
         for word in ("passed", "failed", "error", "not_measured")
         if word in words
     )
-    where = " on simulated nodes" if verdict.mode == "local" else ""
+    where = " on simulated nodes" if is_simulated(verdict.mode) else ""
     return f"{UNICODE.mark(verdict.verdict)} {verdict.verdict.replace('_', ' ')}{where}: {counted}"

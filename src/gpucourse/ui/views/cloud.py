@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Items, Part, Table, View, facts, table
 from gpucourse.ui.views.lab import standing
@@ -49,7 +50,8 @@ def quote(proposal: Proposal, *, again: str = "") -> View:
 
 def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
-    deployment, cloud = result.deployment, result.deployment.cloud
+    deployment = result.deployment
+    cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
     about = standing(result, ssh_config, healed="built anew", where=_place(cloud) if cloud else ())
     parts: list[Part] = [about]
     if cloud and cloud.tried:

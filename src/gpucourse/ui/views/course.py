@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.errors import ManifestError
 from gpucourse.model.answer import AnswerResult
+from gpucourse.model.node import is_simulated
 from gpucourse.model.score import Grade
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.ui.glyphs import UNICODE
@@ -138,7 +139,7 @@ def _exercises(module: Module, progress: Progress, title: str = "") -> Table:
 def _standing(verdict: ExerciseVerdict | None) -> Cell:
     if verdict is None:
         return Cell("not yet", "dim")
-    where = " (simulated)" if verdict.mode == "local" else ""
+    where = " (simulated)" if is_simulated(verdict.mode) else ""
     word = verdict.verdict.replace("_", " ")
     return Cell(f"{UNICODE.mark(verdict.verdict)} {word}{where}", VERDICTS.get(verdict.verdict, "dim"))
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.model.deployment import Deployment, NodeHealth, Receipt
+from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
 from gpucourse.ui.text import age, counted
@@ -39,7 +40,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     parts: list[Part] = [table(columns, [_stack(each) for each in stacks])]
     if lacking := [(each.deployment.stack, Cell(each.deployment.lacks, "warn")) for each in stacks if each.deployment.lacks]:
         parts.append(Facts(tuple(lacking), title="What is missing"))
-    if slowed := [(each.deployment.stack, str(link)) for each in stacks if (link := each.deployment.variables.get("link"))]:
+    if slowed := [(each.deployment.stack, each.deployment.link) for each in stacks if each.deployment.link]:
         parts.append(Facts(tuple(slowed), title="Networks with a speed of their own"))
     troubles = [(each.deployment.stack, Cell(each.deployment.error, "bad")) for each in stacks if each.deployment.error]
     if troubles:
@@ -51,9 +52,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
 
             parts.append(outlook(each.deployment, each.cloud))
     footer = tuple(dict.fromkeys(cure for each in stacks if not each.healthy and (cure := _cure(each))))
-    return View(
-        parts=tuple(parts), footer=footer, mode="local" if any(each.deployment.target == "local" for each in stacks) else ""
-    )
+    return View(parts=tuple(parts), footer=footer, mode=SIMULATED if any(each.deployment.simulated for each in stacks) else "")
 
 
 def deploy_plan(result: Deployed) -> View:
@@ -76,10 +75,10 @@ def deploy_plan(result: Deployed) -> View:
         parts.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
     parts.append(Paragraph(_counted([action for action, _ in result.changes])))
     again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
-    again += f" --link {link}" if (link := deployment.variables.get("link")) else ""
-    again = "the same without --dry-run" if deployment.target == "hosts" else again
+    again += f" --link {deployment.link}" if deployment.link else ""
+    again = "the same without --dry-run" if deployment.existed_before else again
     footer = (f"Nothing was changed. Do it: {again}",)
-    return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.target)
+    return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.mode)
 
 
 def deployed(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
@@ -89,7 +88,7 @@ def deployed(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     after = f"run {exercise}" if exercise else f"show {deployment.module}"
     footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
     title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
-    return View(title=title, parts=(about,), footer=footer, mode=deployment.target)
+    return View(title=title, parts=(about,), footer=footer, mode=deployment.mode)
 
 
 def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = ()) -> Facts:
@@ -105,7 +104,7 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
             ("nodes", f"{count} ready in {format_seconds(result.seconds)} ({', '.join(did)})"),
             ("stack", deployment.stack),
             *where,
-            ("link", str(deployment.variables.get("link") or "")),
+            ("link", deployment.link),
             ("terraform", deployment.terraform),
             ("ssh", f"gpucourse ssh {deployment.module} --node 0"),
             ("config", f"{ssh_config} (ssh -F, scp -F, rsync, editors)"),
@@ -122,7 +121,7 @@ def destroyed(
     Without a receipt: `asked`, which says what is not deployed, and the `others` that are.
     """
     if not receipts and others:
-        there = ", ".join(f"{lab.module} ({lab.target}{f', {lab.cloud.gpu}' if lab.cloud else ''})" for lab in others)
+        there = ", ".join(f"{lab.module} ({lab.target}{f', {lab.gpu}' if lab.gpu else ''})" for lab in others)
         return View(parts=(Paragraph(f"{asked}; deployed: {there}."),), footer=("More about them: gpucourse status",))
     if not receipts:
         nothing = Paragraph("Nothing is deployed from this workspace, so there was nothing to destroy.")
@@ -130,7 +129,7 @@ def destroyed(
     parts: list[Part] = [part for receipt in receipts for part in _receipt(receipt)]
     footer = (f"Receipts are in {folder}",) if folder is not None else ()
     modes = {receipt.mode for receipt in receipts}
-    return View(parts=tuple(parts), footer=footer, mode="local" if "local" in modes else "")
+    return View(parts=tuple(parts), footer=footer, mode=SIMULATED if SIMULATED in modes else "")
 
 
 def _missing(deployment: Deployment) -> tuple[str, Content]:
@@ -146,8 +145,7 @@ def _cure(status: StackStatus) -> str:
         return f"Take down what is left of it: gpucourse destroy {deployment.module}"
     if status.cloud and status.cloud.stopped:
         return f"Start it again: gpucourse start {deployment.module}"
-    where = "" if deployment.target == "local" else f" --target {deployment.target}"
-    return f"Bring it back to health: gpucourse deploy {deployment.module}{where}"
+    return f"Bring it back to health: gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _state(status: StackStatus) -> Cell:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Part, View, facts, table
 from gpucourse.ui.views.course import VERDICTS
@@ -61,7 +62,7 @@ def everything(steps: Sequence[Step]) -> View:
     footer = [f"Side by side: gpucourse compare {' '.join(pair)}"] if pair else []
     footer.append("Points: gpucourse grade. The report: gpucourse report")
     modes = {one.mode for one in steps}
-    return View(parts=tuple(parts), footer=tuple(footer), mode="local" if "local" in modes else "")
+    return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
 
 def rehearsed(done: Sequence[Rehearsed]) -> View:
@@ -76,7 +77,7 @@ def rehearsed(done: Sequence[Rehearsed]) -> View:
         )
         for one in done
     ]
-    return View(parts=(table(columns, rows, title="Every exercise on simulated nodes"),), mode="local")
+    return View(parts=(table(columns, rows, title="Every exercise on simulated nodes"),), mode=SIMULATED)
 
 
 def _word(verdict: str | None) -> Cell:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.names import printable
@@ -59,7 +60,7 @@ def runs(listed: Sequence[Listed]) -> View:
     return View(
         parts=(table(columns, [_listed(each) for each in listed]),),
         footer=(f"Its logs: gpucourse logs {newest}",),
-        mode="local" if "local" in modes else "",
+        mode=SIMULATED if SIMULATED in modes else "",
     )
 
 

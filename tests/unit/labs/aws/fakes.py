@@ -11,7 +11,7 @@ from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.labs.aws.needs import need_of
-from gpucourse.model.deployment import Cloud, Deployment
+from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Event
 from gpucourse.model.labs import AwsLab
 from gpucourse.model.manifest import Module
@@ -37,7 +37,7 @@ def module_with(lab: AwsLab, context: Context, number: str = "3") -> Module:
     return module.model_copy(update={"lab": module.lab.model_copy(update={"aws": lab})})
 
 
-def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, standing: Deployment | None = None) -> Choice:
+def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, standing: AwsDeployment | None = None) -> Choice:
     """A lab that somebody wants."""
     lab = module.lab.aws
     assert lab is not None
@@ -54,7 +54,7 @@ def choice_of(module: Module, *, gpu: str = "t4", nodes: int | None = None, stan
     )
 
 
-def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **cloud: object) -> Deployment:
+def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **cloud: object) -> AwsDeployment:
     """The record of a lab on AWS."""
     now = now_utc()
     told = {
@@ -69,11 +69,10 @@ def deployment_of(module: str = "3", *, gpu: str = "t4", hours: float = 4.0, **c
         "expires": later(now, hours * 3600),
         **cloud,
     }
-    return Deployment(
+    return AwsDeployment(
         stack=f"0{module}-aws-{gpu}",
         uid="c0ffee-1",
         module=module,
-        target="aws",
         template="parallel",
         phase="ready",
         created=now,

@@ -11,7 +11,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.local.lab import choose
 from gpucourse.local.machines import packages, requirements
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.units import now_utc
 from gpucourse.workspace.locate import open_workspace
@@ -35,9 +35,9 @@ def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
     return Context(workspace=workspace, folders=find_course({}), environ=environ)
 
 
-def deployment() -> Deployment:
-    return Deployment(
-        stack="02-local", uid="uid", module="2", title="t", target="local", template="simulated", phase="creating",
+def deployment() -> LocalDeployment:
+    return LocalDeployment(
+        stack="02-local", uid="uid", module="2", title="t", template="simulated", phase="creating",
         created=now_utc(), updated=now_utc(), nodes_wanted=3,
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def test_it_is_asked_for_once_and_found_from_then_on(context: Context, monkeypat
     choose(context, second, "slurm", None)
     assert asked == [LACKING]
     folder = str(packages.cache_folder(context.environ) / "22.05.8")
-    assert first.variables["layer"] == second.variables["layer"] == folder
+    assert first.variables.layer == second.variables.layer == folder
 
 
 def test_where_slurm_is_installed_that_one_is_taken(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +85,9 @@ def test_where_slurm_is_installed_that_one_is_taken(context: Context, monkeypatc
     heard: list[object] = []
     context.watch = heard.append
     lab = deployment()
-    lab.variables["layer"] = "/what/it/stood/on"
+    lab.variables.layer = "/what/it/stood/on"
     choose(context, lab, "slurm", None, unpack=True)
-    assert lab.variables["layer"] == ""
+    assert lab.variables.layer == ""
     assert [event.text for event in heard if isinstance(event, Note)] == [
         "Slurm is installed here: --unpack-slurm has nothing to do"
     ]

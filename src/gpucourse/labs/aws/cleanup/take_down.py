@@ -28,10 +28,10 @@ from gpucourse.errors import (
 from gpucourse.labs.aws import termination_reason
 from gpucourse.labs.aws.account import check_account
 from gpucourse.labs.aws.cleanup import unmanaged
-from gpucourse.labs.aws.lab import CloudLab, open_cloud, placed
+from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import CloudInstance, Found
-from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.model.event import Note, stage
 from gpucourse.workspace import deployments, regions
 
@@ -39,13 +39,13 @@ PATIENCE_S = removal.PATIENCE_S
 BACKSTOP = {SCHEDULES, ROLE}  # not Terraform's: they go last, when there is nothing left for them to end
 
 
-def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
+def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
     """Remove everything of this deployment, and write into the receipt what existed, what went and what is still there.
 
     Raises CredentialsError or CloudError where the account cannot be asked at the outset (nothing was touched then),
     LeftoverError where it can no longer be asked later on, Interrupted, StackBusy.
     """
-    account = Account(placed(deployment).region, context.environ)
+    account = Account(deployment.cloud.region, context.environ)
     receipt.regions = list(places(context, deployment))
     lab = _at_rest(context, deployment)
     before = _look_first(context, account, deployment, receipt)
@@ -74,9 +74,9 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt) -> Non
     settled(context, account, deployment, receipt)
 
 
-def places(context: Context, deployment: Deployment) -> tuple[str, ...]:
+def places(context: Context, deployment: AwsDeployment) -> tuple[str, ...]:
     """Every region to look into: the deployment's own, and whatever this workspace ever used."""
-    return tuple(dict.fromkeys([placed(deployment).region, *regions.used(context.paths)]))
+    return tuple(dict.fromkeys([deployment.cloud.region, *regions.used(context.paths)]))
 
 
 def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[Found], list[Found]]:
@@ -102,9 +102,9 @@ def remove_all(context: Context, account: Account, found: list[Found], look: Cal
     return [replace(one, note=one.note or notes.get((one.kind, one.id), "")) for one in left]
 
 
-def settled(context: Context, account: Account, deployment: Deployment, receipt: Receipt) -> None:
+def settled(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
     """The ledger says what the lab cost, and the receipt as well. What is left goes on costing in the ledger."""
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     try:
         if receipt.leftovers:
             ledger.settle(context, account, deployment.uid, expires=cloud.expires)
@@ -115,9 +115,9 @@ def settled(context: Context, account: Account, deployment: Deployment, receipt:
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
-def _look_first(context: Context, account: Account, deployment: Deployment, receipt: Receipt) -> list[Found]:
+def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[Found]:
     """What stands before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
             check_account(account, deployment)
@@ -143,7 +143,7 @@ def _look_first(context: Context, account: Account, deployment: Deployment, rece
     return found
 
 
-def _at_rest(context: Context, deployment: Deployment) -> CloudLab | None:
+def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     """The lab, once the Terraform of a killed command has ended, so that a look sees all that it made; None without one."""
     try:
         lab = open_cloud(context, deployment)
@@ -174,7 +174,7 @@ def _without_terraform(context: Context, error: GpucourseError) -> None:
     context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
 
 
-def _blind(context: Context, deployment: Deployment, before: list[Found], error: GpucourseError) -> NoReturn:
+def _blind(context: Context, deployment: AwsDeployment, before: list[Found], error: GpucourseError) -> NoReturn:
     """It began, and now AWS does not say any more what is left: what stood at the beginning is all that is known."""
     known = [one for one in before if one.seen]
     ids = (
@@ -188,10 +188,10 @@ def _blind(context: Context, deployment: Deployment, before: list[Found], error:
     ) from error
 
 
-def _disarm(context: Context, account: Account, deployment: Deployment) -> None:
+def _disarm(context: Context, account: Account, deployment: AwsDeployment) -> None:
     """Schedules that end instances which are gone cost nothing and do nothing; still they go."""
     finding = schedule.disarm(account, stack=deployment.uid)
-    if finding.state != "ok" and not placed(deployment).backstop:
+    if finding.state != "ok" and not deployment.cloud.backstop:
         text = "the schedules that would have ended the lab could not be taken away; they cost nothing and find nothing to end"
         context.watch(Note(text=text))
 
@@ -211,13 +211,13 @@ def _pause(context: Context) -> Callable[[float], None]:
     return pause
 
 
-def _untouched(context: Context, deployment: Deployment) -> str:
+def _untouched(context: Context, deployment: AwsDeployment) -> str:
     ids = ledger.machines(context, deployment.uid)
     stands = f": {', '.join(ids)}" if ids else ""
     return f"Nothing of {deployment.stack} was touched{ledger.meanwhile(context, deployment)}{stands}"
 
 
-def _again(error: GpucourseError, deployment: Deployment) -> str:
+def _again(error: GpucourseError, deployment: AwsDeployment) -> str:
     command = f"gpucourse destroy {deployment.module}"
     return f"{error.hint}; then: {command}" if error.hint else command
 

@@ -18,10 +18,9 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.lab import placed
 from gpucourse.labs.aws.money import ledger as bill
 from gpucourse.model.cloud import RunTime, Span
-from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.parallel import try_all
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.files import read_record
@@ -79,7 +78,7 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
 
     With `ask_aws` also Cost Explorer, at a cent a request. Raises what that call raises.
     """
-    labs = {one.uid: one for one in deployments.every(context.paths) if one.cloud is not None}
+    labs = {one.uid: one for one in deployments.every(context.paths) if isinstance(one, AwsDeployment)}
     warnings = _settled(context, labs)
     known, at = ledger.read(context.paths.ledger), bill.now()
     if known.damaged:
@@ -108,12 +107,12 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
     )
 
 
-def _settled(context: Context, labs: dict[str, Deployment]) -> list[str]:
+def _settled(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
     """Bring the ledger in line with the account, stack by stack, also where no record of a stack is left."""
     open_ = ledger.read(context.paths.ledger).open()
     looks = {}
     for uid in sorted({span.charge.stack for span in open_} | set(labs)):
-        region = placed(labs[uid]).region if uid in labs else _region([span for span in open_ if span.charge.stack == uid])
+        region = labs[uid].cloud.region if uid in labs else _region([span for span in open_ if span.charge.stack == uid])
         if region:
             looks[uid] = partial(_settle, context, Account(region, context.environ), uid, labs.get(uid))
     said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
@@ -125,10 +124,10 @@ def _settled(context: Context, labs: dict[str, Deployment]) -> list[str]:
     ]
 
 
-def _settle(context: Context, account: Account, uid: str, lab: Deployment | None) -> None:
+def _settle(context: Context, account: Account, uid: str, lab: AwsDeployment | None) -> None:
     if lab is not None:
         check_account(account, lab)
-    bill.settle(context, account, uid, expires=placed(lab).expires if lab else "")
+    bill.settle(context, account, uid, expires=lab.cloud.expires if lab else "")
 
 
 def _region(spans: Sequence[Span]) -> str:
@@ -136,20 +135,20 @@ def _region(spans: Sequence[Span]) -> str:
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
-def _running(known: Ledger, labs: dict[str, Deployment], at: datetime) -> list[Running]:
+def _running(known: Ledger, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
     found = []
     for uid in sorted({span.charge.stack for span in known.open()}):
         rate = known.per_hour(stack=uid)
         mine = [span for span in known.spans if span.charge.stack == uid]
         lab = labs.get(uid)
-        left = max(timedelta(), datetime.fromisoformat(placed(lab).expires) - at) if lab else None
+        left = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at) if lab else None
         found.append(
             Running(
                 stack=lab.stack if lab else uid,
                 module=mine[0].charge.module,
                 usd_per_hour=bill.cents(rate),
                 usd=bill.cents(sum((span.cost(at) for span in mine), Decimal(0))),
-                expires=placed(lab).expires if lab else "",
+                expires=lab.cloud.expires if lab else "",
                 usd_to_end=None if left is None else bill.cents(rate * Decimal(str(left.total_seconds())) / 3600),
             )
         )

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from gpucourse.context import Context
 from gpucourse.labs.aws.money import ledger
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment, Deployment
 from gpucourse.workspace import runs
 
 
@@ -16,7 +16,7 @@ from gpucourse.workspace import runs
 class Going:
     """One lab that will go: what it costs an hour (None: not known), what it has cost, the runs that end with it."""
 
-    deployment: Deployment
+    deployment: AwsDeployment
     per_hour: Decimal | None
     spent: Decimal
     runs: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Going:
 
 def going(context: Context, stacks: Sequence[Deployment]) -> list[Going]:
     """The labs among these that cost money."""
-    paid = [deployment for deployment in stacks if deployment.cloud is not None]
+    paid = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not paid:
         return []
     active = runs.under_way(context.paths)

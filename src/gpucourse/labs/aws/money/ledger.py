@@ -14,7 +14,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.model.cloud import Charge, CloudInstance, Span
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import ledger
 
 Ends = dict[str, tuple[datetime, str]]
@@ -36,12 +36,12 @@ def close(context: Context, account: Account, uid: str, *, expires: str = "") ->
     _settle(context, account, uid, (), expires)
 
 
-def per_hour(context: Context, deployment: Deployment) -> Decimal | None:
+def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
     """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None where neither says."""
     found = ledger.read(context.paths.ledger)
     if any(span.charge.stack == deployment.uid for span in found.spans):
         return cents(found.per_hour(stack=deployment.uid))
-    return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud and deployment.cloud.usd_per_hour else None
+    return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
 
 
 def spent(context: Context, uid: str) -> Decimal:
@@ -61,9 +61,9 @@ def machines(context: Context, uid: str) -> list[str]:
     return [span.charge.item for span in ledger.read(context.paths.ledger).open(stack=uid) if span.charge.kind == "instance"]
 
 
-def meanwhile(context: Context, deployment: Deployment) -> str:
+def meanwhile(context: Context, deployment: AwsDeployment) -> str:
     """What a lab costs while somebody thinks about what to do, in words; nothing where it costs nothing or is not known."""
-    rate = per_hour(context, deployment) if deployment.cloud else None
+    rate = per_hour(context, deployment)
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 

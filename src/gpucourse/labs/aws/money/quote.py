@@ -8,9 +8,8 @@ from decimal import Decimal
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.errors import UsageError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.labs.aws.lab import placed
 from gpucourse.model.cloud import CostLine, Estimate, LabNeed, Machines, Market
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,9 +128,9 @@ class Purse:
         )
 
 
-def quoted(choice: Choice, deployment: Deployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal) -> Quote:
+def quoted(choice: Choice, deployment: AwsDeployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal) -> Quote:
     """The quote of a lab as its record has it by now."""
-    cloud = placed(deployment)
+    cloud = deployment.cloud
     need = with_type(choice.need, cloud.instance_type)
     return Quote(
         stack=deployment.stack,

@@ -1,0 +1,114 @@
+"""Records of labs: each target's own class, also for what the versions before it wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpucourse.errors import MissingError
+from gpucourse.model.deployment import (
+    PLAIN_SOCKETS,
+    AwsDeployment,
+    Deployment,
+    HostsDeployment,
+    LocalDeployment,
+    LocalVariables,
+)
+from gpucourse.workspace import deployments
+from gpucourse.workspace.paths import WorkspacePaths
+
+NOW = "2026-01-31T14:25:01+00:00"
+NODE = {
+    "name": "node0", "role": "head", "address": "127.0.0.1", "port": 2201, "private_address": "127.0.0.1", "user": "me",
+    "gpus": 0, "instance_type": "simulated", "python": "python3", "mode": "local", "host_key": "", "proxy": "", "key": "",
+}  # fmt: skip
+CLOUD = {
+    "account": "123456789012", "region": "us-east-2", "zone": "us-east-2a", "instance_type": "g4dn.2xlarge", "gpu": "t4",
+    "market": "spot", "owner": "ada", "ssh_cidr": "203.0.113.7/32", "ttl_hours": 4.0, "expires": NOW,
+    "placement_group": False, "usd_per_hour": "0.75", "priced": "", "backstop": "", "stopped": True, "tried": [],
+}  # fmt: skip
+
+
+def stored(paths: WorkspacePaths, target: str, *, variables: object, cloud: object = None) -> str:
+    """A record as version 0.4 wrote it: one shape for all targets."""
+    stack = f"03-{target}"
+    record = {
+        "version": 1, "stack": stack, "uid": "u-1", "module": "3", "title": "Parallel computing", "target": target,
+        "template": "simulated", "phase": "ready", "created": NOW, "updated": NOW, "nodes_wanted": 1, "variables": variables,
+        "inventory": {"stack": stack, "nodes": [NODE | {"mode": target}]}, "terraform": "Terraform 1.11.4", "shared": "",
+        "lacks": "", "cloud": cloud, "error": None,
+    }  # fmt: skip
+    paths.deployment(stack).parent.mkdir(parents=True, exist_ok=True)
+    paths.deployment(stack).write_text(json.dumps(record), encoding="utf-8")
+    return stack
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> WorkspacePaths:
+    return WorkspacePaths(tmp_path)
+
+
+def test_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
+    old = {"scheduler": "slurm", "link": "1gbit", "layer": "", "one_host": True}
+    lab = deployments.load(paths, stored(paths, "local", variables=old))
+    assert isinstance(lab, LocalDeployment)
+    assert lab.variables == LocalVariables(scheduler="slurm", link="1gbit", one_host=True)
+    assert (lab.simulated, lab.mode, lab.link, lab.has_slurm, lab.flag) == (True, "local", "1gbit", True, "")
+    assert (lab.costs, lab.stopped, lab.gpu, lab.nccl, lab.existed_before) == (False, False, "", {}, False)
+
+
+def test_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
+    lab = deployments.load(paths, stored(paths, "aws", variables={}, cloud=CLOUD))
+    assert isinstance(lab, AwsDeployment)
+    assert (lab.simulated, lab.mode, lab.flag, lab.costs, lab.stopped) == (False, "aws", " --target aws", True, True)
+    assert (lab.gpu, lab.expires, lab.nccl) == ("t4", NOW, PLAIN_SOCKETS)
+
+
+def test_an_older_lab_on_machines_that_exist_already(paths: WorkspacePaths) -> None:
+    lab = deployments.load(paths, stored(paths, "hosts", variables={"hosts": ["me@gpu1"]}))
+    assert isinstance(lab, HostsDeployment)
+    assert (lab.variables.hosts, lab.existed_before, lab.costs, lab.mode) == (["me@gpu1"], True, False, "hosts")
+
+
+def test_a_lab_that_says_nothing_of_its_account_is_damaged(paths: WorkspacePaths) -> None:
+    with pytest.raises(MissingError, match="damaged"):
+        deployments.load(paths, stored(paths, "aws", variables={}))
+
+
+@pytest.mark.parametrize("target", ["local", "aws", "hosts"])
+def test_what_is_written_reads_back(paths: WorkspacePaths, target: str) -> None:
+    stack = stored(
+        paths, target, variables={"hosts": ["a"]} if target == "hosts" else {}, cloud=CLOUD if target == "aws" else None
+    )
+    lab = deployments.load(paths, stack)
+    assert lab is not None
+    deployments.save(paths, lab)
+    assert deployments.load(paths, stack) == lab
+    if target != "aws":  # whoever reads the JSON of all labs finds the key in each
+        assert json.loads(paths.deployment(stack).read_text())["cloud"] is None
+
+
+def test_a_target_without_a_record_of_its_own_has_the_common_one(paths: WorkspacePaths) -> None:
+    lab = deployments.load(paths, stored(paths, "toy", variables={}))
+    assert type(lab) is Deployment
+    assert (lab.target, lab.mode, lab.flag) == ("toy", "toy", " --target toy")
+
+
+def test_a_lab_of_another_target_is_not_taken_for_the_one_that_is_meant(paths: WorkspacePaths) -> None:
+    stack = stored(paths, "hosts", variables={})
+    with pytest.raises(MissingError, match="it is the record of a lab on hosts"):
+        deployments.load_as(paths, stack, LocalDeployment)
+
+
+@pytest.mark.parametrize("name", ["../aws", "\x1b[31m", ""])
+def test_a_target_has_a_name_that_can_be_shown(paths: WorkspacePaths, name: str) -> None:
+    stack = stored(paths, "local", variables={})
+    file = paths.deployment(stack)
+    for key, value in (("target", name), ("mode", name)):
+        text = file.read_text()
+        file.write_text(text.replace(f'"{key}": "local"', f'"{key}": {json.dumps(value)}'), encoding="utf-8")
+        with pytest.raises(MissingError, match="damaged"):
+            deployments.load(paths, stack)
+        file.write_text(text, encoding="utf-8")
