@@ -6,7 +6,7 @@ Each look answers for itself. What AWS does not let us see is `unknown`, never `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -16,7 +16,7 @@ from gpucourse.aws.offerings import REGIONS
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, GpucourseError, PermissionRefused
-from gpucourse.model.cloud import Finding, LabNeed, Market
+from gpucourse.model.cloud import Finding, FindingKind, LabNeed, Market
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
@@ -56,8 +56,8 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         *_guarded("SSH key", partial(look_here.public_key, known.public_key)),
         *_guarded("your address", partial(look_here.address, known.ssh_cidr, known.ask_address)),
     ]
-    price = _guarded("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent))
-    who = _guarded(look_account.IDENTITY, partial(look_account.identity, account))
+    price = _guarded("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent), "price")
+    who = _guarded(look_account.IDENTITY, partial(look_account.identity, account), "credentials")
     if any(finding.state in {"missing", "unknown"} for finding in who):
         rest = Finding(
             what="AWS account",
@@ -78,9 +78,9 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         ("room for a network", partial(look_lab.networks, account)),
         ("leftovers", partial(look_lab.leftovers, account, known.standing, known.regions or REGIONS)),
         ("permission to start", partial(look_lab.permission, account, labs, known.market)),
-        (schedule.WHAT, lambda: [schedule.readiness(account)]),
     ]
-    findings = chain(*run_all([partial(_guarded, *look) for look in looks], limit=AT_ONCE))
+    backstop = partial(_guarded, schedule.WHAT, lambda: [schedule.readiness(account)], "backstop")
+    findings = chain(*run_all([*(partial(_guarded, *look) for look in looks), backstop], limit=AT_ONCE))
     return [here[0], *who, *findings, *here[1:], *price]
 
 
@@ -97,14 +97,18 @@ def _quotas(account: Account, labs: Sequence[LabNeed], known: Circumstances) -> 
     return found
 
 
-def _guarded(what: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+def _guarded(what: str, look: Callable[[], list[Finding]], kind: FindingKind = "other") -> list[Finding]:
+    """What the look finds, of this kind; an error of AWS is a finding like any other."""
     try:
-        return look()
+        return [replace(finding, kind=kind) for finding in look()]
     except PermissionRefused as error:
-        return [Finding(what=what, state="unknown", detail=f"not allowed to look: {error.action}", mend=POLICY_HINT)]
+        finding = Finding(
+            what=what, state="unknown", detail=f"not allowed to look: {error.action}", mend=POLICY_HINT, kind=kind
+        )
     except CredentialsError as error:
-        return [Finding(what=what, state="missing", detail=error.what, mend=error.hint)]
+        finding = Finding(what=what, state="missing", detail=error.what, mend=error.hint, kind=kind)
     except CloudError as error:
-        return [Finding(what=what, state="unknown", detail=error.what, mend=error.hint)]
+        finding = Finding(what=what, state="unknown", detail=error.what, mend=error.hint, kind=kind)
     except GpucourseError as error:
-        return [Finding(what=what, state="missing", detail=error.what, mend=error.hint)]
+        finding = Finding(what=what, state="missing", detail=error.what, mend=error.hint, kind=kind)
+    return [finding]

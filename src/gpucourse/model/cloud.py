@@ -12,6 +12,12 @@ from gpucourse.model.deployment import Leftover
 Market = Literal["on-demand", "spot"]
 
 State = Literal["ok", "missing", "warning", "unknown"]
+FindingKind = Literal[
+    "credentials",  # whether AWS knows who asks
+    "price",  # what the labs cost
+    "backstop",  # whether AWS itself can end the instances
+    "other",
+]
 Charged = Literal["instance", "burst", "disk", "address", "storage"]
 FailureKind = Literal[
     "account",  # the account as such may not: its plan, its verification, a block
@@ -36,13 +42,15 @@ FailureKind = Literal[
 class Finding:
     """One thing that was looked at before anything is built. `unknown`: it could not be looked at, which is not `ok`.
 
-    `mend` is the command or the page that helps where it is not well.
+    `mend` is the command or the page that helps where it is not well. `kind` is what the program decides by; `what` is read by
+    people alone.
     """
 
     what: str
     state: State
     detail: str
     mend: str = ""
+    kind: FindingKind = "other"
 
 
 @dataclass(frozen=True, kw_only=True)

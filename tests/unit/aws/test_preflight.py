@@ -99,6 +99,8 @@ def test_all_is_well_and_nothing_was_changed() -> None:
     assert set(found) >= {"region", "zones for module 1", "zones for module 2", "quota L-DB2E81BA (on-demand)"}
     assert set(found) >= {"image (pytorch)", "image (ubuntu)", "room for a network", "leftovers", "your address", "price"}
     assert set(found) >= {"permission to start g4dn.xlarge", "permission to start t3.medium", schedule.WHAT, "SSH key"}
+    kinds = {finding.kind: name for name, finding in found.items() if finding.kind != "other"}
+    assert kinds == {"credentials": "credentials", "price": "price", "backstop": schedule.WHAT}
     assert not {"spot role", "storage role", "quota role"} & set(found)
     for _service, operation, parameters in account.calls:
         assert operation.startswith(("describe_", "get_", "list_")) or parameters.get("DryRun") is True

@@ -42,7 +42,7 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: 
         later=[choice_of(module, gpu=gpu) for gpu in later],
         findings=[
             Finding(what="spot role", state="warning", detail="there is none yet", mend="aws iam ..."),
-            Finding(what="price", state="warning", detail="said elsewhere"),
+            Finding(what="costs", state="warning", detail="said elsewhere", kind="price"),
             Finding(what="region", state="ok", detail="us-east-2"),
         ],
         purse=purse or Purse(budget=None, spent=Decimal(0)),

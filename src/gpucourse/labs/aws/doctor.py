@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from gpucourse.aws import look_account, quota
+from gpucourse.aws import quota
 from gpucourse.aws.offerings import checked_region
 from gpucourse.aws.preflight import preflight
 from gpucourse.aws.pricing import PriceBook, estimate, refreshed
@@ -70,7 +70,7 @@ class Examined:
     @property
     def blind(self) -> bool:
         """Whether the account itself could not be looked at."""
-        return any(finding.what == look_account.IDENTITY and finding.state == "unknown" for finding in self.findings)
+        return any(finding.kind == "credentials" and finding.state == "unknown" for finding in self.findings)
 
     @property
     def usd(self) -> Decimal:

@@ -136,7 +136,7 @@ def _warnings(findings: Sequence[Finding]) -> list[str]:
     told = [
         f"{finding.what}: {finding.detail}"
         for finding in findings
-        if finding.state in {"warning", "unknown"} and finding.what not in {"price", "backstop outside the nodes"}
+        if finding.state in {"warning", "unknown"} and finding.kind not in {"price", "backstop"}
     ]
     return [*told, "how to mend these: gpucourse doctor --target aws"] if told else []
 
