@@ -75,7 +75,7 @@ def _verdict(left: list[Found]) -> int:
     from gpucourse.ui.text import counted
 
     raise LeftoverError(
-        f"{counted(len(seen), 'thing')} of the course {'is' if len(seen) == 1 else 'are'} in the account, and no lab on record "
-        f"explains {'it' if len(seen) == 1 else 'them'}",
+        f"{counted(len(seen), 'thing')} of the course {'is' if len(seen) == 1 else 'are'} in the account, "
+        f"and no lab on record explains {'it' if len(seen) == 1 else 'them'}",
         hint="gpucourse leaks --clean removes them",
     )

@@ -42,8 +42,8 @@ def watch(
     resolve(found, order.settings, local=deployed(context, module).simulated)
     files = act.watched(context, found)
     session.face.note(
-        f"watching {counted(len(files), 'file')} of {found.id} in {context.paths.exercises}: save one, and it runs. "
-        "Ctrl-C ends."
+        f"watching {counted(len(files), 'file')} of {found.id} in {context.paths.exercises}: "
+        "save one, and it runs. Ctrl-C ends."
     )
     try:
         for changed in act.saved(context, files):

@@ -259,8 +259,9 @@ def _silent(evidence: Evidence, silent: list[Silence]) -> Diagnosis:
     return Diagnosis(
         symptom="silent-rank",
         title=f"{_named(ranks)} fell silent",
-        why=f"{_named(ranks)} had said nothing{since} while the run went on. {said}A hang in the middle is one rank that makes "
-        "another sequence of collectives, or one that hangs in something else: a read, a lock, a loop.",
+        why=f"{_named(ranks)} had said nothing{since} while the run went on. {said}"
+        "A hang in the middle is one rank that makes another sequence of collectives, "
+        "or one that hangs in something else: a read, a lock, a loop.",
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(each.node for each in silent)),

@@ -126,9 +126,8 @@ def _expected(check: Check, name: str, wanted: object, operand: Scalar) -> str:
         raise Unreadable(f"{operand} is {_described(wanted)}")
     source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
-    return (
-        f"{_WORDS[name]}{shown(wanted, '' if margin else check.unit)}{_with_unit(margin, check.unit) if margin else ''}{source}"
-    )
+    limit = shown(wanted, "" if margin else check.unit)
+    return f"{_WORDS[name]}{limit}{_with_unit(margin, check.unit) if margin else ''}{source}"
 
 
 def _operand_text(operand: Scalar, unit: str) -> str:

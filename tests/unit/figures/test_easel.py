@@ -122,7 +122,11 @@ def test_nothing_runs_on_after_it_is_closed(easel: Easel, tmp_path: Path) -> Non
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pidfd_open is Linux's")
 def test_it_ends_with_whoever_began_it() -> None:
-    ask = "from gpucourse.figures.easel import Easel\none = Easel(); one.set_up(); print(one.painter.pid, flush=True); input()"
+    ask = (
+        "from gpucourse.figures.easel import Easel\n"
+        "worker = Easel(); worker.set_up()\n"
+        "print(worker.painter.pid, flush=True); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         painter = os.pidfd_open(int(owner.stdout.readline()))
