@@ -11,10 +11,10 @@ from dataclasses import MISSING, fields
 from typing import Any, get_args
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.model.node import Inventory, Mode, Node, Role
+from gpucourse.model.node import Inventory, Node, Role
 
 _NUMBERS = {"port": range(1, 65536), "gpus": range(1025)}
-_WORDS: dict[str, tuple[str, ...]] = {"role": get_args(Role), "mode": get_args(Mode)}
+_WORDS: dict[str, tuple[str, ...]] = {"role": get_args(Role)}
 _MAY_BE_EMPTY = {"host_key", "proxy"}
 _REQUIRED = {field.name for field in fields(Node) if field.default is MISSING}
 _KNOWN = {field.name for field in fields(Node)}

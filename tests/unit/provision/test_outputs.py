@@ -68,7 +68,7 @@ def test_head_first() -> None:
         (outputs(node(user=None)), "`nodes[0].user` must be text, not null"),
         (outputs(node(address="")), "`nodes[0].address` is empty"),
         (outputs(node(role="boss")), "`nodes[0].role` must be head or worker, not 'boss'"),
-        (outputs(node(mode="gcp")), "`nodes[0].mode` must be local or aws or hosts, not 'gcp'"),
+        (outputs(node(mode="")), "`nodes[0].mode` is empty"),
         (outputs(node(1)), "`nodes` must have exactly one node with the role head, not 0"),
         (outputs(node(), node(1, role="head")), "`nodes` must have exactly one node with the role head, not 2"),
         (outputs(node(), node(1, name="node0")), "`nodes` has 2 nodes with the name node0"),
