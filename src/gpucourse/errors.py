@@ -8,6 +8,7 @@
     │   ├── StorageError                     the disk is full, the folder cannot be written
     │   ├── UntrustedFolder                  a workspace or course of somebody else, not allowed yet
     │   ├── NewerFormat                      a file written by a newer gpucourse: refused and kept
+    │   ├── DamagedFile                      a file of the workspace that cannot be used: kept
     │   ├── CredentialsError                 the cloud does not know who asks, or no longer
     │   └── PermissionRefused                the cloud knows who asks, and says no
     ├── ExerciseFailed                   4   the exercise ran and failed
@@ -19,6 +20,8 @@
     │       ├── CloudUnreachable             it did not answer
     │       └── CloudThrottled               it asks to be asked less often
     ├── UnreachableError                 7   a node cannot be reached
+    │   ├── NoAnswer                         nothing answers SSH at its address
+    │   ├── OtherHostKey                     another machine answers there than the one on record
     │   └── NodeUntrusted                    a node answers what cannot be true; nothing of that answer is used
     ├── LeftoverError                    8   something may still run, or still be billed
     └── Interrupted                    130   the person pressed Ctrl-C
@@ -119,6 +122,16 @@ class NewerFormat(MissingError):
     code = "newer_format"
 
 
+class DamagedFile(MissingError):
+    """A file of the workspace cannot be used, for the reason `why`. It was left as it is."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.why = why
+        super().__init__(
+            f"{path} is damaged: {why}", hint=f"move it away (mv '{path}' '{path}.damaged') and type the command again"
+        )
+
+
 class CredentialsError(MissingError):
     """There are no credentials for the cloud, or they are wrong or have expired."""
 
@@ -213,6 +226,14 @@ class UnreachableError(GpucourseError):
 
     exit_code = ExitCode.UNREACHABLE
     code = "unreachable"
+
+
+class NoAnswer(UnreachableError):
+    """Nothing answers SSH at the address of a node, or not in time."""
+
+
+class OtherHostKey(UnreachableError):
+    """The machine at a node's address shows another host key than the one on record. Nothing was sent to it."""
 
 
 class NodeUntrusted(UnreachableError):

@@ -14,7 +14,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from gpucourse.remote.ssh import SshLink, SshTransport
@@ -294,7 +294,7 @@ def test_a_missing_key_file(node: Node, tmp_path: Path) -> None:
 def test_a_changed_host_key_is_refused_before_anything_is_sent(lab: SshLab, node: Node, tmp_path: Path) -> None:
     other = " ".join(ensure_client_key(tmp_path / "k").split()[:2])
     with pytest.raises(
-        UnreachableError, match=r"another host key \(SHA256:.*\) than the one on record \(SHA256:.*nothing was sent"
+        OtherHostKey, match=r"another host key \(SHA256:.*\) than the one on record \(SHA256:.*nothing was sent"
     ) as caught:
         SshTransport(lab.key).connect(replace(node, host_key=other))
     assert "gpucourse deploy" in caught.value.hint
@@ -302,7 +302,7 @@ def test_a_changed_host_key_is_refused_before_anything_is_sent(lab: SshLab, node
 
 def test_a_host_key_of_another_kind_is_refused(lab: SshLab, node: Node) -> None:
     rsa = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7"
-    with pytest.raises(UnreachableError, match="another host key"):
+    with pytest.raises(OtherHostKey, match="another host key"):
         SshTransport(lab.key).connect(replace(node, host_key=rsa))
 
 
@@ -314,7 +314,7 @@ def test_an_unknown_host_key_is_refused(lab: SshLab, node: Node) -> None:
 def test_nobody_listens(lab: SshLab, node: Node) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(UnreachableError, match="connection refused"):
+    with pytest.raises(NoAnswer, match="connection refused"):
         SshTransport(lab.key).connect(replace(node, port=port))
 
 
@@ -330,7 +330,7 @@ def test_somebody_else_listens(lab: SshLab, node: Node, greeting: bytes) -> None
 
         threading.Thread(target=serve, daemon=True).start()
         began = time.monotonic()
-        with pytest.raises(UnreachableError, match="node0 does not answer SSH"):
+        with pytest.raises(NoAnswer, match="node0 does not answer SSH"):
             SshTransport(lab.key).connect(replace(node, port=server.getsockname()[1]), timeout_s=0.3)
         assert time.monotonic() - began < 4
         for sock in held:

@@ -33,7 +33,7 @@ def resolve(exercise: Exercise, settings: Mapping[str, str], *, local: bool) -> 
             raise UsageError(f"--set {name} is given twice, as {given} and before", hint=f"type it once: --set {name}=VALUE")
         wanted[name] = text
     return {
-        parameter.name: _typed(exercise, parameter, wanted[parameter.name])
+        parameter.name: read_value(exercise, parameter, wanted[parameter.name])
         if parameter.name in wanted
         else parameter.default_for(local=local)
         for parameter in exercise.parameters
@@ -55,7 +55,8 @@ def _flag(parameter: Parameter, value: Scalar) -> str:
     return f"{parameter.flag}={value!r}" if isinstance(value, float) else f"{parameter.flag}={value}"
 
 
-def _typed(exercise: Exercise, parameter: Parameter, text: str) -> Scalar:
+def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: str = "--set") -> Scalar:
+    """What was typed as a value of the parameter, after `option`. Raises UsageError for a value that cannot be one."""
     value = _read(parameter, text)
     objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
@@ -65,7 +66,7 @@ def _typed(exercise: Exercise, parameter: Parameter, text: str) -> Scalar:
     if objection is None and value is not None:
         return value
     raise UsageError(
-        f"--set {parameter.name}={_short(text).strip(chr(39))}: {objection}",
+        f"{option} {parameter.name}={_short(text).strip(chr(39))}: {objection}",
         hint=f"{parameter.name} is {_allowed(parameter)}: {parameter.help} "
         f"(gpucourse run {exercise.id} --set {parameter.name}={parameter.default})",
     )

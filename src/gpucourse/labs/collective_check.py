@@ -60,6 +60,10 @@ group.destroy_process_group()
 """
 
 
+class _PortTaken(InfrastructureError):
+    """Somebody took the port between the look and the use."""
+
+
 def hold(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[str]) -> None:
     """Let the nodes reach a port of the first one, and sum up one tensor over all of them.
 
@@ -69,8 +73,8 @@ def hold(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[s
     for left in reversed(range(_TRIES)):
         try:
             _meet(context, fleet, nodes, simulated)
-        except InfrastructureError as error:
-            if not left or not any(word in error.what for word in _TAKEN):
+        except _PortTaken:
+            if not left:
                 raise
         else:
             return
@@ -129,9 +133,8 @@ def _all(
     failed = [(name, done) for name, done in values(fleet.each(run, nodes)) if not done.ok]
     if failed:
         said = "\n".join(f"{name}: {_last(done)}" for name, done in failed)
-        raise InfrastructureError(
-            f"{wrong}\n{said}", hint="the nodes' security group lets all of them reach each other: has it been changed?"
-        )
+        kind = _PortTaken if any(word in said for word in _TAKEN) else InfrastructureError
+        raise kind(f"{wrong}\n{said}", hint="the nodes' security group lets all of them reach each other: has it been changed?")
 
 
 def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[str, str] | None = None) -> Completed:

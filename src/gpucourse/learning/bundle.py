@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gpucourse import __version__
 from gpucourse.context import Context, ReviewedWork
-from gpucourse.errors import MissingError, NewerFormat, UsageError
+from gpucourse.errors import DamagedFile, NewerFormat, StorageError, UsageError
 from gpucourse.learning import evidence
 from gpucourse.learning.grade import grade, who
 from gpucourse.model.score import Grade
@@ -183,8 +183,10 @@ def _read_card(path: Path, root: Path) -> Card:
         raise UsageError(
             f"{printable(str(path))} was made by a newer gpucourse than this one, {__version__}", hint=error.hint
         ) from error
-    except MissingError as error:
-        raise _not_a_bundle(path, error.what.replace(str(root / CARD), CARD)) from error
+    except DamagedFile as error:
+        raise _not_a_bundle(path, f"{CARD} is damaged: {error.why}") from error
+    except StorageError as error:
+        raise _not_a_bundle(path, f"{CARD} cannot be read") from error
     if card is None:
         raise _not_a_bundle(path, f"it holds no {CARD}")
     return replace(

@@ -13,6 +13,7 @@ from gpucourse.errors import (
     GpucourseError,
     InfrastructureError,
     MissingError,
+    NoAnswer,
     StorageError,
     UnreachableError,
     UsageError,
@@ -127,6 +128,7 @@ def combined(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
 
 
 _GRAVITY: tuple[type[GpucourseError], ...] = (
+    NoAnswer,
     UnreachableError,
     InfrastructureError,
     StorageError,

@@ -22,7 +22,7 @@ if "invoke" not in sys.modules:
 else:
     import paramiko
 
-from gpucourse.errors import MissingError, UnreachableError
+from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
 from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
@@ -311,21 +311,21 @@ def _pinned(node: Node) -> tuple[str, str]:
     return parts[0], parts[1]
 
 
-def _unreachable(node: Node, why: str) -> UnreachableError:
-    return UnreachableError(
+def _unreachable(node: Node, why: str) -> NoAnswer:
+    return NoAnswer(
         f"{node.name} does not answer SSH at {node.address}:{node.port}: {why}",
         hint="gpucourse status shows which nodes are alive; gpucourse deploy brings a dead one back",
     )
 
 
-def _stranger(node: Node, pinned: str, shown: str) -> UnreachableError:
+def _stranger(node: Node, pinned: str, shown: str) -> OtherHostKey:
     import base64
 
     try:
         known = _fingerprint(base64.b64decode(pinned))
     except ValueError:
         known = "an unreadable key"
-    return UnreachableError(
+    return OtherHostKey(
         f"{node.name}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
         f"({known}); nothing was sent to it",
         hint="if the node was made anew, type gpucourse deploy again; otherwise another machine answers at this address",

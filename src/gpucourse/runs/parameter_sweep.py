@@ -46,7 +46,7 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
     Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not take, fewer
     than two, one that stands twice, or a parameter that is also set.
     """
-    from gpucourse.course.parameters import resolve
+    from gpucourse.course.parameters import read_value, resolve
 
     _, exercise = context.catalog.exercise(order.exercise)
     name, equals, rest = typed.partition("=")
@@ -69,11 +69,8 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
         raise UsageError(f"--sweep {typed}: at least two values are needed, with commas between them", hint=example)
     if len(texts) > MOST_VALUES:
         raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MOST_VALUES}", hint="sweep in several parts")
-    try:
-        values = tuple(resolve(exercise, {**order.settings, name: text}, local=True)[name] for text in texts)
-    except UsageError as error:
-        error.what = error.what.replace(f"--set {name}=", f"--sweep {name}=")  # as it was typed
-        raise
+    resolve(exercise, order.settings, local=True)
+    values = tuple(read_value(exercise, parameter, text, option="--sweep") for text in texts)
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
         raise UsageError(f"--sweep {typed}: {twice} stands twice", hint="name each value once")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gpucourse.errors import MissingError
+from gpucourse.errors import DamagedFile, MissingError
 from gpucourse.model.deployment import Deployment, Phase, deployment_class
 from gpucourse.units import now_utc
-from gpucourse.workspace.files import check_record, convert_record, damaged, read_json, write_record
+from gpucourse.workspace.files import check_record, convert_record, read_json, write_record
 from gpucourse.workspace.paths import WorkspacePaths
 
 D = TypeVar("D", bound=Deployment)
@@ -43,7 +43,7 @@ def load(paths: WorkspacePaths, stack: str) -> Deployment | None:
         moments=moments,
     )
     if record.stack != stack:  # its name becomes the folder that `destroy` removes
-        raise damaged(file, f"it is the record of {record.stack}")
+        raise DamagedFile(file, f"it is the record of {record.stack}")
     return record
 
 
@@ -52,7 +52,7 @@ def load_as(paths: WorkspacePaths, stack: str, kind: type[D]) -> D | None:
     record = load(paths, stack)
     if record is None or isinstance(record, kind):
         return record
-    raise damaged(paths.deployment(stack), f"it is the record of a lab on {record.target}")
+    raise DamagedFile(paths.deployment(stack), f"it is the record of a lab on {record.target}")
 
 
 def readable(paths: WorkspacePaths) -> tuple[list[Deployment], dict[str, MissingError]]:

@@ -15,7 +15,7 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
-from gpucourse.errors import MissingError, NewerFormat, StorageError
+from gpucourse.errors import DamagedFile, NewerFormat, StorageError
 from gpucourse.outside.documents import parse_json
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, check_part, printable
@@ -136,7 +136,7 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
     """The dataclass that the document read from `path` holds; None where there was no such file. Raises like `read_record`."""
     if document is None:
         if path.exists():
-            raise damaged(path, "it holds nothing")
+            raise DamagedFile(path, "it holds nothing")
         return None
     known = getattr(kind, "version", None)
     version = document.get("version") if isinstance(document, dict) else None
@@ -148,7 +148,7 @@ def convert_record(path: Path, document: Any, kind: type[T]) -> T | None:
     try:
         return msgspec.convert(document, kind, strict=False)
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise damaged(path, str(error)) from error
+        raise DamagedFile(path, str(error)) from error
 
 
 def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | None] = ()) -> None:
@@ -161,7 +161,7 @@ def check_record(path: Path, *, names: Iterable[str], moments: Iterable[str | No
             if moment is not None:
                 parse_moment(moment)
     except ValueError as error:
-        raise damaged(path, printable(str(error))) from error
+        raise DamagedFile(path, printable(str(error))) from error
 
 
 def read_json(path: Path, *, max_bytes: int = _RECORD_BYTES, max_items: int = _RECORD_ITEMS) -> Any:
@@ -176,7 +176,7 @@ def read_json(path: Path, *, max_bytes: int = _RECORD_BYTES, max_items: int = _R
     try:
         return parse_json(data, max_bytes=max_bytes, max_items=max_items)
     except OutsideError as error:
-        raise damaged(path, str(error)) from error
+        raise DamagedFile(path, str(error)) from error
 
 
 def read_file(path: Path, max_bytes: int) -> bytes | None:
@@ -187,7 +187,7 @@ def read_file(path: Path, max_bytes: int) -> bytes | None:
         return None
     except (OSError, OutsideError) as error:
         if isinstance(error, OutsideError) and not path.is_dir():
-            raise damaged(path, str(error)) from error
+            raise DamagedFile(path, str(error)) from error
         why = error.strerror if isinstance(error, OSError) else "it is a folder"
         raise StorageError(f"cannot read {path}: {why}", hint=f"look at it: ls -ld '{path.parent}' '{path}'") from error
 
@@ -215,13 +215,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
 def write_mapping(path: Path, values: Mapping[str, object]) -> None:
     """Store names and values, with the version of this form."""
     write_record(path, {"version": _MAPPING, **values})
-
-
-def damaged(path: Path, why: str) -> MissingError:
-    """The error for a file of the workspace that cannot be used."""
-    return MissingError(
-        f"{path} is damaged: {why}", hint=f"move it away (mv '{path}' '{path}.damaged') and type the command again"
-    )
 
 
 def _plain(value: object) -> object:

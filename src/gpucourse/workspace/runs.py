@@ -6,9 +6,9 @@ import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
-from gpucourse.workspace.files import check_record, damaged, read_record, storing, write_record
+from gpucourse.workspace.files import check_record, read_record, storing, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 WORDS = """
@@ -132,7 +132,7 @@ def _read(file: Path) -> RunRecord | None:
         moments=(record.created, record.started, record.ended),
     )
     if (record.exercise, record.id) != (file.parent.parent.name, file.parent.name):
-        raise damaged(file, f"it is the record of {record.exercise}/{record.id}")
+        raise DamagedFile(file, f"it is the record of {record.exercise}/{record.id}")
     return record
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import stat
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import health, layout
+from gpucourse.local.machines.daemons import Dead
 from gpucourse.local.one_host import configuration, ports
+from gpucourse.local.one_host.daemon import Daemon, PortTaken
 from tests.slurm_cluster import OneHost
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "slurm" / "one_host"
@@ -106,3 +109,12 @@ def test_the_folder_of_sockets_has_a_short_name_and_is_swept(tmp_path: Path) -> 
     health.end_everything(tmp_path / "nodes", uid)
     assert not folder.exists()
     assert stat.S_ISDIR(tmp_path.stat().st_mode)  # what the link led to is still there
+
+
+@pytest.mark.parametrize(("said", "kind"), [("bind: Address already in use", PortTaken), ("cannot read slurm.conf", Dead)])
+def test_a_daemon_that_found_its_port_taken_says_so(tmp_path: Path, said: str, kind: type[Dead]) -> None:
+    daemon = Daemon("slurmctld", tmp_path / "said", lambda _pid: False)
+    daemon.start(["sh", "-c", f"echo '{said}'; exit 1"], os.environ)
+    with pytest.raises(Dead, match=said) as caught:
+        asyncio.run(daemon.ready())
+    assert type(caught.value) is kind

@@ -11,7 +11,7 @@ from gpucourse.remote.agent.job import Job
 WHEN = "2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:49:46"
 Answer = str | Exception
 DOWN = slurm.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-FORGOTTEN = slurm.Controller("slurm_load_jobs error: Invalid job id specified")
+FORGOTTEN = slurm.UnknownJob("slurm_load_jobs error: Invalid job id specified")
 NO_ACCOUNTS = slurm.Controller("Slurm accounting storage is disabled")
 
 

@@ -37,3 +37,21 @@ def test_what_a_command_said_before_its_time_was_over(monkeypatch: pytest.Monkey
     monkeypatch.setattr(slurm, "TIMEOUT_S", 0.5)
     with pytest.raises(slurm.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
         slurm.ask("squeue")
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("slurm_load_jobs error: Invalid job id specified", slurm.UnknownJob),
+        ("slurm_load_jobs error: Unable to contact slurm controller", slurm.Controller),
+    ],
+)
+def test_a_job_that_slurm_has_forgotten_is_an_error_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[slurm.Controller]
+) -> None:
+    program(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
+    monkeypatch.setattr(slurm, "_MUNGE", str(tmp_path / "none"))
+    with pytest.raises(slurm.Controller) as caught:
+        slurm.ask("squeue")
+    assert type(caught.value) is kind
+    assert caught.value.what == said

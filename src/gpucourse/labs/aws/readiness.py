@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpucourse.aws import console, instances
 from gpucourse.aws.caller import caller_cidr
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, InfrastructureError, UnreachableError
+from gpucourse.errors import GpucourseError, InfrastructureError, OtherHostKey, UnreachableError
 from gpucourse.labs import collective_check
 from gpucourse.labs.aws import first_boot
 from gpucourse.labs.aws.lab import CloudLab
@@ -150,7 +150,7 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet) -> None:
             try:
                 fleet.link(node)
             except UnreachableError as error:
-                if "another host key" in error.what or time.monotonic() - began > SSH_S or context.stop.wait(SSH_PAUSE_S):
+                if isinstance(error, OtherHostKey) or time.monotonic() - began > SSH_S or context.stop.wait(SSH_PAUSE_S):
                     context.watch(
                         NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - began, detail=error.what)
                     )

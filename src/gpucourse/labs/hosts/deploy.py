@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UnreachableError, UsageError
+from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, NoAnswer, UsageError
 from gpucourse.labs import collective_check
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.deploy import Deployed, Wish, recorded
@@ -114,10 +114,9 @@ def _entered(
 ) -> list[Entered]:
     try:
         return enter(context, names, key=key, trust=trust, former=former)
-    except UnreachableError as error:
-        if "does not answer" in error.what:
-            error.hint = f"see whether plain ssh gets there: {' or '.join(f'ssh {_words(name)}' for name in names[:4])}"
-        raise
+    except NoAnswer as error:
+        tries = " or ".join(f"ssh {_words(name)}" for name in names[:4])
+        raise NoAnswer(error.what, hint=f"see whether plain ssh gets there: {tries}") from error
 
 
 def _words(name: str) -> str:

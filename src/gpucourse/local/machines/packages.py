@@ -28,6 +28,10 @@ _NO_NETWORK = re.compile(r"resolving|resolve|[Cc]ould not connect|Unable to conn
 _NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded|not have enough free space|don't have enough free space")
 
 
+class ListsOutOfDate(MissingError):
+    """apt's lists of packages are missing here, or name packages that are gone."""
+
+
 def cache_folder(environ: Mapping[str, str]) -> Path:
     """Where packages are unpacked, a folder for each version of Slurm."""
     return personal_cache(environ) / "slurm"
@@ -72,10 +76,8 @@ def _fetched(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, wat
     """The files of the packages. Where the system's lists of packages are missing or old, new ones are fetched beside them."""
     try:
         return _download(environ, wanted, aside / "packages")
-    except MissingError as error:
-        if not _OUT_OF_DATE.search(error.what):
-            raise
-    watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, for this once"))
+    except ListsOutOfDate:
+        watch(Note(text="apt's lists of packages are missing or old here: fetching new ones, for this once"))
     own = aside / "apt"
     (own / "lists" / "partial").mkdir(parents=True)
     own_lists = ("-o", f"Dir::State::Lists={own / 'lists'}", "-o", f"Dir::Cache={own}")
@@ -152,6 +154,7 @@ def _failure(program: str, said: str, folder: Path) -> MissingError:
         return StorageError(
             f"no space left to unpack Slurm's packages in {folder}", hint=f"free 100 MB there: df -h '{folder}'"
         )
+    kind = ListsOutOfDate if _OUT_OF_DATE.search(first) else MissingError
     if _NO_NETWORK.search(said):
-        return MissingError(what, hint="connect this computer to the internet, then type the command again")
-    return MissingError(what, hint="`apt-get install -s slurmctld slurmd` shows more; the package may be in `universe`")
+        return kind(what, hint="connect this computer to the internet, then type the command again")
+    return kind(what, hint="`apt-get install -s slurmctld slurmd` shows more; the package may be in `universe`")

@@ -17,9 +17,9 @@ from gpucourse.local import layout, processes
 from gpucourse.local.hosted import Spec
 from gpucourse.local.machines import reports, root
 from gpucourse.local.machines.controller import Controller
-from gpucourse.local.machines.daemons import Dead, make_key
+from gpucourse.local.machines.daemons import make_key
 from gpucourse.local.one_host import configuration, ports
-from gpucourse.local.one_host.daemon import Daemon
+from gpucourse.local.one_host.daemon import Daemon, PortTaken
 
 MUNGED, SLURMCTLD, SLURMD = "munged", "slurmctld", "slurmd"
 
@@ -113,8 +113,8 @@ class Cluster:
                 started = await self._start_missing(chosen)
                 for key in _wanted(spec):
                     await self._daemons[key].ready()
-            except Dead as error:
-                if not left or "Address already in use" not in str(error):
+            except PortTaken:
+                if not left:
                     raise
             else:
                 break

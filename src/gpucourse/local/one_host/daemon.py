@@ -16,6 +16,10 @@ from gpucourse.local.machines.daemons import Dead
 _START_S, _STOP_S, _POLL_S = 10.0, 5.0, 0.02
 
 
+class PortTaken(Dead):
+    """Somebody took its port between the look and the use."""
+
+
 class Daemon:
     """A daemon from `start` to `kill`. `answers` looks whether its process serves, `said` is where it writes what it says."""
 
@@ -50,13 +54,15 @@ class Daemon:
             )
 
     async def ready(self) -> None:
-        """Wait until it serves. Raises Dead with its last words."""
+        """Wait until it serves. Raises Dead with its last words, PortTaken."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_S
         while not self.well:
             if not self.alive or loop.time() > deadline:
                 self.kill()
-                raise Dead(f"{self.name} does not start: {self._last_words()}")
+                words = self._last_words()
+                kind = PortTaken if "Address already in use" in words else Dead
+                raise kind(f"{self.name} does not start: {words}")
             await asyncio.sleep(_POLL_S)
 
     async def stop(self) -> None:

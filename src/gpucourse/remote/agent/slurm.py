@@ -30,13 +30,17 @@ class Controller(Refused):
         super().__init__(what, "slurm")
 
 
+class UnknownJob(Controller):
+    """Slurm has forgotten the job that it was asked about."""
+
+
 def scheduled(job: Job) -> bool:
     """Whether Slurm carries this run out."""
     return job.has("slurm.json")
 
 
 def ask(*words: str, folder: str | None = None) -> str:
-    """What a command of Slurm answers. Raises Controller with what it said instead."""
+    """What a command of Slurm answers. Raises Controller with what it said instead, UnknownJob."""
     if _munged_is_gone():  # a command of Slurm would wait for it, for more than half a minute and without a word
         raise Controller(f"munged is gone: nobody listens at {_MUNGE}")
     try:
@@ -56,7 +60,8 @@ def ask(*words: str, folder: str | None = None) -> str:
         raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
     if done.returncode:
         said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
-        raise Controller(said or f"{words[0]} ended with code {done.returncode}")
+        kind = UnknownJob if say.UNKNOWN_JOB in said else Controller
+        raise kind(said or f"{words[0]} ended with code {done.returncode}")
     return done.stdout.decode("utf-8", "replace")
 
 

@@ -89,9 +89,7 @@ def _asked(job: Job, before: list[Row]) -> list[Row]:
     numbers = sorted({str(row["job"]).partition("_")[0] for row in open_rows}, key=int)
     try:
         found = say.queue(slurm.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", say.QUEUE))
-    except slurm.Controller as error:
-        if "Invalid job id" not in error.what:
-            raise
+    except slurm.UnknownJob:
         found = {}
     found = _ours(job, found)
     forgotten = [row for row in open_rows if row["job"] not in found]

@@ -71,6 +71,7 @@ REASONS = {
 }
 HELD = ("JobHeldUser", "JobHeldAdmin", FAILED_START, "job requeued in held state")
 
+UNKNOWN_JOB = "Invalid job id"
 QUEUE = "%i|%T|%r|%N|%V|%S|%e"
 """The format for squeue -o: stable in every version, while --json changes its shape."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from gpucourse.aws import console, instances
 from gpucourse.aws.session import Account
-from gpucourse.errors import InfrastructureError, UnreachableError
+from gpucourse.errors import InfrastructureError, OtherHostKey, UnreachableError
 from gpucourse.labs import collective_check
 from gpucourse.labs.aws import first_boot, readiness
 from gpucourse.labs.aws.lab import CloudLab
@@ -141,8 +141,8 @@ def test_an_instance_that_is_gone_or_stopped_is_named(world: World) -> None:
 def test_ssh_that_is_not_up_yet_is_asked_again_and_a_stranger_is_not(world: World) -> None:
     world.refused = [UnreachableError("connection refused"), UnreachableError("connection refused")]
     assert len(world.climb().nodes) == 2
-    world.refused = [UnreachableError("shows another host key"), UnreachableError("shows another host key")]
-    with pytest.raises(UnreachableError, match="another host key"):
+    world.refused = [OtherHostKey("somebody else is there"), OtherHostKey("somebody else is there")]
+    with pytest.raises(UnreachableError, match="somebody else is there"):
         world.climb()
 
 
