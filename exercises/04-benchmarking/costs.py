@@ -1,10 +1,10 @@
-"""What tokens cost: from a price an hour and tokens a second. The prices stand in prices.json, with date and source."""
+"""What tokens cost: from a price an hour and tokens a second. The prices stand in gpus.json, with date and source."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
+
+import gpus
 
 
 @dataclass(frozen=True)
@@ -18,13 +18,20 @@ class Price:
 
 
 def prices() -> tuple[list[Price], dict]:
-    """The prices of prices.json, and where and when they were read."""
-    data = json.loads(Path(__file__).resolve().with_name("prices.json").read_text(encoding="utf-8"))
+    """The prices of the instances that the course offers, and where and when they were read."""
+    sources = gpus.document()["prices"]
+    region = sources["on_demand"]["region"]
     listed = [
-        Price(row["instance"], row["gpu"], row["usd_per_hour"], row["spot_usd_per_hour"] and tuple(row["spot_usd_per_hour"]))
-        for row in data["instances"]
+        _price(gpu.gpu, name, gpu.aws["types"][name], region)
+        for gpu in gpus.table()
+        for name in (f"{gpu.aws['family']}.{size}" for size in gpu.aws.get("offered", ()))
     ]
-    return listed, {"on_demand": data["on_demand"], "spot": data["spot"]}
+    return listed, {name: {"source": row["source"], "date": row["date"], "region": region} for name, row in sources.items()}
+
+
+def _price(gpu: str, name: str, row: dict, region: str) -> Price:
+    spot = row.get("spot_usd_per_hour", {}).get(region)
+    return Price(name, gpu, float(row["usd_per_hour"]), (float(spot[0]), float(spot[1])) if spot else None)
 
 
 def usd_per_million(usd_per_hour: float, tok_per_s: float, utilisation_percent: float = 100.0) -> float:

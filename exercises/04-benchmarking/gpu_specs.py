@@ -24,8 +24,6 @@ import torch
 from bench import say
 
 SEED = 0
-COMMON = ("T4", "V100 16 GB", "A10G", "L4", "L40S", "H100 SXM")  # drawn; the table has more
-NEAR = ("NVIDIA L40", "NVIDIA A10", "Tesla T40", "NVIDIA A100", "NVIDIA GeForce RTX 4090", "L4 ")  # alike, and not the same
 
 # --- knobs: none ---------------------------------------------------------------------------------------------------------
 argparse.ArgumentParser(description="specifications of the device, beside its data sheet").parse_args()
@@ -54,12 +52,12 @@ else:
 # --- the table checks itself: a peak follows from processors, units and clock ------------------------------------------------
 table = specs.comparison(gpus.table())
 off = [row["formula_off_percent"] for row in table if row["formula_off_percent"] is not None]
-guessed = [name for name in NEAR if gpus.find(name) is not None]
+guessed = [name for name in specs.similar_names(gpus.table()) if gpus.find(name) is not None]
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 metrics = {
     "specs": spec_rows, "table": table,
-    "common": [row for row in table if row["gpu"] in COMMON],
+    "common": [row for row, gpu in zip(table, gpus.table(), strict=True) if gpu.drawn],
     "known": sheet is not None if device.type == "cuda" else None,
     "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
     "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in spec_rows),

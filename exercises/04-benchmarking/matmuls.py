@@ -27,7 +27,7 @@ def impossible(dtype: str, device: torch.device) -> str | None:
         return None if dtype in {"float64", "float32", "bfloat16"} else f"{dtype} is for GPUs"
     capability = torch.cuda.get_device_capability(device)
     if dtype == "bfloat16" and not torch.cuda.is_bf16_supported(including_emulation=False):
-        return "this GPU imitates bfloat16 (2 TFLOP/s on a T4) and has none in hardware"
+        return "this GPU imitates bfloat16, which is slow, and has none in hardware"
     if dtype == "tf32" and capability < (8, 0):
         return "no tf32 before compute capability 8.0: the flag is ignored, and float32 runs"
     if dtype == "float8_e4m3fn" and capability < (8, 9):

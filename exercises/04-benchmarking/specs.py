@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpus import CORES, Gpu, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
+from gpus import Gpu, cores_per_sm, fp32_peak_tflops, memory_gb_per_s, tensor_peak_tflops
 
 ASKED = (
     "name", "driver_version", "power.limit", "pcie.link.gen.max", "pcie.link.width.max", "ecc.mode.current", "mig.mode.current",
@@ -27,7 +27,7 @@ def derive_peaks(props: Any, clock_mhz: float | None) -> dict[str, float | None]
     clock_khz, bus = getattr(props, "memory_clock_rate", None), getattr(props, "memory_bus_width", None)
     own = getattr(props, "clock_rate", None)
     ghz = clock_mhz / 1e3 if clock_mhz else own / 1e6 if own else None
-    cores = CORES.get(capability)
+    cores = cores_per_sm(capability)
     return {
         "cores": props.multi_processor_count * cores if cores else None,
         "boost_ghz": ghz,
@@ -73,6 +73,13 @@ def comparison(gpus: list[Gpu]) -> list[dict[str, Any]]:
         }
         for gpu in gpus
     ]  # fmt: skip
+
+
+def similar_names(gpus: list[Gpu]) -> list[str]:
+    """Names that are nearly those of the table and belong to other GPUs: NVIDIA L40 and NVIDIA L4 are two."""
+    names = [name for gpu in gpus for name in gpu.names]
+    near = [word for name in names for word in (f"{name}0", name[:-1], name.partition("-")[0], name.split()[-1])]
+    return sorted(set(near) - set(names))
 
 
 def _formula(gpu: Gpu) -> float | None:

@@ -6,16 +6,19 @@ A GPU that is not in the table by its exact name is unknown. It is never taken f
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-CORES = {"7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.7": 128, "8.9": 128, "9.0": 128, "10.0": 128, "12.0": 128}
 DTYPES = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf16", "float8_e4m3fn": "fp8"}
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None where the hardware cannot."""
+    """One row of gpus.json. Speeds are dense TFLOP/s at boost clock; None where the hardware cannot.
+
+    `drawn`: in the pictures of 4.1. `aws`: the instance types that have it, with their prices.
+    """
 
     gpu: str
     names: list[str]
@@ -39,6 +42,8 @@ class Gpu:
     link: str
     measured_fp16: list[float] | None
     note: str
+    drawn: bool = False
+    aws: dict[str, Any] = field(default_factory=dict)
 
     def peak_tflops(self, dtype: str) -> float | None:
         """The data sheet's peak for torch's name of a dtype (float32 means true fp32, tf32 the shortened one)."""
@@ -52,14 +57,25 @@ class Gpu:
 
 def table() -> list[Gpu]:
     """Every GPU of gpus.json, in its order."""
-    text = Path(__file__).resolve().with_name("gpus.json").read_text(encoding="utf-8")
-    return [Gpu(**row) for row in json.loads(text)["gpus"]]
+    return [Gpu(**row) for row in document()["gpus"]]
+
+
+def document() -> dict[str, Any]:
+    """All of gpus.json: where its figures were read, the GPUs, the instance types that have them."""
+    data: dict[str, Any] = json.loads(Path(__file__).resolve().with_name("gpus.json").read_text(encoding="utf-8"))
+    return data
 
 
 def find(device_name: str) -> Gpu | None:
     """The GPU that calls itself exactly so, case and spaces aside; None where the table has none."""
     wanted = _normal(device_name)
     return next((gpu for gpu in table() if wanted in map(_normal, gpu.names)), None)
+
+
+def cores_per_sm(capability: str) -> int | None:
+    """Cores of one processor in that generation of GPUs ("8.9"); None for one that is not known."""
+    known = {gpu.capability: gpu.cores_per_sm for gpu in table()}
+    return known.get(capability, document()["cores_per_sm"].get(capability))
 
 
 def _normal(name: str) -> str:

@@ -1,80 +1,78 @@
 """Which instance types there are, and which zones of a region offer them.
 
-What a type has (vCPUs, GPUs, memory, quota) comes from the shipped table; where it can be had is asked of AWS each time,
+What a type has (vCPUs, GPUs, memory, quota) comes from the table of hardware; where it can be had is asked of AWS each time,
 since prices and lists still name types that no zone offers any more.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache
 
 from gpucourse.aws.session import Account
-from gpucourse.aws.tables import table
 from gpucourse.errors import UnknownName, UsageError
+from gpucourse.hardware import Hardware, hardware
 from gpucourse.model.cloud import Attempt, Failure, InstanceType, Offers, Zone
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
-FAMILIES = {"t4": "g4dn", "a10g": "g5", "l4": "g6", "l40s": "g6e", "h100": "p5"}
-RETIRED_GPUS = {"v100": "AWS retired its V100 instances (p3) in 2026: compare with the published numbers instead"}
-_H100_SIZE = "4xlarge"  # the only one with a single H100
 
 
 @cache
 def instance_types() -> dict[str, InstanceType]:
     """Every type of the shipped table, by name; the retired ones too, marked as such."""
-    return {
-        name: InstanceType(
-            name=name,
-            vcpus=row["vcpus"],
-            ram_gib=Decimal(row["ram_gib"]),
-            gpus=row["gpus"],
-            gpu=row["gpu"],
-            vram_mib=row["vram_mib"],
-            disk_gb=row["disk_gb"],
-            network_gbps=Decimal(row["network_gbps"]),
-            burst_gbps=Decimal(row["burst_gbps"]),
-            efa=row["efa"],
-            cluster_group=row["cluster_group"],
-            quota=row["quota"],
-            retired=row["retired"],
-            note=row["note"],
-        )
-        for name, row in table("instance_types")["types"].items()
-    }
+    return {kind.name: kind for kind in types_of(hardware())}
+
+
+def types_of(table: Hardware) -> Iterator[InstanceType]:
+    """Every instance type of a table of hardware."""
+    for rented in table.rented:
+        for name, row in rented.types.items():
+            yield InstanceType(
+                name=name,
+                vcpus=row["vcpus"],
+                ram_gib=Decimal(row["ram_gib"]),
+                gpus=row["gpus"],
+                gpu=rented.gpu,
+                vram_mib=row.get("vram_mib", rented.vram_mib),
+                disk_gb=row["disk_gb"],
+                network_gbps=Decimal(row["network_gbps"]),
+                burst_gbps=Decimal(row["burst_gbps"]),
+                efa=row.get("efa", 0),
+                cluster_group=row.get("cluster_group", True),
+                quota={market: code for market, (code, _name) in table.quotas[rented.quota].by_market.items()},
+                retired=rented.retired,
+                note=row.get("note", ""),
+            )
 
 
 def instance_type(name: str) -> InstanceType:
     """The type of that name. Raises UnknownName, and UsageError for a type that AWS has retired."""
-    found = instance_types().get(name)
-    if found is None:
-        raise UnknownName("instance type", name, [kind.name for kind in instance_types().values() if not kind.retired])
-    if found.retired:
-        raise UsageError(f"AWS has retired {name} ({found.gpu})", hint=RETIRED_GPUS.get(found.gpu.lower(), "choose another"))
-    return found
+    known = instance_types()
+    if name not in known:
+        raise UnknownName("instance type", name, [kind.name for kind in known.values() if not kind.retired])
+    kind = known[name]
+    if kind.retired:
+        raise UsageError(f"AWS has retired {name} ({kind.gpu})", hint=kind.retired)
+    return kind
 
 
 def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
-    """The type with that GPU (`t4`, `l4`, `a10g`, `l40s`, `h100`) in that size. Raises UnknownName, UsageError."""
+    """The type with that GPU (`t4`, `l4`, ...) in that size, or in the only one that it is offered in.
+
+    Raises UnknownName, UsageError.
+    """
     word = gpu.lower()
-    if word in RETIRED_GPUS:
-        raise UsageError(f"there is no {gpu} to rent: {RETIRED_GPUS[word]}", hint=f"choose one of {', '.join(FAMILIES)}")
-    if word not in FAMILIES:
-        raise UnknownName("GPU", gpu, FAMILIES)
-    return instance_type(f"{FAMILIES[word]}.{_H100_SIZE if word == 'h100' else size}")
-
-
-def siblings(name: str) -> tuple[str, ...]:
-    """Types of the other families with one GPU and the same size (T4, L4, A10G, L40S), in the order of their GPUs' cost."""
-    family, _, size = name.partition(".")
-    order = ("g4dn", "g6", "g5", "g6e")
-    if family not in order:
-        return ()
-    known = instance_types()
-    return tuple(f"{other}.{size}" for other in order if other != family and f"{other}.{size}" in known)
+    table = hardware()
+    for rented in table.rented:
+        if rented.choice == word and rented.retired:
+            raise UsageError(f"there is no {gpu} to rent: {rented.retired}", hint=f"choose one of {', '.join(table.choices)}")
+        if rented.choice == word and rented.offered:
+            only = rented.offered[0] if len(rented.offered) == 1 else size
+            return instance_type(f"{rented.family}.{only}")
+    raise UnknownName("GPU", gpu, table.choices)
 
 
 def checked_region(name: str) -> str:

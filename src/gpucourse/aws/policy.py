@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from gpucourse.aws.tables import text
+from gpucourse.hardware import hardware
 
 
 def policy_text() -> str:
-    """The policy as indented JSON, ending in a newline. `docs/aws-policy.json` is the same text."""
-    return text("policy.json")
+    """The policy as indented JSON, ending in a newline. It starts the instance types that the course offers, and no other."""
+    types = ", ".join(map(json.dumps, hardware().offered_types))
+    return text("policy.json").replace('"@GPU_TYPES@"', types)
 
 
 def policy_size() -> int:

@@ -16,6 +16,7 @@ from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.session import Account
 from gpucourse.aws.tables import table
 from gpucourse.errors import GpucourseError, MissingError
+from gpucourse.hardware import hardware
 from gpucourse.model.cloud import CostLine, Estimate, LabNeed, Market, Rate
 
 PRICE_LIST = "AWS Price List"
@@ -73,20 +74,20 @@ class PriceBook:
         )
 
     def _borrowed(self) -> str:
-        row = table("prices")["on_demand"]
+        row = hardware().prices["on_demand"]
         home = row["region"]
         return "" if self.region in {home, *row["same_in"]} else f"the price of {home}; {self.region} may differ"
 
     def _shipped_on_demand(self, name: str) -> Rate:
-        row = table("prices")["on_demand"]
-        if name not in row["usd_per_hour"]:
+        row = hardware().prices["on_demand"]
+        price = hardware().row(name).get("usd_per_hour")
+        if price is None:
             raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
-        price = Decimal(row["usd_per_hour"][name])
-        return Rate(usd_per_hour=price, source=row["source"], date=row["date"], note=self._borrowed())
+        return Rate(usd_per_hour=Decimal(price), source=row["source"], date=row["date"], note=self._borrowed())
 
     def _shipped_spot(self, name: str) -> Rate:
-        row = table("prices")["spot"]
-        low_high = row["regions"].get(self.region, {}).get(name)
+        row = hardware().prices["spot"]
+        low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
         if low_high is None:
             on_demand = self._shipped_on_demand(name)
             return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")

@@ -13,20 +13,12 @@ from typing import Any, TypeVar
 from gpucourse.aws.offerings import instance_type, instance_types
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError
+from gpucourse.hardware import hardware
 from gpucourse.model.cloud import LabNeed, Market, Quota, QuotaRequest
 
 T = TypeVar("T")
 
 SERVICE = "ec2"
-NAMES = {
-    "L-DB2E81BA": "Running On-Demand G and VT instances",
-    "L-3819A6DF": "All G and VT Spot Instance Requests",
-    "L-417A185B": "Running On-Demand P instances",
-    "L-7212CCBC": "All P4, P3 and P2 Spot Instance Requests",
-    "L-C4BD4855": "All P5 Spot Instance Requests",
-    "L-1216C47A": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
-    "L-34B43A08": "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests",
-}
 VPCS = "L-F678F1CE"  # VPCs in a region, a quota of the service vpc
 _OPEN = {"PENDING", "CASE_OPENED"}
 
@@ -46,13 +38,14 @@ def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-deman
     """Every quota that these labs need, one lab at a time, against its limit and what runs already."""
     wanted = needs(labs, market)
     running, trouble = _or_reason(partial(in_use, account))
+    names = {code: name for family in hardware().quotas.values() for code, name in family.by_market.values()}
     quotas: list[Quota] = []
     for (code, bought), taken in sorted(wanted.items()):
         allowed, refused = _or_reason(partial(limit, account, code))
         quotas.append(
             Quota(
                 code=code,
-                name=NAMES[code],
+                name=names[code],
                 market=bought,
                 region=account.region,
                 needed=max(taken.values()),
@@ -149,14 +142,8 @@ def _request(found: dict[str, Any], region: str, *, opened_before: bool = False)
 
 def _code(name: str, *, spot: bool) -> str | None:
     """The quota that an instance of this type counts against; by its family, so that types not in our table count too."""
-    family = name.split(".", maxsplit=1)[0]
-    if family.startswith(("g", "vt")):
-        return "L-3819A6DF" if spot else "L-DB2E81BA"
-    if family.startswith("p") and family[1:2].isdecimal():
-        return ("L-C4BD4855" if family.startswith("p5") else "L-7212CCBC") if spot else "L-417A185B"
-    if family[0] in "acdhimrtz" and not family.startswith(("inf", "trn", "dl", "hpc")):
-        return "L-34B43A08" if spot else "L-1216C47A"
-    return None
+    quota = hardware().quota_of(name)
+    return quota.by_market["spot" if spot else "on-demand"][0] if quota else None
 
 
 def _vcpus(instance: dict[str, Any]) -> int:

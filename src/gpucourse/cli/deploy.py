@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, parse_seconds
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, any_gpu, parse_seconds, two_gpus
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, UsageError
 
@@ -33,7 +33,7 @@ def deploy(
     ] = False,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help="On AWS: t4, l4, a10g, l40s or h100; several side by side: t4,l4", show_default=False),
+        typer.Option("--gpu", help=f"On AWS: {any_gpu()}; several side by side: {two_gpus()}", show_default=False),
     ] = None,
     spot: Annotated[
         bool | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.flags import JsonFlag, any_gpu
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 from gpucourse.model.node import SIMULATED
@@ -28,7 +28,7 @@ def destroy(
     ] = None,
     gpu: Annotated[
         str | None,
-        typer.Option("--gpu", help="Only the lab with that GPU: t4, l4.", show_default=False),
+        typer.Option("--gpu", help=f"Only the lab with that GPU: {any_gpu()}.", show_default=False),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Only labs that cost money are asked about.")] = False,
     discard: Annotated[bool, typer.Option("--discard", help="Give up outputs that are not home yet.")] = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, YesFlag
+from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, two_gpus
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
@@ -32,7 +32,9 @@ def doctor(
     gpu: Annotated[
         str | None,
         typer.Option(
-            "--gpu", help="On AWS: another GPU than the course's own choice: l4; or several: t4,l4", show_default=False
+            "--gpu",
+            help=f"On AWS: another GPU than the course's own choice: {any_gpu()}; or several: {two_gpus()}",
+            show_default=False,
         ),
     ] = None,
     nodes: Annotated[

@@ -9,7 +9,20 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.errors import UsageError
+from gpucourse.hardware import hardware
 from gpucourse.units import parse_duration
+
+
+def any_gpu() -> str:
+    """The GPUs that can be chosen, cheapest first, as a help text names them: t4, l4 or a10g."""
+    *first, last = hardware().choices
+    return f"{', '.join(first)} or {last}"
+
+
+def two_gpus() -> str:
+    """The two cheapest as they are typed side by side."""
+    return ",".join(hardware().choices[:2])
+
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")]
 
@@ -17,7 +30,7 @@ ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3",
 
 GpuOption = Annotated[
     str | None,
-    typer.Option("--gpu", help="Which lab, where the module has several: t4, l4.", show_default=False),
+    typer.Option("--gpu", help=f"Which lab, where the module has several: {any_gpu()}.", show_default=False),
 ]
 
 RunArgument = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, pairs, parse_seconds
+from gpucourse.cli.flags import JsonFlag, any_gpu, pairs, parse_seconds
 from gpucourse.cli.session import session_of
 from gpucourse.errors import UsageError
 
@@ -50,7 +50,9 @@ def run(
         Literal["local", "aws", "hosts"] | None,
         typer.Option("--target", help="On which lab, where several stand.", show_default=False),
     ] = None,
-    gpu: Annotated[str | None, typer.Option("--gpu", help="On the lab with this GPU: t4.", show_default=False)] = None,
+    gpu: Annotated[
+        str | None, typer.Option("--gpu", help=f"On the lab with this GPU: {any_gpu()}.", show_default=False)
+    ] = None,
     timeout: Annotated[str | None, typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,
     silence: Annotated[str | None, typer.Option("--silence", help="Name ranks that say nothing for this long: 30s.")] = None,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and come back at once.")] = False,

@@ -13,6 +13,7 @@ from gpucourse.course.report_plan import FILE, read_report_plan
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
+from gpucourse.hardware import hardware
 from gpucourse.learning.evidence import spoken
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Plot
@@ -198,7 +199,7 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
     if len(gpus) < plan.enough.gpus:
         yield (
             f"a comparison needs {plan.enough.gpus} GPUs; the runs here know {', '.join(gpus) or 'none'}. "
-            "`gpucourse deploy 4 --target aws --gpu t4,l4`"
+            f"`gpucourse deploy 4 --target aws --gpu {','.join(hardware().choices[:2])}`"
         )
     number = plan.enough.models_of
     if number:

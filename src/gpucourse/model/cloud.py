@@ -82,7 +82,8 @@ class Failure:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceType:
-    """One type of instance, as the shipped table has it. Network in Gbit/s; `quota` maps a market to its quota code."""
+    """One type of instance, as the table of hardware has it. Network in Gbit/s; `quota` is the quota's code by market.
+    `retired` says why AWS has the type no more, and is empty for one that there is."""
 
     name: str
     vcpus: int
@@ -96,7 +97,7 @@ class InstanceType:
     efa: int
     cluster_group: bool
     quota: dict[Market, str]
-    retired: bool = False
+    retired: str = ""
     note: str = ""
 
 

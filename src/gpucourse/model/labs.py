@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticKnownError
 
+from gpucourse.hardware import hardware
 from gpucourse.model.fields import Slug
 from gpucourse.model.strict import Strict
 
-GPU = Literal["t4", "l4", "a10g", "l40s", "h100"]
+
+def _offered(word: str) -> str:
+    choices = hardware().choices
+    if word not in choices:
+        raise PydanticKnownError("literal_error", {"expected": ", ".join(f"'{choice}'" for choice in choices)})
+    return word
+
+
+# A GPU that the course offers, as it is typed: l4. Complaints read like those of a Literal; the words come from the table.
+GPU = Annotated[
+    str, AfterValidator(_offered), Field(description="a GPU that exercises/shared/gpus.json offers, in small letters")
+]
 
 
 class Lab(Strict):
@@ -24,7 +37,7 @@ class AwsLab(Strict):
     """A stack on AWS: how many machines of which GPU and size, and what else costs money."""
 
     template: Slug
-    gpu: GPU = "t4"
+    gpu: GPU = Field(default_factory=lambda: hardware().choices[0])
     size: str = Field(
         default="xlarge",
         pattern=r"^[0-9]*x?large$",

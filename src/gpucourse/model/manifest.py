@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from gpucourse.hardware import hardware
 from gpucourse.model.fields import (
     Bytes,
     ExerciseId,
@@ -56,9 +57,21 @@ class Parameter(Strict):
     min: float | None = None
     max: float | None = None
     choices: tuple[Scalar, ...] = ()
+    choices_of: Literal["instance types"] | None = Field(
+        default=None, description="choices that are not written here: the instance types with a GPU that the course offers"
+    )
     unit: str = ""
     each: Literal["int", "str"] | None = Field(default=None, description="str: values parted by commas, of this type")
     local: Scalar | None = Field(default=None, description="the default on simulated nodes, where it must be smaller")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_choices(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("choices_of") != "instance types":
+            return data
+        if "choices" in data:
+            raise ValueError("choices and choices_of exclude each other")
+        return data | {"choices": hardware().offered_types}
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:

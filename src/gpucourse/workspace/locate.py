@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.errors import UsageError
+from gpucourse.hardware import hardware
 from gpucourse.workspace.files import read_record, storing, write_record, write_text
 from gpucourse.workspace.lock import locked
 from gpucourse.workspace.paths import WorkspacePaths
 
-SETTINGS_TEXT = """\
+_SETTINGS = """\
 # Settings of this workspace: the only file here to edit by hand.
 
 # Where `deploy` builds labs: local (simulated nodes on this machine), aws, or hosts (machines that you have).
@@ -22,13 +23,19 @@ rendezvous_ports: 29500-29599
 
 # For the target aws. Uncomment what you want to change; these are the defaults.
 # region: us-east-2
-# gpu: t4                  # else the module's own choice: t4, l4, a10g, l40s, h100
-# other_gpus: [l4]         # taken in this order where the wanted GPU is sold out
+# gpu: {first}                  # else the module's own choice: {choices}
+# other_gpus: [{second}]         # taken in this order where the wanted GPU is sold out
 # spot: false
 # ttl: 4h                  # a lab ends itself after that
 # budget_usd: 20           # deploy refuses to go above it
 # owner: your-name         # a tag on everything
 """
+
+
+def settings_text() -> str:
+    """The settings of a new workspace, as the file that a person edits."""
+    choices = hardware().choices
+    return _SETTINGS.format(first=choices[0], second=choices[1], choices=", ".join(choices))
 
 
 @dataclass(kw_only=True)
@@ -87,7 +94,7 @@ def open_workspace(root: Path) -> Workspace:
         if (made := read_record(paths.identity, Identity)) is not None:
             return Workspace(paths=paths, id=made.id, created=False)
         if not paths.settings.exists():
-            write_text(paths.settings, SETTINGS_TEXT)
+            write_text(paths.settings, settings_text())
         identity = Identity(id=secrets.token_hex(6))
         write_record(paths.identity, identity)
     return Workspace(paths=paths, id=identity.id, created=True)

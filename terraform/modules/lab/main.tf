@@ -37,6 +37,7 @@ module "head" {
   tags              = var.lab.tags
   node_count        = 1
   instance_type     = var.head.instance_type
+  gpus              = 0
   image             = "ubuntu"
   root_gb           = var.head.root_gb
   subnet_id         = module.network.subnet_id
@@ -54,6 +55,7 @@ module "nodes" {
   first             = var.head == null ? 0 : 1
   node_count        = var.lab.node_count
   instance_type     = var.lab.instance_type
+  gpus              = var.lab.gpus
   spot              = var.lab.spot
   placement_group   = one(aws_placement_group.close[*].name)
   subnet_id         = module.network.subnet_id

@@ -4,6 +4,7 @@ variable "lab" {
     region          = string      # such as us-east-2
     zone            = string      # the one availability zone that everything stands in
     instance_type   = string      # of the GPU nodes
+    gpus            = number      # how many GPUs one of them has: what is asked of AWS cannot say it before it stands
     node_count      = number      # how many GPU nodes
     spot            = bool        # one-time spot instances: cheaper, and AWS may take them back with two minutes' notice
     placement_group = bool        # nodes close together: faster among them, but AWS finds room less often
@@ -24,8 +25,13 @@ variable "lab" {
   }
 
   validation {
-    condition     = can(regex("^(g4dn|g5|g6|g6e|gr6|p4d|p4de|p5)[.][a-z0-9]+$", var.lab.instance_type))
-    error_message = "instance_type: the nodes need an NVIDIA GPU: g4dn (T4), g5 (A10G), g6 (L4), g6e (L40S) or p5 (H100). AWS has retired p3 (V100)."
+    condition     = can(regex("^[a-z0-9-]+[.][a-z0-9-]+$", var.lab.instance_type))
+    error_message = "instance_type: a type of EC2 is written as family.size, such as t3.medium."
+  }
+
+  validation {
+    condition     = var.lab.gpus >= 1 && floor(var.lab.gpus) == var.lab.gpus
+    error_message = "gpus: a node of a lab has 1 GPU or more; exercises/shared/gpus.json says how many a type has."
   }
 
   validation {

@@ -17,7 +17,7 @@ module "boot" {
     name           = each.value.name
     role           = each.value.role
     stack          = local.stack
-    gpus           = coalesce(local.gpus, 0)
+    gpus           = var.gpus
     python         = local.python
     expires        = var.tags["Expires"]
     ttl_hours      = var.ttl_hours
@@ -98,11 +98,6 @@ resource "aws_instance" "node" {
     # gets what is current then.
     ignore_changes       = [ami, user_data_base64]
     replace_triggered_by = [terraform_data.hardware]
-
-    precondition {
-      condition     = local.gpus != null
-      error_message = "${var.instance_type} is not an instance type of this course. It knows: ${join(", ", keys(local.gpu_counts))}."
-    }
 
     precondition {
       condition     = module.boot[each.key].bytes <= 16384

@@ -12,7 +12,7 @@ output "nodes" {
     port            = 22
     private_address = aws_instance.node[local.keys[name]].private_ip
     user            = "ubuntu"
-    gpus            = local.gpus
+    gpus            = var.gpus
     instance_type   = var.instance_type
     python          = local.python
     mode            = "aws"

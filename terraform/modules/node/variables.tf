@@ -15,8 +15,13 @@ variable "node_count" {
 }
 
 variable "instance_type" {
-  description = "EC2 instance type, one that the course knows (gpus.tf)."
+  description = "EC2 instance type."
   type        = string
+}
+
+variable "gpus" {
+  description = "How many GPUs an instance of that type has. The first boot counts them: a node with fewer does not become ready."
+  type        = number
 }
 
 variable "spot" {

@@ -3,7 +3,8 @@ variable "lab" {
   type = object({
     region          = optional(string, "us-east-2")
     zone            = string
-    instance_type   = optional(string, "g4dn.xlarge") # a T4; g6.xlarge has an L4
+    instance_type   = string
+    gpus            = number # of each node; exercises/shared/gpus.json says how many a type has
     node_count      = optional(number, 1)
     spot            = optional(bool, false)
     placement_group = optional(bool, false)

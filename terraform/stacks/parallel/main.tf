@@ -3,7 +3,8 @@ variable "lab" {
   type = object({
     region          = optional(string, "us-east-2")
     zone            = string
-    instance_type   = optional(string, "g4dn.2xlarge") # twice the network of g6.2xlarge, at a lower price
+    instance_type   = string
+    gpus            = number # of each node; exercises/shared/gpus.json says how many a type has
     node_count      = optional(number, 2)
     spot            = optional(bool, false)
     placement_group = optional(bool, true)

@@ -7,7 +7,7 @@ import pytest
 
 from gpucourse.aws import offerings
 from gpucourse.aws.failures import classify
-from gpucourse.aws.offerings import first_attempt, instance_type, instance_types, next_attempt, siblings, type_for
+from gpucourse.aws.offerings import first_attempt, instance_type, instance_types, next_attempt, type_for
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.model.cloud import Attempt, Failure, Offers, Zone
 from tests.unit.aws.cloud import ScriptedAccount
@@ -62,12 +62,6 @@ def test_unknown_names_show_near_ones() -> None:
         instance_type("g4n.xlarge")
     with pytest.raises(UnknownName, match="l40s"):
         type_for("l40")
-
-
-def test_siblings_have_the_same_size_and_one_gpu() -> None:
-    assert siblings("g4dn.2xlarge") == ("g6.2xlarge", "g5.2xlarge", "g6e.2xlarge")
-    assert siblings("g6.xlarge") == ("g4dn.xlarge", "g5.xlarge", "g6e.xlarge")
-    assert siblings("p5.4xlarge") == ()
 
 
 def zone(name: str, kind: str = "availability-zone") -> dict[str, Any]:

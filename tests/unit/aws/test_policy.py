@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 import gpucourse.aws
-from gpucourse.aws.policy import policy_size, policy_text
+from gpucourse.aws.policy import policy_size
 from gpucourse.aws.session import IAM_NAMES
 from tests.mock_aws.permissions import actions, allows, shipped
 from tests.system.aws.policy import ADMINISTRATOR
 from tests.unit.aws.cloud import operation_model
 
-ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(gpucourse.aws.__file__).parent
 STATEMENTS = shipped()
 OURS = {"aws:ResourceTag/Project": "gpucourse"}
@@ -44,10 +43,6 @@ CALLS = sorted(set(calls()))
 
 def iam_action(service: str, operation: str) -> str:
     return f"{IAM_NAMES.get(service, service)}:{operation_model(service, operation).name}"
-
-
-def test_the_document_in_docs_is_the_one_that_ships() -> None:
-    assert (ROOT / "docs" / "aws-policy.json").read_text(encoding="utf-8") == policy_text()
 
 
 def test_it_fits_into_a_managed_policy() -> None:

@@ -11,11 +11,16 @@ from gpucourse.course.locate import find_course
 
 def beside_the_script(folder: str, name: str) -> ModuleType:
     """The module `name` of that folder of the exercises."""
-    path = find_course({}).exercises / folder / f"{name}.py"
+    exercises = find_course({}).exercises
+    path = exercises / folder / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"exercise_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
+    sys.path.append(str(exercises / "shared"))  # as every script does
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(exercises / "shared"))
     return module

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from gpucourse.aws.tables import table
-from gpucourse.course.locate import find_course
+from gpucourse.aws.offerings import instance_type
+from gpucourse.aws.pricing import PriceBook
+from gpucourse.hardware import hardware
 from tests.unit.exercises.scripts import beside_the_script
 
 costs = beside_the_script("04-benchmarking", "costs")
@@ -35,19 +34,12 @@ def test_one_token_has_no_time_per_token() -> None:
 
 
 def test_prices_are_those_of_the_program() -> None:
-    ours, program = costs.prices(), table("prices")
-    listed, sources = ours
-    assert sources["on_demand"] == {key: program["on_demand"][key] for key in ("source", "date", "region")}
-    zones = program["spot"]["regions"][sources["spot"]["region"]]
-    assert (sources["spot"]["source"], sources["spot"]["date"]) == (program["spot"]["source"], program["spot"]["date"])
+    listed, sources = costs.prices()
+    book = PriceBook(region=sources["on_demand"]["region"])
+    assert {price.instance for price in listed} == set(hardware().offered_types)
     for price in listed:
-        assert price.usd_per_hour == float(program["on_demand"]["usd_per_hour"][price.instance]), price.instance
-        assert price.spot == (tuple(map(float, zones[price.instance])) if price.instance in zones else None)
-        known = table("instance_types")["types"][price.instance]
-        assert (known["gpu"], known["gpus"]) == (price.gpu, 1)
-
-
-def test_every_price_is_of_a_gpu_in_the_table() -> None:
-    data = json.loads((find_course({}).exercises / "04-benchmarking" / "prices.json").read_text(encoding="utf-8"))
-    gpus = beside_the_script("shared", "gpus")
-    assert {row["gpu"] for row in data["instances"]} <= {gpu.gpu for gpu in gpus.table()}
+        on_demand, spot = book.instance(price.instance), book.instance(price.instance, "spot")
+        assert (price.usd_per_hour, sources["on_demand"]["date"]) == (float(on_demand.usd_per_hour), on_demand.date)
+        if price.spot:
+            assert (price.spot[1], sources["spot"]["source"]) == (float(spot.usd_per_hour), spot.source)
+        assert instance_type(price.instance).gpus == 1

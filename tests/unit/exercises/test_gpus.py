@@ -62,5 +62,5 @@ def test_no_peak_for_what_the_hardware_cannot() -> None:
 
 
 def test_cores_agree_with_the_generation() -> None:
-    assert all(gpus.CORES[gpu.capability] == gpu.cores_per_sm for gpu in EVERY.values())
+    assert all(gpus.cores_per_sm(gpu.capability) == gpu.cores_per_sm for gpu in EVERY.values())
     assert EVERY["A10G"].sms * EVERY["A10G"].cores_per_sm == 10_240, "9,216 and 150 W are the A10's"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import ManifestError
-from gpucourse.workspace.locate import SETTINGS_TEXT
+from gpucourse.workspace.locate import settings_text
 from gpucourse.workspace.settings import Settings, read_settings
 
 
 def test_defaults_and_the_text_of_a_new_workspace_agree(tmp_path: Path) -> None:
-    (tmp_path / "gpucourse.yaml").write_text(SETTINGS_TEXT)
+    (tmp_path / "gpucourse.yaml").write_text(settings_text())
     assert read_settings(tmp_path / "gpucourse.yaml") == Settings() == read_settings(tmp_path / "none.yaml")
 
 

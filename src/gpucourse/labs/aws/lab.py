@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpucourse.aws import instances, sweep
+from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.removal import remove
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
@@ -134,7 +135,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
     }
     # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
     flat = (context.paths.stack(deployment.stack).terraform / "variables.tf").is_file()
-    return asked if flat else {"lab": asked}
+    return asked if flat else {"lab": asked | {"gpus": instance_type(cloud.instance_type).gpus}}
 
 
 def tags(context: Context, deployment: AwsDeployment) -> dict[str, str]:

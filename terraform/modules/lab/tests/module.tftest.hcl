@@ -16,6 +16,7 @@ variables {
   lab = {
     region          = "us-east-2"
     instance_type   = "g4dn.2xlarge"
+    gpus            = 1
     node_count      = 2
     spot            = false
     placement_group = true
@@ -130,10 +131,29 @@ run "refuses_a_zone_that_is_none" {
   expect_failures = [var.lab]
 }
 
-run "refuses_a_gpu_that_aws_has_retired" {
+run "takes_a_type_that_only_the_table_of_gpus_knows" {
   command = plan
   variables {
-    lab = merge(var.lab, { instance_type = "p3.2xlarge" })
+    lab = merge(var.lab, { instance_type = "z9.4xlarge", gpus = 2 })
+  }
+  assert {
+    condition     = [for node in output.nodes : join(" ", [node.instance_type, node.gpus])] == ["z9.4xlarge 2", "z9.4xlarge 2"]
+    error_message = "A GPU is added by one entry of exercises/shared/gpus.json; nothing here names one."
+  }
+}
+
+run "refuses_a_type_that_is_none" {
+  command = plan
+  variables {
+    lab = merge(var.lab, { instance_type = "a large one" })
+  }
+  expect_failures = [var.lab]
+}
+
+run "refuses_nodes_without_a_gpu" {
+  command = plan
+  variables {
+    lab = merge(var.lab, { gpus = 0 })
   }
   expect_failures = [var.lab]
 }

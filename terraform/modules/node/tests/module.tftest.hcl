@@ -29,6 +29,7 @@ variables {
   }
   node_count        = 2
   instance_type     = "g4dn.2xlarge"
+  gpus              = 1
   subnet_id         = "subnet-0123456789abcdef0"
   security_group_id = "sg-0123456789abcdef0"
   key_name          = "key"
@@ -243,31 +244,16 @@ run "many_nodes_stay_in_order" {
   }
 }
 
-run "counts_the_gpus_of_a_type" {
+run "hands_over_the_number_of_gpus" {
   command = plan
   variables {
     instance_type = "g4dn.12xlarge"
+    gpus          = 4
   }
   assert {
-    condition     = output.nodes[0].gpus == 4
-    error_message = "g4dn.12xlarge has four T4."
+    condition     = output.nodes[0].gpus == 4 && strcontains(output.scripts["node0"], "\nGPUS=4\n")
+    error_message = "The inventory and the first boot, which counts them, have the number that was given."
   }
-}
-
-run "refuses_a_retired_type" {
-  command = plan
-  variables {
-    instance_type = "p3.2xlarge"
-  }
-  expect_failures = [aws_instance.node]
-}
-
-run "refuses_a_script_that_ec2_would_not_take" {
-  command = plan
-  variables {
-    setup = join("", [for index in range(1000) : sha512("${index}")])
-  }
-  expect_failures = [aws_instance.node]
 }
 
 run "refuses_to_end_nodes_that_rest_for_a_moment" {

@@ -11,9 +11,11 @@ mock_provider "aws" {
 
 variables {
   lab = {
-    zone       = "us-east-2a"
-    ssh_cidr   = "203.0.113.7/32"
-    public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG9uZSBrZXkgZm9yIHRoZSB0ZXN0cyBvZiB0aGUgc3RhY2s= a comment\n"
+    instance_type = "g4dn.2xlarge"
+    gpus          = 1
+    zone          = "us-east-2a"
+    ssh_cidr      = "203.0.113.7/32"
+    public_key    = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG9uZSBrZXkgZm9yIHRoZSB0ZXN0cyBvZiB0aGUgc3RhY2s= a comment\n"
     tags = {
       Project = "gpucourse"
       Course  = "w1"

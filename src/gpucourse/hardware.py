@@ -1,0 +1,125 @@
+"""The one table of GPUs and instance types, `exercises/shared/gpus.json`: a GPU is added by one entry there.
+
+The exercises read the data sheets out of the same file, which travels to the nodes. What the program needs of it is the part
+about AWS: families, sizes, quotas, prices. It is read from the course that ships with the program, never from the learner's
+copy and never from another course: prices and quotas are not for an author to set.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+TABLE = Path("exercises") / "shared" / "gpus.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RentedGpu:
+    """A GPU as AWS rents it: its name there, its instance types by name, and the sizes of `family` that the course offers.
+
+    `offered` is empty for a GPU that the course does not offer; `retired` says why AWS has none any more. `quota` is a key of
+    `Hardware.quotas`.
+    """
+
+    gpu: str
+    quota: str
+    vram_mib: int
+    types: Mapping[str, Mapping[str, Any]]
+    family: str = ""
+    offered: tuple[str, ...] = ()
+    retired: str = ""
+
+    @property
+    def choice(self) -> str:
+        """The word for it at the command line and in the settings, such as l4."""
+        return self.gpu.lower()
+
+    @property
+    def offered_types(self) -> tuple[str, ...]:
+        """The instance types that the course starts, smallest first."""
+        return tuple(f"{self.family}.{size}" for size in self.offered)
+
+    @property
+    def usd_per_hour(self) -> Decimal:
+        """The recorded on-demand price of the smallest of them."""
+        return Decimal(self.types[self.offered_types[0]]["usd_per_hour"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuotaFamily:
+    """The instance families that share a vCPU quota, by the beginnings of their names; (code, name) of the quota by market."""
+
+    families: tuple[str, ...]
+    by_market: Mapping[Literal["on-demand", "spot"], tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hardware:
+    """The table. `prices` says where and when the prices of the types were read, for `on_demand` and `spot`."""
+
+    rented: tuple[RentedGpu, ...]
+    quotas: Mapping[str, QuotaFamily]
+    prices: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def offered(self) -> tuple[RentedGpu, ...]:
+        """The GPUs that a learner can choose, cheapest first."""
+        return tuple(sorted((rented for rented in self.rented if rented.offered), key=lambda rented: rented.usd_per_hour))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words for them: t4, l4, and so on."""
+        return tuple(rented.choice for rented in self.offered)
+
+    @property
+    def offered_types(self) -> tuple[str, ...]:
+        """Every instance type with a GPU that the course starts."""
+        return tuple(name for rented in self.offered for name in rented.offered_types)
+
+    def row(self, instance_type: str) -> Mapping[str, Any]:
+        """What the table says of a type; nothing of one that it does not have."""
+        return next((rented.types[instance_type] for rented in self.rented if instance_type in rented.types), {})
+
+    def quota_of(self, instance_type: str) -> QuotaFamily | None:
+        """The quota that a type counts against, known to the table or not; the longest beginning wins. None for types whose
+        quota no lab of the course can touch."""
+        family = instance_type.split(".", maxsplit=1)[0]
+        if family.startswith(("inf", "trn", "dl", "hpc")):
+            return None
+        fitting = [
+            (len(beginning), quota)
+            for quota in self.quotas.values()
+            for beginning in quota.families
+            if family.startswith(beginning)
+        ]
+        return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+
+
+@cache
+def hardware() -> Hardware:
+    """The table that ships with the program."""
+    package = Path(__file__).resolve().parent
+    places = (package / "_course" / TABLE, package.parent.parent / TABLE)  # installed, or a checkout
+    return parse_hardware(next(place for place in places if place.is_file()).read_text(encoding="utf-8"))
+
+
+def parse_hardware(text: str) -> Hardware:
+    """What the program needs out of the text of such a table."""
+    data = json.loads(text)
+    entries = [gpu["aws"] for gpu in data["gpus"] if "aws" in gpu] + data["without_sheet"]
+    return Hardware(
+        rented=tuple(RentedGpu(**{**entry, "offered": tuple(entry.get("offered", ()))}) for entry in entries),
+        quotas={
+            name: QuotaFamily(
+                families=tuple(row["families"]),
+                by_market={"on-demand": tuple(row["on-demand"]), "spot": tuple(row["spot"])},
+            )
+            for name, row in data["quotas"].items()
+        },
+        prices=data["prices"],
+    )

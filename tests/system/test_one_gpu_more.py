@@ -1,0 +1,170 @@
+"""A GPU is added by one entry of one table: in a copy of the program whose table has an invented GPU, everything follows.
+
+The copy is asked in processes of its own; `python -m tests.system.test_one_gpu_more` is what runs there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("src", "modules", "exercises", "terraform")
+Z9: dict[str, Any] = {
+    "gpu": "Z9", "names": ["NVIDIA Z9"], "capability": "19.0", "sms": 100, "cores_per_sm": 256,
+    "tensor_fma_per_clock": 4096, "boost_ghz": 2.5, "fp32": 128, "tf32": 1024, "fp16": 2048, "bf16": 2048, "fp8": 4096,
+    "memory_gb": 96, "memory": "HBM9", "bus_bits": 8192, "memory_mhz": 4000, "gb_per_s": 8192,
+    "tdp_w": 500, "l2_mb": 90, "link": "PCIe 9 x16", "measured_fp16": None, "note": "", "drawn": True,
+    "aws": {
+        "gpu": "Z9", "vram_mib": 98304, "quota": "P5", "family": "p9z", "offered": ["2xlarge"],
+        "types": {
+            "p9z.2xlarge": {
+                "vcpus": 8, "ram_gib": "128", "gpus": 2, "disk_gb": 500, "network_gbps": "50", "burst_gbps": "50",
+                "usd_per_hour": "9.99",
+            }
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the program and its course, with one entry more in its table of GPUs."""
+    root = tmp_path_factory.mktemp("copy")
+    for part in PARTS:
+        shutil.copytree(ROOT / part, root / part)
+    table = root / "exercises" / "shared" / "gpus.json"
+    data = json.loads(table.read_text(encoding="utf-8"))
+    data["gpus"].append(Z9)
+    table.write_text(json.dumps(data), encoding="utf-8")
+    return root
+
+
+def typed(program: Path, *words: str, workspace: Path) -> subprocess.CompletedProcess[str]:
+    """What Python ends with in the copy, whose packages come before those of the checkout."""
+    environ = {
+        **os.environ,
+        "PYTHONPATH": f"{program / 'src'}{os.pathsep}{ROOT}",
+        "GPUCOURSE_WORKSPACE": str(workspace),
+        "COLUMNS": "200",
+    }
+    return subprocess.run(
+        [sys.executable, *words], cwd=program, env=environ, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the copy says of the invented GPU."""
+    done = typed(program, "-m", "tests.system.test_one_gpu_more", workspace=tmp_path_factory.mktemp("work"))
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert Path(said["program"]).is_relative_to(program)
+    return said
+
+
+def test_the_copy_is_a_course_without_complaints(program: Path, tmp_path: Path) -> None:
+    done = typed(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_help_names_it(program: Path, tmp_path: Path) -> None:
+    for command in ("deploy", "doctor", "destroy", "stop", "run"):
+        shown = typed(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
+        assert "z9" in shown, command
+
+
+def test_the_settings_take_it_and_offer_it(program: Path, tmp_path: Path) -> None:
+    settings = tmp_path / "gpucourse.yaml"
+    settings.write_text("gpu: z9\nother_gpus: [z9, t4]\n")
+    assert typed(program, "-m", "gpucourse", "list", workspace=tmp_path).returncode == 0
+    settings.write_text("gpu: z8\n")
+    refused = typed(program, "-m", "gpucourse", "doctor", workspace=tmp_path)
+    assert refused.returncode != 0
+    assert "'z9'" in refused.stderr
+
+
+def test_its_type_its_price_and_its_quota(answers: dict[str, Any]) -> None:
+    assert answers["type"] == ["p9z.2xlarge", 8, 2, 98304, {"on-demand": "L-417A185B", "spot": "L-C4BD4855"}]
+    assert answers["price"] == "9.99"
+    assert answers["quotas"] == [["L-417A185B", "Running On-Demand P instances", 16]]
+    assert answers["asked"] == ["L-417A185B"]
+
+
+def test_terraform_is_given_its_type_and_its_number_of_gpus(answers: dict[str, Any]) -> None:
+    """What Terraform makes of such a type is promised in terraform/modules/lab/tests, where no table is read."""
+    assert answers["terraform"] == ["p9z.2xlarge", 2]
+
+
+def test_the_policy_lets_it_start(answers: dict[str, Any]) -> None:
+    assert "p9z.2xlarge" in answers["policy"]
+
+
+def test_the_exercises_compute_with_it(answers: dict[str, Any]) -> None:
+    assert answers["found"] == "Z9"
+    assert answers["peak"] == pytest.approx(100 * 4096 * 2 * 2.5 / 1e3)
+    assert answers["ridge"] == pytest.approx(250)
+    assert answers["cores"] == 256
+    assert answers["derived"] == pytest.approx(0.0)
+    assert answers["cost row"] == ["p9z.2xlarge", "Z9", 9.99, None]
+    assert "p9z.2xlarge" in answers["choices of 4.4"]
+
+
+def _answers() -> dict[str, Any]:
+    import gpucourse
+    from gpucourse.aws.offerings import type_for
+    from gpucourse.aws.policy import policy_text
+    from gpucourse.aws.pricing import PriceBook
+    from gpucourse.aws.quota import assess
+    from gpucourse.labs.aws.lab import variables
+    from gpucourse.labs.aws.needs import need_of
+    from tests.unit.aws.cloud import ScriptedAccount
+    from tests.unit.exercises.scripts import beside_the_script
+    from tests.unit.labs.aws.fakes import context_in, deployment_of
+
+    kind = type_for("z9")
+    with tempfile.TemporaryDirectory() as folder:
+        context, _events = context_in(Path(folder))
+        lab = variables(context, deployment_of(gpu="z9", instance_type=kind.name))["lab"]
+        need = need_of(context.catalog.module("3"), gpu="z9")
+        [instance] = [p for p in context.catalog.exercise("4.4")[1].parameters if p.name == "instance"]
+    account = ScriptedAccount(
+        {
+            ("service-quotas", "get_service_quota"): {"Quota": {"Value": 4.0}},
+            ("ec2", "describe_instances"): {"Reservations": []},
+        }
+    )
+    quotas = assess(account, [need])
+    gpus, costs = beside_the_script("shared", "gpus"), beside_the_script("04-benchmarking", "costs")
+    specs = beside_the_script("04-benchmarking", "specs")
+    gpu = gpus.find("NVIDIA Z9")
+    row = next(price for price in costs.prices()[0] if price.gpu == "Z9")
+    assert isinstance(lab, dict)
+    return {
+        "program": gpucourse.__file__,
+        "type": [kind.name, kind.vcpus, kind.gpus, kind.vram_mib, kind.quota],
+        "price": str(PriceBook(region="us-east-1").instance(kind.name).usd_per_hour),
+        "quotas": [[quota.code, quota.name, quota.needed] for quota in quotas],
+        "asked": [call["QuotaCode"] for call in account.named("get_service_quota")],
+        "terraform": [lab["instance_type"], lab["gpus"]],
+        "policy": policy_text(),
+        "found": gpu.gpu,
+        "peak": gpu.peak_tflops("float16"),
+        "ridge": gpu.ridge_flop_per_byte,
+        "cores": gpus.cores_per_sm("19.0"),
+        "derived": specs.comparison([gpu])[0]["formula_off_percent"],
+        "cost row": [row.instance, row.gpu, row.usd_per_hour, row.spot],
+        "choices of 4.4": instance.choices,
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_answers()))
