@@ -1,4 +1,4 @@
-"""Exercises as a learner runs them, for tests: by torchrun, by hand, or a copy of the script with a fault planted in it."""
+"""Exercises as a learner runs them, for tests: by hand, by a command of a learner, or a copy of the script with a fault."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
+from tests import torch_forks
 from tests.system.cli import Learner
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -75,8 +76,8 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def wait(process: subprocess.Popen[str]) -> str:
-    """What the process said until it ended; past the deadline it is asked to end, which torchrun passes on to its ranks."""
+def wait(process: subprocess.Popen[str] | torch_forks.Fork) -> str:
+    """What the process said until it ended; past the deadline it is asked to end."""
     try:
         return process.communicate(timeout=DEADLINE_S)[0]
     except subprocess.TimeoutExpired:
@@ -84,7 +85,10 @@ def wait(process: subprocess.Popen[str]) -> str:
         return process.communicate(timeout=30)[0] + "\n(past the deadline)"
 
 
-def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str]:
+def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str] | torch_forks.Fork:
+    """Start a command; a script that a fork with torch in it can run as well is run by one."""
+    if torch_forks.can_start(command, env):
+        return torch_forks.Fork(command, folder, env)
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -107,13 +111,9 @@ def laid_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
     return exercise, folder / exercise.script
 
 
-def by_torchrun(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
-    exercise, script = laid_out(exercise_id, folder)
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", "--master-addr=127.0.0.1"]
-    command += [f"--master-port={free_port()}", script.name, *flags(exercise, **settings)]
-    process = start(command, folder, environment(folder))
-    output = wait(process)
-    return finished(exercise, process.returncode, output, folder, ranks)
+def ranked(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
+    """The exercise as it is, by so many ranks that torchrun might have started. (test_exercises_on_nodes.py has torchrun.)"""
+    return spoiled(exercise_id, folder, ranks=ranks, **settings)
 
 
 def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:

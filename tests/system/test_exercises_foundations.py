@@ -16,13 +16,13 @@ import pytest
 from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     Finished,
-    by_torchrun,
     environment,
     finished,
     flags,
     free_port,
     laid_out,
     needs_torch,
+    ranked,
     spoiled,
     start,
     wait,
@@ -159,7 +159,7 @@ SMALL: dict[str, Any] = {"samples": "64", "batch_size": "16", "epochs": "2"}
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     folder = tmp_path_factory.mktemp("shared") / "a node's work"
-    return by_torchrun("0.2", 3, folder, epochs="2"), folder
+    return ranked("0.2", 3, folder, epochs="2"), folder
 
 
 @pytest.mark.thorough

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, by_torchrun, needs_torch, spoiled, words
+from tests.system.exercising import Finished, needs_torch, ranked, spoiled, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -17,7 +17,7 @@ SMALL_SCALING = {"hidden": "32", "batch_size": "24", "steps": "5", "depth": "1"}
 
 @pytest.fixture(scope="module")
 def curve(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return by_torchrun("3.7", 4, tmp_path_factory.mktemp("curve") / "a node's work")
+    return ranked("3.7", 4, tmp_path_factory.mktemp("curve") / "a node's work")
 
 
 @pytest.mark.thorough
@@ -86,7 +86,7 @@ def test_workers_that_train_apart_and_one_that_trains_less_are_found_also_where_
 
 @pytest.fixture(scope="module")
 def hooks(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return by_torchrun("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
+    return ranked("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
 
 
 @pytest.mark.thorough

@@ -14,10 +14,10 @@ from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     FOLDERS,
     Finished,
-    by_torchrun,
     environment,
     laid_out,
     needs_torch,
+    ranked,
     spoiled,
     start,
     wait,
@@ -31,7 +31,7 @@ NEEDS_GPU = {"speed-up": "not_measured: not measured: needs a GPU"}
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return by_torchrun("3.4", 2, tmp_path_factory.mktemp("training") / "a node's work")
+    return ranked("3.4", 2, tmp_path_factory.mktemp("training") / "a node's work")
 
 
 @pytest.mark.thorough
@@ -109,7 +109,7 @@ def mnist(folder: Path, count: int, side: int = 28, *, packed: bool = False) -> 
 def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
     """100 pictures of 3 classes, 20 held out; a batch of 10 becomes 9, so that three ranks share it evenly."""
     folder = mnist(tmp_path / "a real set", 100, packed=True)
-    run = by_torchrun("3.4", 3, tmp_path / "work", data=str(folder), images="1000", batch_size="10", width="2", epochs="3")
+    run = ranked("3.4", 3, tmp_path / "work", data=str(folder), images="1000", batch_size="10", width="2", epochs="3")
     assert run.code == 0, run.output
     found = run.metrics
     assert (found["pictures"], found["classes"], found["trained_on"], found["held_out"]) == (str(folder), 3, 80, 20)
