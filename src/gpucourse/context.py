@@ -43,7 +43,8 @@ class Context:
     """One command's world. `stop` is set when the person asked the command to end; `easel` draws its pictures.
 
     `reviewed` is set where a reviewer has opened this workspace out of a bundle; None in the workspace of its own learner.
-    `make_transport` makes what connects to nodes, from the file of the workspace's private key.
+    `make_transport` makes what connects to nodes, from the file of the workspace's private key. `targets` are the names that
+    the settings may give as the target of new labs; any where none are given.
     """
 
     workspace: Workspace
@@ -54,6 +55,7 @@ class Context:
     easel: Easel = field(default_factory=Easel)
     reviewed: ReviewedWork | None = None
     make_transport: Callable[[Path], Transport] = ssh_transport
+    targets: tuple[str, ...] = ()
 
     @property
     def paths(self) -> WorkspacePaths:
@@ -86,4 +88,4 @@ class Context:
         """The learner's settings, read once."""
         from gpucourse.workspace.settings import read_settings
 
-        return read_settings(self.paths.settings)
+        return read_settings(self.paths.settings, self.targets)

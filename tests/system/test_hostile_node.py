@@ -69,7 +69,8 @@ def impatience() -> Iterator[None]:
         patch.setattr(patience, "AFTER_LIMIT_S", -598.5)  # the run's own limit is ten minutes
         patch.setattr(patience, "MOST_EXTRA_S", 0.5)
         patch.setattr(collect, "COLLECT_S", 1.0)
-        patch.setattr("gpucourse.runs.follow.GIVE_UP_S", {"local": 1.0, "hosts": 1.0})
+        patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 1.0)
+        patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 1.0)
         patch.setattr(follow, "SILENCE_S", PATIENCE_S)
         yield
 

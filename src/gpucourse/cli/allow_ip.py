@@ -21,7 +21,7 @@ def allow_ip(
     json: JsonFlag = False,
 ) -> int:
     """Let this computer in after its address changed."""
-    from gpucourse.labs.aws.allow_ip import allow_ip as act
+    from gpucourse.labs.change import allow_ip as act
 
     session = session_of(ctx)
     return show_change(session, lambda: act(session.context, module, cidr=cidr, gpu=gpu), json=json)

@@ -9,7 +9,7 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.change import Changed
+    from gpucourse.labs.results import Changed
 
 
 def show_change(session: Session, act: Callable[[], Changed], *, json: bool) -> int:

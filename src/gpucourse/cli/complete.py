@@ -8,6 +8,7 @@ import typer
 
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.target import names
 
 Completer = Callable[[typer.Context, str], list[str]]
 
@@ -34,6 +35,12 @@ def exercises(session: Session) -> Iterator[str]:
     """The numbers of exercises."""
     for module in session.context.catalog.modules:
         yield from (exercise.id for exercise in module.exercises)
+
+
+@_quietly
+def targets(_session: Session) -> Iterator[str]:
+    """The names of targets."""
+    yield from names()
 
 
 @_quietly

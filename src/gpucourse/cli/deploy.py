@@ -1,29 +1,32 @@
-"""deploy: a lab stands up."""
+"""deploy: what would stand is proposed, shown and asked about where it costs, and then built; on any target."""
 
 from __future__ import annotations
 
+import shlex
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, any_gpu, parse_seconds, two_gpus
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, YesFlag, any_gpu, parse_seconds, target_option, two_gpus
 from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode, UsageError
+from gpucourse.errors import ExitCode, Interrupted
 
 if TYPE_CHECKING:
     from gpucourse.cli.session import Session
-    from gpucourse.labs.deploy import Wish
+    from gpucourse.labs.request import DeployRequest
+    from gpucourse.labs.results import Built, Deployed, PricedProposal, UnknownHosts
+    from gpucourse.labs.target import Target
 
 
 def deploy(
     ctx: typer.Context,
     module: ModuleArgument,
     nodes: Annotated[int | None, typer.Option("--nodes", help="How many nodes.", show_default=False)] = None,
-    target: Annotated[
-        Literal["local", "aws", "hosts"] | None,
-        typer.Option("--target", help="Where: simulated nodes here, your AWS account, your own hosts.", show_default=False),
-    ] = None,
+    target: Annotated[str | None, target_option("Where: simulated nodes here, your AWS account, your own hosts.")] = None,
     link: Annotated[
         str | None,
         typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; none.", show_default=False),
@@ -60,84 +63,160 @@ def deploy(
     json: JsonFlag = False,
 ) -> int:
     """Stand up the lab of a module; run again, it heals what died."""
-    from gpucourse.labs.deploy import Wish
+    from gpucourse.labs.deploy import target_of
+    from gpucourse.labs.request import DeployRequest
+    from gpucourse.labs.results import UnknownHosts
 
     session = session_of(ctx)
-    where = target or ("hosts" if hosts else session.context.settings.target)
-    wish = Wish(
+    request = DeployRequest(
         module=module,
         nodes=nodes,
-        target=where,
+        target=target,
         dry_run=dry_run,
         link=link,
         unpack_slurm=unpack_slurm,
-        gpu=tuple(filter(None, (gpu or "").replace(" ", "").split(","))),
+        gpu=_parts(gpu),
         spot=spot,
         region=region,
         ttl_s=parse_seconds(ttl, f"gpucourse deploy {module} --target aws --ttl 4h", flag="--ttl"),
         ssh_cidr=ssh_cidr,
         over_budget=over_budget,
+        hosts=_parts(hosts),
+        key=key,
+        trust=tuple(trust or ()),
     )
-    if link and where != "local":
-        raise UsageError("--link: only for simulated nodes", hint=f"gpucourse deploy {module} --target local --link {link}")
-    if unpack_slurm and (where != "local" or dry_run):
-        why = "--dry-run fetches nothing" if where == "local" else "only for simulated nodes"
-        raise UsageError(f"--unpack-slurm: {why}", hint=f"gpucourse deploy {module} --target local --unpack-slurm")
-    if where == "aws":
-        from gpucourse.cli.deploy_aws import deploy_on_aws
-
-        _only_on_hosts(module, {"--hosts": hosts, "--key": key, "--trust": trust})
-        return deploy_on_aws(session, wish, yes=yes, json=json)
-    _only_in_the_cloud(wish)
-    if where == "hosts":
-        from gpucourse.cli.deploy_hosts import deploy_on_hosts, doors
-
-        return deploy_on_hosts(session, wish, doors(hosts, key, trust), json=json)
-    _only_on_hosts(module, {"--hosts": hosts, "--key": key, "--trust": trust})
-    return _deploy_here(session, wish, json=json)
+    meant = target_of(session.context, request)
+    request = replace(request, target=meant.name)
+    session.face.mode(meant.name)
+    try:
+        return _deploy(session, meant, request, yes=yes, json=json)
+    except UnknownHosts as error:
+        if session.options.json or not sys.stdin.isatty() or not _is_vouched(session, error):
+            raise
+        trusted = (*request.trust, *(stranger.fingerprint for stranger in error.strangers))
+        return _deploy(session, meant, replace(request, trust=trusted), yes=yes, json=json)
 
 
-def _deploy_here(session: Session, wish: Wish, *, json: bool) -> int:
-    from gpucourse.labs.deploy import deploy as act
-    from gpucourse.ui.views.lab import deploy_plan, deployed
+def typed_command(request: DeployRequest) -> str:
+    """The command that a request for a lab which costs money was typed as, without --dry-run."""
+    words = ["gpucourse", "deploy", request.module, "--target", str(request.target)]
+    for flag, value in (
+        ("--nodes", request.nodes),
+        ("--gpu", ",".join(request.gpu)),
+        ("--region", request.region),
+        ("--ttl", f"{request.ttl_s:g}s" if request.ttl_s is not None else None),
+        ("--ssh-cidr", request.ssh_cidr),
+    ):
+        words += [flag, str(value)] if value else []
+    words += [] if request.spot is None else ["--spot" if request.spot else "--no-spot"]
+    words += ["--yes-over-budget"] if request.over_budget else []
+    return shlex.join(words)
 
-    context = session.context
-    session.face.mode(wish.target or context.settings.target)
+
+def _parts(text: str | None) -> tuple[str, ...]:
+    """What stands between the commas."""
+    return tuple(filter(None, (text or "").replace(" ", "").split(",")))
+
+
+def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, *, yes: bool, json: bool) -> int:
+    from gpucourse.labs.results import PricedProposal
+
+    with ExitStack() as held:
+        with session.face.watch() as live:
+            session.context.watch = live
+            proposal = held.enter_context(target.propose(session.context, request))
+            priced = proposal if isinstance(proposal, PricedProposal) else None
+            built = target.build(session.context, proposal) if priced is None and not request.dry_run else None
+        if priced is not None:
+            return _deploy_priced(session, target, request, priced, yes=yes, json=json)
+        if built is None:
+            return _show_plan(session, proposal.planned, json=json)
+    return _show_built(session, built, json=json)
+
+
+def _deploy_priced(
+    session: Session, target: Target[Any, Any], request: DeployRequest, proposal: PricedProposal, *, yes: bool, json: bool
+) -> int:
+    """Show what would be built and what it costs; after a yes, build it."""
+    from gpucourse.cli.confirm import confirmed
+    from gpucourse.ui.views.cloud import quote
+
+    command = typed_command(request)
+    if request.dry_run:
+        if json:
+            session.face.document(_prices(proposal))
+        session.face.show(quote(proposal, again=command))
+        return ExitCode.DONE
+    if proposal.matters:
+        session.face.show(quote(proposal))
+    proposal.purse.check(proposal.quotes, over_budget=request.over_budget)
+    question = "Build this?" if any(price.creates for price in proposal.quotes) else "Change the lab like this?"
+    if proposal.matters and not confirmed(session, question, yes=yes, command=command):
+        raise Interrupted(f"nothing was {'built, and nothing costs' if proposal.fresh else 'changed'}", hint=command)
     with session.face.watch() as live:
-        context.watch = live
-        result = act(context, wish)
+        session.context.watch = live
+        built = target.build(session.context, proposal)
+    return _show_built(session, built, prices=_prices(proposal), json=json)
+
+
+def _show_plan(session: Session, planned: Deployed, *, json: bool) -> int:
+    from gpucourse.ui.views.lab import deploy_plan
+
     if json:
-        session.face.document(result)
-    if wish.dry_run:
-        session.face.show(deploy_plan(result))
-    else:
-        first = context.catalog.module(wish.module).exercises[0].id
-        session.face.show(deployed(result, context.paths.stack(result.deployment.stack).ssh_config, first))
+        session.face.document(planned)
+    session.face.show(deploy_plan(planned))
     return ExitCode.DONE
 
 
-def _only_on_hosts(module: str, typed: dict[str, object]) -> None:
-    """Raises UsageError for what has no meaning on machines that this program makes itself."""
-    named = [flag for flag, given in typed.items() if given]
-    if named:
-        raise UsageError(
-            f"{', '.join(named)}: only for machines that exist already", hint=f"gpucourse deploy {module} --target hosts"
-        )
+def _show_built(session: Session, built: Built, *, prices: dict[str, object] | None = None, json: bool) -> int:
+    """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
+    from gpucourse.ui.views.cloud import built as paid
+    from gpucourse.ui.views.lab import deployed
+
+    context, face = session.context, session.face
+    if json and prices is None:  # it is one lab
+        face.document(built.labs[0])
+    elif json:
+        face.document({"labs": built.labs, **(prices or {}), **_worst(built)})
+    for lab in built.labs:
+        first = context.catalog.module(lab.deployment.module).exercises[0].id
+        show = paid if lab.deployment.costs else deployed
+        face.show(show(lab, context.paths.stack(lab.deployment.stack).ssh_config, first))
+    if not built.errors:
+        return ExitCode.DONE
+    *others, worst = sorted(built.errors, key=lambda error: error.exit_code)
+    for error in others:
+        face.error(error)
+    raise worst
 
 
-def _only_in_the_cloud(wish: Wish) -> None:
-    """Raises UsageError for what has no meaning on machines that cost nothing."""
-    typed = {
-        "--gpu": wish.gpu,
-        "--spot": wish.spot is not None,
-        "--region": wish.region,
-        "--ttl": wish.ttl_s is not None,
-        "--ssh-cidr": wish.ssh_cidr,
-        "--yes-over-budget": wish.over_budget,
+def _worst(built: Built) -> dict[str, object]:
+    """The gravest error, where some labs were built and others were not."""
+    if not built.errors:
+        return {}
+    worst = max(built.errors, key=lambda error: error.exit_code)
+    what = "\n".join(error.what for error in built.errors)
+    return {
+        "error": {"code": worst.code, "what": what, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
     }
-    named = [flag for flag, given in typed.items() if given]
-    if named:
-        raise UsageError(
-            f"{', '.join(named)}: only for a lab on AWS, and this one would cost nothing",
-            hint=f"gpucourse deploy {wish.module} --target aws",
-        )
+
+
+def _prices(proposal: PricedProposal) -> dict[str, object]:
+    purse = proposal.purse
+    return {
+        "quotes": [price.document() for price in proposal.quotes],
+        "later": [choice.gpu for choice in proposal.later],
+        "notes": proposal.notes,
+        "findings": proposal.findings,
+        "budget_usd": str(purse.budget) if purse.budget is not None else None,
+        "spent_usd": f"{purse.spent:.4f}",
+        "left_usd": f"{purse.left:.4f}" if purse.left is not None else None,
+    }
+
+
+def _is_vouched(session: Session, error: UnknownHosts) -> bool:
+    """Whether the person says that every fingerprint is the right one. `--yes` is no answer to that."""
+    return all(
+        session.face.ask(f"{host.said} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
+        for host in error.strangers
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, any_gpu
+from gpucourse.cli.flags import JsonFlag, any_gpu, target_option
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 from gpucourse.model.node import SIMULATED
@@ -22,10 +22,7 @@ def destroy(
         str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
-    target: Annotated[
-        Literal["local", "aws", "hosts"] | None,
-        typer.Option("--target", help="Only the lab there, where the module has several.", show_default=False),
-    ] = None,
+    target: Annotated[str | None, target_option("Only the lab there, where the module has several.")] = None,
     gpu: Annotated[
         str | None,
         typer.Option("--gpu", help=f"Only the lab with that GPU: {any_gpu()}.", show_default=False),
@@ -65,7 +62,7 @@ def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command
     if yes or not (found.strays or any(lab.costs for lab in found.labs)):
         return
     from gpucourse.cli.confirm import confirmed
-    from gpucourse.labs.aws.money.destroy_preview import going
+    from gpucourse.labs.destroy import going
     from gpucourse.ui.views.going import going as view
 
     paid = going(session.context, found.labs)

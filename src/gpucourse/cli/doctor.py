@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, two_gpus
+from gpucourse.cli.flags import JsonFlag, YesFlag, any_gpu, target_option, two_gpus
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.doctor import Look
+    from gpucourse.labs.request import Look
+    from gpucourse.labs.target import HasAccount
 
 
 def doctor(
     ctx: typer.Context,
-    target: Annotated[
-        Literal["local", "aws"] | None,
-        typer.Option("--target", help="What to look at: this machine, or your AWS account.", show_default=False),
-    ] = None,
+    target: Annotated[str | None, target_option("What to look at: this machine, or your AWS account.")] = None,
     module: Annotated[
         str | None,
         typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
@@ -56,17 +54,19 @@ def doctor(
     json: JsonFlag = False,
 ) -> int:
     """Everything that would stop the course, each with the command that mends it."""
+    from gpucourse.labs.request import Look
+    from gpucourse.labs.target import HasAccount, every, find
+
     session = session_of(ctx)
+    accounts = [one for one in every() if isinstance(one, HasAccount)]
     if policy:
-        return _policy(session, json=json)
-    on_aws = (target or ("aws" if request_quota else session.context.settings.target)) == "aws"
-    if not on_aws:
+        return _policy(session, accounts[0], json=json)
+    meant = find(target or (accounts[0].name if request_quota else session.context.settings.target))
+    if not isinstance(meant, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
         given = {name: value is not None for name, value in typed.items()}
         _only_on_aws(**given, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
         return _machine(session, module, json=json)
-    from gpucourse.labs.aws.doctor import Look
-
     look = Look(
         module=module,
         gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
@@ -75,7 +75,9 @@ def doctor(
         spot=spot,
         ssh_cidr=ssh_cidr,
     )
-    return _request(session, look, yes=yes, json=json) if request_quota else _account(session, look, json=json)
+    if request_quota:
+        return _request(session, meant, look, yes=yes, json=json)
+    return _account(session, meant, look, json=json)
 
 
 def _machine(session: Session, module: str | None, *, json: bool) -> int:
@@ -91,36 +93,33 @@ def _machine(session: Session, module: str | None, *, json: bool) -> int:
     return ExitCode.MISSING if any(one.state == "missing" for one in found) else ExitCode.DONE
 
 
-def _account(session: Session, look: Look, *, json: bool) -> int:
-    from gpucourse.labs.aws.doctor import doctor as act
+def _account(session: Session, target: HasAccount, look: Look, *, json: bool) -> int:
     from gpucourse.ui.views.doctor import account
 
     with session.face.watch() as live:
         session.context.watch = live
-        examined = act(session.context, look)
+        examined = target.examine(session.context, look)
     if json:
-        session.face.document({"target": "aws", **vars(examined), "usd": examined.usd})
+        session.face.document({"target": target.name, **vars(examined), "usd": examined.usd})
     session.face.show(account(examined))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 
-def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:
+def _request(session: Session, target: HasAccount, look: Look, *, yes: bool, json: bool) -> int:
     from gpucourse.cli.confirm import confirmed
-    from gpucourse.labs.aws.doctor import request_quotas, short_quotas
-    from gpucourse.labs.aws.environment import request_command
     from gpucourse.ui.views.doctor import quotas, requested
 
     context = session.context
     with session.face.watch() as live:
         context.watch = live
-        short = short_quotas(context, look)
+        short = target.short_quotas(context, look)
     asking = [one for one in short if one.to_ask]
     session.face.show(quotas(short, look.region or context.settings.region))
     many = f"{len(asking)} higher quota{'s' if len(asking) > 1 else ''}"
-    again = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
+    again = target.request_command(look)
     again += " --spot" if look.spot else ""
     agreed = bool(asking) and confirmed(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=again)
-    requests = request_quotas(context, look, asking) if agreed else []
+    requests = target.request_quotas(context, look, asking) if agreed else []
     if json:
         session.face.document({"quotas": short, "requests": requests})
     if requests:
@@ -130,15 +129,14 @@ def _request(session: Session, look: Look, *, yes: bool, json: bool) -> int:
     return ExitCode.MISSING if any(one.quota.enough is None for one in short) else ExitCode.DONE
 
 
-def _policy(session: Session, *, json: bool) -> int:
+def _policy(session: Session, target: HasAccount, *, json: bool) -> int:
     import json as document
 
-    from gpucourse.aws.policy import policy_text
     from gpucourse.ui.tables import Code, View
 
     if json:
-        session.face.document({"policy": document.loads(policy_text())})
-    session.face.show(View(parts=(Code(policy_text().rstrip("\n")),)))
+        session.face.document({"policy": document.loads(target.policy())})
+    session.face.show(View(parts=(Code(target.policy().rstrip("\n")),)))
     return ExitCode.DONE
 
 

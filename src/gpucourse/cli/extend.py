@@ -21,8 +21,8 @@ def extend(
     json: JsonFlag = False,
 ) -> int:
     """More time for a lab on AWS before it ends itself."""
-    from gpucourse.labs.aws.extend import extend as act
-    from gpucourse.labs.aws.extend import more_time
+    from gpucourse.labs.change import extend as act
+    from gpucourse.labs.change import more_time
     from gpucourse.ui.views.changed import more_time as view
 
     session = session_of(ctx)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Annotated, overload
 
 import typer
+from typer.models import OptionInfo
 
 from gpucourse.cli import complete
 from gpucourse.errors import UsageError
 from gpucourse.hardware import hardware
+from gpucourse.labs.target import names
 from gpucourse.units import parse_duration
 
 
@@ -39,6 +41,25 @@ RunArgument = Annotated[
 ]
 
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")]
+
+
+def target_option(what: str) -> OptionInfo:
+    """The option --target, which takes the name of any target that is registered."""
+    option: OptionInfo = typer.Option(
+        "--target",
+        help=what,
+        metavar=f"[{'|'.join(names())}]",
+        callback=_known_target,
+        autocompletion=complete.targets,
+        show_default=False,
+    )
+    return option
+
+
+def _known_target(name: str | None) -> str | None:
+    if name is not None and name not in names():
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names()))}.")
+    return name
 
 
 def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:

@@ -19,7 +19,7 @@ def keep(
     json: JsonFlag = False,
 ) -> int:
     """Keep a lab on AWS although nothing happens on it; the deadline stays."""
-    from gpucourse.labs.aws.extend import keep as act
+    from gpucourse.labs.change import keep as act
 
     seconds = parse_seconds(duration, f"gpucourse keep {module} 2h")
     session = session_of(ctx)

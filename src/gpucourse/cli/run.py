@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from gpucourse.cli import complete
-from gpucourse.cli.flags import JsonFlag, any_gpu, pairs, parse_seconds
+from gpucourse.cli.flags import JsonFlag, any_gpu, pairs, parse_seconds, target_option
 from gpucourse.cli.session import session_of
 from gpucourse.errors import UsageError
 
@@ -46,10 +46,7 @@ def run(
         Literal["python", "torchrun", "slurm"] | None,
         typer.Option("--launcher", help="How to start it, where not as the exercise says."),
     ] = None,
-    target: Annotated[
-        Literal["local", "aws", "hosts"] | None,
-        typer.Option("--target", help="On which lab, where several stand.", show_default=False),
-    ] = None,
+    target: Annotated[str | None, target_option("On which lab, where several stand.")] = None,
     gpu: Annotated[
         str | None, typer.Option("--gpu", help=f"On the lab with this GPU: {any_gpu()}.", show_default=False)
     ] = None,

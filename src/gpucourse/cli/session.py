@@ -37,6 +37,7 @@ class Session:
         """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
         from gpucourse.context import Context
         from gpucourse.course.locate import find_course, named_course
+        from gpucourse.labs.target import names as target_names
 
         require_workspace(self.root, os.environ)
         if (course := named_course(os.environ)) is not None:
@@ -44,7 +45,9 @@ class Session:
         workspace = open_workspace(self.root)
         if workspace.created:
             self.face.note(f"made a workspace in {self.root}")
-        return Context(workspace=workspace, folders=find_course(os.environ), environ=os.environ, easel=self.easel)
+        return Context(
+            workspace=workspace, folders=find_course(os.environ), environ=os.environ, easel=self.easel, targets=target_names()
+        )
 
     @cached_property
     def easel(self) -> Easel:

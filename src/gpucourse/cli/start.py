@@ -11,7 +11,7 @@ from gpucourse.cli.session import session_of
 
 def start(ctx: typer.Context, module: ModuleArgument, gpu: GpuOption = None, json: JsonFlag = False) -> int:
     """Bring a stopped lab back, with its new addresses."""
-    from gpucourse.labs.aws.stop_start import start as act
+    from gpucourse.labs.change import start as act
 
     session = session_of(ctx)
     return show_change(session, lambda: act(session.context, module, gpu=gpu), json=json)

@@ -11,7 +11,7 @@ from gpucourse.cli.session import session_of
 
 def stop(ctx: typer.Context, module: ModuleArgument, gpu: GpuOption = None, json: JsonFlag = False) -> int:
     """Pause a lab on AWS: its disks stay, and little else costs."""
-    from gpucourse.labs.aws.stop_start import stop as act
+    from gpucourse.labs.change import stop as act
 
     session = session_of(ctx)
     return show_change(session, lambda: act(session.context, module, gpu=gpu), json=json)

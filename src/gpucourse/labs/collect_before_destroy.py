@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError
-from gpucourse.model.deployment import AwsDeployment, Deployment
+from gpucourse.labs.target import find
+from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow as attend
@@ -45,7 +46,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
     if not discard:
         _whole(deployment, errors)
     away = [record for record in records if record.stack == deployment.stack and not record.collected]
-    gone = _gone(context, deployment) if away and not discard else {}
+    gone = find(deployment.target).gone_nodes(context, deployment) if away and not discard else {}
     for record in away:
         with locked(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
@@ -63,15 +64,6 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
                 f"{error.what}; what that run wrote may not be home yet",
                 hint=f"{error.hint}; or give its outputs up: gpucourse destroy {deployment.module} --discard",
             ) from error
-
-
-def _gone(context: Context, deployment: Deployment) -> dict[str, str]:
-    """The nodes that are no more, by name, with the reason."""
-    if not isinstance(deployment, AwsDeployment):
-        return {}
-    from gpucourse.labs.aws.lost_nodes import gone
-
-    return gone(context, deployment)
 
 
 def _fetch(
@@ -133,13 +125,8 @@ def _not_home(context: Context, deployment: Deployment, record: RunRecord, error
     what = f"the outputs of run {record.id} are not home yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-    if not isinstance(deployment, AwsDeployment):
-        return kind(what, hint=f"gpucourse deploy {deployment.module} heals the nodes; {discard}")
-    from gpucourse.labs.aws.money.ledger import meanwhile
-
-    mend = f"gpucourse {'start' if deployment.stopped else 'allow-ip'} {deployment.module}"
-    why = "starts them" if deployment.stopped else "lets this computer in where its address changed"
-    return kind(f"{what}{meanwhile(context, deployment)}", hint=f"{mend} {why}; {discard}")
+    meanwhile, mend = find(deployment.target).reach_again(context, deployment)
+    return kind(f"{what}{meanwhile}", hint=f"{mend}; {discard}")
 
 
 def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:

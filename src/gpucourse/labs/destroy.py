@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, InfrastructureError, LeftoverError, MissingError, StorageError
+from gpucourse.errors import GpucourseError, LeftoverError, MissingError
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.lab import Lab, open_lab
+from gpucourse.labs.target import Clocked, Searchable, every, find
 from gpucourse.model.cloud import Found
-from gpucourse.model.deployment import AwsDeployment, Deployment, Leftover, Receipt
-from gpucourse.model.event import Event, Note, ResourceEvent, Watcher, stage
+from gpucourse.model.deployment import Deployment, Receipt
+from gpucourse.model.event import Event, ResourceEvent, Watcher
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
-from gpucourse.workspace import deployments, regions
+from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
+
+if TYPE_CHECKING:
+    from gpucourse.labs.aws.money.destroy_preview import Going
 
 AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 
@@ -40,17 +43,23 @@ class Which:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a destroy will take down: labs on record, and things in the cloud with this workspace's tag that no record knows.
+    """What a destroy will take down: labs on record, and by target what is `untracked`: things of this workspace that no record
+    knows.
 
-    `others`: the labs on record that were not meant. `unreadable`: why labs that are meant cannot be read. `trouble`: why the
-    cloud could not be asked.
+    `others`: the labs on record that were not meant. `unreadable`: why labs that are meant cannot be read. `trouble`: why a
+    target could not be asked.
     """
 
     labs: list[Deployment]
     others: list[Deployment] = field(default_factory=list)
     unreadable: list[MissingError] = field(default_factory=list)
-    strays: list[Found] = field(default_factory=list)
+    untracked: dict[str, list[Found]] = field(default_factory=dict)
     trouble: GpucourseError | None = None
+
+    @property
+    def strays(self) -> list[Found]:
+        """Everything that no record knows, on whichever target."""
+        return [thing for things in self.untracked.values() for thing in things]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,30 +71,34 @@ class Destroyed:
 
 
 def survey(context: Context, which: Which) -> Survey:
-    """The labs that are meant. With all of them, or with a module that no record knows, the cloud is asked as well, where
-    this workspace ever built there.
+    """The labs that are meant. With all of them, or with a module that no record knows, targets where something may stand that
+    is on no record are asked as well.
 
     Raises UnknownName for a module that the course does not have.
     """
     module = None if which.module is None else context.catalog.module(which.module).id
-    every, errors = deployments.readable(context.paths)
+    records, errors = deployments.readable(context.paths)
     unreadable = [error for stack, error in errors.items() if module is None or deployments.is_of_module(stack, module)]
     labs = [
-        found
-        for found in every
-        if module in {None, found.module} and which.target in {None, found.target} and which.gpu in {None, found.gpu}
+        lab
+        for lab in records
+        if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
     ]
-    known = Survey(labs=labs, others=[lab for lab in every if lab not in labs], unreadable=unreadable)
-    if not (which.everything or (not labs and which.gpu is None and which.target in {None, "aws"})):
-        return known
-    if not regions.used(context.paths):
-        return known
-    from gpucourse.labs.aws.cleanup.untracked import strays
+    found = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
+    if not (which.everything or (not labs and which.gpu is None)):
+        return found
+    for target in every():
+        if isinstance(target, Searchable) and which.target in {None, target.name}:
+            try:
+                found.untracked[target.name] = target.untracked(context, module)
+            except GpucourseError as error:
+                found = replace(found, trouble=found.trouble or error)
+    return found
 
-    try:
-        return replace(known, strays=strays(context, module=module))
-    except GpucourseError as error:
-        return replace(known, trouble=error)
+
+def going(context: Context, labs: Sequence[Deployment]) -> list[Going]:
+    """What those of these labs that cost money cost and have cost."""
+    return [paid for target in every() if isinstance(target, Clocked) for paid in target.going(context, labs)]
 
 
 def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
@@ -100,8 +113,9 @@ def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
 
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
-    if found.strays:
-        _tried(lambda: _destroy_strays(context, found.strays, receipts), errors)
+    for name, things in found.untracked.items():
+        if things:
+            _tried(partial(_destroy_untracked, context, name, things, receipts), errors)
     if found.trouble and not any(type(error) is type(found.trouble) for error in errors):
         errors.append(found.trouble)
     return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
@@ -133,7 +147,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         home = bring_home(context, deployment, discard=discard)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         try:
-            _down(context, deployment, receipt)
+            find(deployment.target).take_down(context, deployment, receipt)
         except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
             deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
@@ -150,27 +164,9 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         deployments.drop(context.paths, stack)
 
 
-def _down(context: Context, deployment: Deployment, receipt: Receipt) -> None:
-    """Remove the lab, and write into the receipt what existed, what went and what is still there."""
-    if isinstance(deployment, AwsDeployment):
-        from gpucourse.labs.aws.cleanup.take_down import take_down
-
-        take_down(context, deployment, receipt)
-        return
-    lab = open_lab(context, deployment)
-    receipt.existed = lab.existed()
-    with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
-        deployments.save(context.paths, deployment, "destroying")
-    with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
-        receipt.removed = _take_down(context, lab)
-    with stage(context.watch, f"sweep {deployment.stack}", "looking for left-overs"):
-        receipt.swept, receipt.leftovers = _sweep(lab)
-
-
-def _destroy_strays(context: Context, found: list[Found], receipts: list[Receipt]) -> None:
-    from gpucourse.labs.aws.cleanup.untracked import remove_strays
-
-    made = remove_strays(context, found)
+def _destroy_untracked(context: Context, name: str, things: list[Found], receipts: list[Receipt]) -> None:
+    target = find(name)
+    made = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
     for receipt in made:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)
         receipts.append(receipt)
@@ -186,23 +182,6 @@ def _named(watch: Watcher, stack: str) -> Watcher:
         watch(replace(event, address=f"{stack} {event.address}") if isinstance(event, ResourceEvent) else event)
 
     return tell
-
-
-def _take_down(context: Context, lab: Lab) -> list[str]:
-    try:
-        return lab.down(context.watch)
-    except (InfrastructureError, StorageError) as error:
-        # What lives on this machine can be found and ended without Terraform; the sweep decides whether that worked.
-        context.watch(Note(text=f"Terraform could not: {error.what}. Ending the nodes without it.", level="warning"))
-        lab.end_everything()
-        return []
-
-
-def _sweep(lab: Lab) -> tuple[list[str], list[Leftover]]:
-    found = lab.sweep()
-    if found:
-        lab.end_everything()
-    return [f"{item.kind} {item.id}" for item in found], lab.sweep()
 
 
 def _still_there(*receipts: Receipt) -> LeftoverError:

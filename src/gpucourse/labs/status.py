@@ -1,4 +1,4 @@
-"""`status`: every stack, each node as it is right now. Loads no Terraform; SSH and AWS only where a lab stands there."""
+"""`status`: every stack, each node as it is right now. Loads no Terraform, and only what the labs that stand take."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError
-from gpucourse.labs import lab
-from gpucourse.model.deployment import AwsDeployment, Deployment, NodeHealth
+from gpucourse.errors import MissingError
+from gpucourse.labs.results import LabHealth
+from gpucourse.labs.target import every, find
+from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import deployments, runs
 
@@ -42,51 +43,32 @@ class Status:
 
 
 def status(context: Context, *, ask_nodes: bool = True) -> Status:
-    """Every stack of the workspace. `ask_nodes`: also what the idle agents on cloud nodes saw last."""
+    """Every stack of the workspace. `ask_nodes`: also what the nodes themselves know, where a target can ask them."""
     known, unreadable = deployments.readable(context.paths)
     active = runs.under_way(context.paths)
-    paid = [deployment for deployment in known if isinstance(deployment, AwsDeployment)]
-    outlooks: dict[str, Outlook] = {}
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
-    if paid:
-        from gpucourse.labs.aws.status import look
-
-        seen = look(context, paid, ask_nodes=ask_nodes)
-        outlooks = seen.labs
-        warnings += [
-            f"no record knows {one.id} ({one.instance_type}, {one.state}, {one.region}) of this workspace: gpucourse leaks"
-            for one in seen.unrecorded
-        ]
-    elif context.paths.ledger.exists():
-        warnings += _still_billed(context)
-    stacks = [_stack(context, one, active, outlooks.get(one.stack)) for one in known]
+    seen: dict[str, LabHealth] = {}
+    for target in every():
+        health = target.health(context, [lab for lab in known if lab.target == target.name], ask_nodes=ask_nodes)
+        seen |= health.labs
+        warnings += health.warnings
+    stacks = [_stack(lab, active, seen.get(lab.stack) or _unknown(lab)) for lab in known]
     return Status(stacks=stacks, warnings=warnings, unreadable=len(unreadable))
 
 
-def _stack(context: Context, deployment: Deployment, active: list[RunRecord], outlook: Outlook | None) -> StackStatus:
+def _stack(deployment: Deployment, active: list[RunRecord], health: LabHealth) -> StackStatus:
     return StackStatus(
         deployment=deployment,
-        nodes=outlook.nodes if outlook else _inspected(context, deployment),
+        nodes=health.nodes,
         active_runs=[record for record in active if record.stack == deployment.stack],
-        cloud=outlook,
+        cloud=health.outlook,
     )
 
 
-def _inspected(context: Context, deployment: Deployment) -> list[NodeHealth]:
-    """The health of a lab's nodes. Why one cannot be looked at is said in its place, and the others are shown."""
+def _unknown(deployment: Deployment) -> LabHealth:
+    """A lab on a target that this installation does not have."""
     try:
-        return lab.inspect(context, deployment)
-    except GpucourseError as error:
-        return [NodeHealth(node=deployment.stack, healthy=False, known=False, detail=error.what)]
-
-
-def _still_billed(context: Context) -> list[str]:
-    """What the ledger says still costs, where no record of a lab is left that would explain it."""
-    from gpucourse.workspace import ledger
-
-    open_ = [span.charge.item for span in ledger.read(context.paths.ledger).open() if span.charge.kind == "instance"]
-    return (
-        [f"no lab is on record, and the ledger says that these still cost: {', '.join(open_)}. Look: gpucourse leaks"]
-        if open_
-        else []
-    )
+        find(deployment.target)
+    except MissingError as error:
+        return LabHealth(nodes=[NodeHealth(node=deployment.stack, healthy=False, known=False, detail=error.what)])
+    return LabHealth(nodes=[])

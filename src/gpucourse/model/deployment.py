@@ -82,6 +82,11 @@ class Deployment:
         return self.inventory is not None and any(node.simulated for node in self.inventory.nodes)
 
     @property
+    def up(self) -> bool:
+        """Whether runs can take place on it, as far as the record knows."""
+        return self.inventory is not None and self.phase in {"ready", "failed"} and not self.stopped
+
+    @property
     def mode(self) -> Mode:
         """What its nodes are, as a run's record says it."""
         return SIMULATED if self.simulated else self.target

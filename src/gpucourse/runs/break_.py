@@ -6,14 +6,15 @@ import secrets
 from dataclasses import replace
 
 from gpucourse.context import Context
-from gpucourse.errors import ExerciseFailed, MissingError
+from gpucourse.errors import ExerciseFailed
 from gpucourse.launch import drill as launch_drill
 from gpucourse.model.drill import BY_RANK, HOWS, How, Planted
 from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.prepare import Order, deployed
+from gpucourse.runs.prepare import Order
 from gpucourse.runs.run import Ran, run
+from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
 
 
@@ -49,11 +50,8 @@ def break_exercise(context: Context, order: Order, how: How | None) -> Ran:
 
 def _at_home(context: Context, module: Module, order: Order) -> Order:
     """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
-    try:
-        deployed(context, module, target="local")
-    except MissingError:
-        return order
-    return replace(order, target="local")
+    labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.simulated and lab.up)
+    return next((replace(order, target=lab.target) for lab in labs), order)
 
 
 def _took(record: RunRecord, planted: Planted) -> bool:

@@ -14,7 +14,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, MissingError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import stage
-from gpucourse.model.node import Node
+from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, slurm
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # How long a node may be out of reach before whoever follows gives up: a laptop that sleeps comes back, a process does not.
-GIVE_UP_S = {"local": 8.0}
+GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 files,
                 context.watch,
                 context.stop,
-                give_up_s=GIVE_UP_S.get(record.mode, 60.0),
+                give_up_s=GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S,
                 ears=diagnose.ears(context, record),
                 skew_s=record.clock_skew_s,
                 scheduled=record.slurm is not None,

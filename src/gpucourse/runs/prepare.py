@@ -57,7 +57,7 @@ def deployed(context: Context, module: Module, *, target: str | None = None, gpu
         if (target is None or found.target == target) and gpu in {None, found.gpu}
     ]
     for found in standing:
-        if found.inventory is not None and found.phase in {"ready", "failed"} and not found.stopped:
+        if found.up:
             return found
     where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
     if standing and standing[0].stopped:

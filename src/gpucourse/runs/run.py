@@ -95,7 +95,7 @@ def run(
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))
+                plan = slurm.plan_on(context, fleet, wanted, order, lab, deployment)
             else:
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
         if order.script is not None:

@@ -44,11 +44,7 @@ def labs(context: Context, module: Module, order: Order) -> list[Deployment]:
     up = [
         found
         for found in deployments.of_module(context.paths, module.id)
-        if found.inventory is not None
-        and found.phase in {"ready", "failed"}
-        and not found.stopped
-        and order.target in {None, found.target}
-        and order.gpu in {None, found.gpu}
+        if found.up and order.target in {None, found.target} and order.gpu in {None, found.gpu}
     ]
     return sorted(up, key=lambda found: found.stack) or [deployed(context, module, target=order.target, gpu=order.gpu)]
 

@@ -68,7 +68,7 @@ def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
     return frozenset(node.name for node in deployment.inventory.nodes)
 
 
-def python_of(deployment: Deployment) -> str:
+def _python_of(deployment: Deployment) -> str:
     """The Python of the nodes that jobs run on, where it is another than the head's; else empty."""
     if deployment.inventory is None:
         return ""
@@ -77,9 +77,9 @@ def python_of(deployment: Deployment) -> str:
 
 
 def plan_on(
-    context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module, *, python: str = ""
+    context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module, deployment: Deployment
 ) -> LaunchPlan:
-    """Ask the cluster what it has, refuse what it can never give, then plan. `python`: see `python_of`."""
+    """Ask the cluster of this deployment what it has, refuse what it can never give, then plan."""
     from gpucourse.remote.slurm import cluster
 
     head = fleet.nodes[0]
@@ -89,9 +89,9 @@ def plan_on(
     found = cluster(fleet.link(head))
     partition = _partition(wanted, found)
     gpus = _gpus(wanted, partition, nodes)
-    _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(lab, head))
+    _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
     place = launcher.Place(
-        partition=partition.name, threads=LOCAL_THREADS if head.simulated else None, gpus=gpus, python=python
+        partition=partition.name, threads=LOCAL_THREADS if head.simulated else None, gpus=gpus, python=_python_of(deployment)
     )
     return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
 
@@ -209,9 +209,9 @@ def _gpus(wanted: planning.Request, partition: Partition, nodes: int) -> int:
     return asked if has and has[0] else 0
 
 
-def _deploy(lab: Module, head: Node) -> str:
-    """What to type for the lab of this head; nothing for a cluster that someone else runs."""
-    return {"local": f"gpucourse deploy {lab.id}", "aws": f"gpucourse deploy {lab.id} --target aws"}.get(head.mode, "")
+def _deploy(deployment: Deployment) -> str:
+    """What to type for more of this lab; nothing for a cluster that someone else runs."""
+    return "" if deployment.existed_before else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:

@@ -129,7 +129,7 @@ def _planned(context: Context, order: Order) -> Iterator[tuple[LaunchPlan, Modul
     with slurm.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)
-            plan = slurm.plan_on(context, fleet, wanted, order, lab, python=slurm.python_of(deployment))
+            plan = slurm.plan_on(context, fleet, wanted, order, lab, deployment)
         yield plan, lab, deployment, fleet
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from gpucourse.errors import ManifestError
 from gpucourse.model.fields import Bytes, Seconds
@@ -15,8 +15,6 @@ from gpucourse.model.labs import GPU
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError, is_shown, printable
 from gpucourse.outside.yaml_reader import MAX_BYTES, Complaint, read_document
-
-Target = Literal["local", "aws", "hosts"]
 
 _MOST_COMPLAINTS = 50
 _LONGEST_RANGE = len("29500-29599")
@@ -28,7 +26,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    target: Target = "local"
+    target: str = "local"
     rendezvous_ports: str = "29500-29599"
     region: str = Field(default="us-east-2", pattern=r"^[a-z]{2}(-[a-z]+)+-\d$", description="the AWS region of new labs")
     gpu: GPU | None = Field(default=None, description="the GPU of new labs, where the module's own choice is not wanted")
@@ -52,6 +50,14 @@ class Settings(BaseModel):
         default=10 << 30, ge=1 << 20, description="how much of the outputs of one node is brought home, for each run: 10 GiB"
     )
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
+
+    @field_validator("target")
+    @classmethod
+    def _known_target(cls, value: str, info: ValidationInfo) -> str:
+        known = info.context or ()
+        if known and value not in known:
+            raise ValueError(f"Input should be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+        return value
 
     @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "shared_folder", "hosts")
     @classmethod
@@ -88,8 +94,9 @@ class Settings(BaseModel):
         return int(first), int(last or first)
 
 
-def read_settings(path: Path) -> Settings:
-    """The settings at `path`, or the defaults where there is no file. Raises ManifestError with every complaint."""
+def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
+    """The settings at `path`, or the defaults where there is no file. Raises ManifestError with every complaint; also about a
+    target that is not among `targets`, where any are given."""
     hint = f"mend {path}, or delete it to get the defaults back"
     try:
         document = read_document(read_bounded(path.resolve(), MAX_BYTES))
@@ -105,7 +112,7 @@ def read_settings(path: Path) -> Settings:
     if not isinstance(document.data, dict):
         raise ManifestError([f"{path}: must hold keys and values, not a {type(document.data).__name__}"], hint=hint)
     try:
-        return Settings.model_validate(document.data)
+        return Settings.model_validate(document.data, context=tuple(targets))
     except ValidationError as error:
         complaints = [_complaint(path, list(item["loc"]), item["msg"], item["type"]) for item in error.errors()]
         raise ManifestError(complaints[:_MOST_COMPLAINTS], hint=hint) from error

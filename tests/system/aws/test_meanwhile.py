@@ -13,6 +13,7 @@ import pytest
 from gpucourse.aws import ingress, schedule
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, UnreachableError, UsageError
+from gpucourse.labs import change
 from gpucourse.labs.aws import allow_ip, extend, stop_start
 from gpucourse.labs.aws.status import Outlook
 from gpucourse.labs.destroy import Which
@@ -293,11 +294,11 @@ def test_without_a_lab_on_aws_the_way_to_one_is_told(learner: CloudLearner) -> N
     context = hand_made.context(learner)
     deployments.save(context.paths, local)
     verbs = (
-        lambda: stop_start.stop(context, "3"),
-        lambda: stop_start.start(context, "3"),
-        lambda: extend.more_time(context, "3", 3600),
-        lambda: extend.keep(context, "3", 3600),
-        lambda: allow_ip.allow_ip(context, "3"),
+        lambda: change.stop(context, "3"),
+        lambda: change.start(context, "3"),
+        lambda: change.more_time(context, "3", 3600),
+        lambda: change.keep(context, "3", 3600),
+        lambda: change.allow_ip(context, "3"),
     )
     for act in verbs:
         with pytest.raises(UsageError, match="simulated nodes cost nothing"):

@@ -12,6 +12,7 @@ import pytest
 
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch.planning import Request
+from gpucourse.model.deployment import deployment_class
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode
@@ -54,9 +55,9 @@ def enough(wanted: Request, where: Partition, nodes: int, gpus: int = 1, *, mode
     """What is told on the way; raises where it is not enough."""
     told: list[str] = []
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
-    lab: Any = SimpleNamespace(id="2")
-    head: Any = SimpleNamespace(mode=mode)
-    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab, head))
+    record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
+    lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
+    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
     return told
 
 

@@ -7,9 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucourse.aws.pricing import PriceBook
-from gpucourse.labs.aws.money.quote import Purse, Quote, Sibling, quoted
-from gpucourse.labs.aws.propose import Proposal
-from gpucourse.labs.deploy import Deployed
+from gpucourse.labs.aws.money.quote import Purse, Sibling, quoted
+from gpucourse.labs.results import Deployed, PricedProposal
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import Tried
 from gpucourse.ui.render import render
@@ -17,14 +16,7 @@ from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 
-class Offered:
-    """The one thing of an offer that the screen shows."""
-
-    def __init__(self, quote: Quote) -> None:
-        self.quote = quote
-
-
-def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: Purse | None = None) -> Proposal:
+def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: Purse | None = None) -> PricedProposal:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     quotes = [
@@ -37,8 +29,8 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: 
         )
         for gpu in gpus
     ]
-    return Proposal(
-        offers=[Offered(quote) for quote in quotes],  # type: ignore[misc]  # no Terraform behind these
+    return PricedProposal(
+        quotes=quotes,
         later=[choice_of(module, gpu=gpu) for gpu in later],
         findings=[
             Finding(what="spot role", state="warning", detail="there is none yet", mend="aws iam ..."),
@@ -73,7 +65,7 @@ def test_the_head_of_a_cluster_has_a_line_of_its_own(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     choice = choice_of(module_with(CLUSTER, context, "2"))
     found = quoted(choice, deployment_of("2"), PriceBook(region="us-east-2"), [], Decimal(4))
-    proposal = replace(proposal_of(tmp_path, "t4"), offers=[Offered(found)])  # type: ignore[list-item]  # as above
+    proposal = replace(proposal_of(tmp_path, "t4"), quotes=[found])
     assert "head   1 x t3.medium, which takes the jobs" in render(cloud.quote(proposal), width=80)
     assert "head" not in render(cloud.quote(proposal_of(tmp_path, "t4")), width=80)
 
@@ -93,8 +85,8 @@ def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> N
 
 def test_the_siblings_that_may_be_taken_are_priced_before(tmp_path: Path) -> None:
     proposal = proposal_of(tmp_path, "t4")
-    [offer] = proposal.offers
-    offer.quote = replace(offer.quote, siblings=(Sibling(instance_type="g6.xlarge", usd_per_hour=Decimal("0.82")),))
+    siblings = (Sibling(instance_type="g6.xlarge", usd_per_hour=Decimal("0.82")),)
+    proposal.quotes = [replace(proposal.quotes[0], siblings=siblings)]
     assert "g6.xlarge at $0.82 an hour" in render(cloud.quote(proposal), width=80)
 
 

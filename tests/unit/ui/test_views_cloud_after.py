@@ -11,12 +11,12 @@ from typing import get_args
 import pytest
 
 from gpucourse.aws.billing import Billed
-from gpucourse.labs.aws.change import Changed
 from gpucourse.labs.aws.cleanup.leaks import Held, Holdings, Standing
 from gpucourse.labs.aws.money.cost import Cost, Part, Running
 from gpucourse.labs.aws.money.destroy_preview import Going
 from gpucourse.labs.aws.node_files import Idle
 from gpucourse.labs.aws.status import Outlook
+from gpucourse.labs.results import Changed
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.cloud import Found
 from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, NodeHealth

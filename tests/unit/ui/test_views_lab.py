@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpucourse.labs.deploy import Deployed
+from gpucourse.labs.results import Deployed
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.deployment import Leftover, LocalVariables, NodeHealth, Receipt
 from gpucourse.ui.views import lab

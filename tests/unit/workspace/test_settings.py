@@ -11,6 +11,8 @@ from gpucourse.errors import ManifestError
 from gpucourse.workspace.locate import settings_text
 from gpucourse.workspace.settings import Settings, read_settings
 
+TARGETS = ("local", "aws", "hosts")
+
 
 def test_defaults_and_the_text_of_a_new_workspace_agree(tmp_path: Path) -> None:
     (tmp_path / "gpucourse.yaml").write_text(settings_text())
@@ -40,7 +42,7 @@ def test_complaints_name_the_file_the_key_the_reason(tmp_path: Path, text: str, 
     path = tmp_path / "gpucourse.yaml"
     path.write_text(text)
     with pytest.raises(ManifestError) as caught:
-        read_settings(path)
+        read_settings(path, TARGETS)
     assert caught.value.complaints[0].startswith(f"{path}: ")
     assert complaint in caught.value.complaints[0]
 
@@ -49,7 +51,7 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "gpucourse.yaml"
     path.write_bytes(b"target: \xff\xfe")
     with pytest.raises(ManifestError, match="not UTF-8"):
-        read_settings(path)
+        read_settings(path, TARGETS)
 
 
 def test_an_empty_file_means_defaults(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_what_no_person_writes_is_refused_at_once(tmp_path: Path, text: str, com
     path.write_text(text)
     began = time.process_time()
     with pytest.raises(ManifestError, match=complaint) as caught:
-        read_settings(path)
+        read_settings(path, TARGETS)
     assert time.process_time() - began < 2
     assert all(len(line) < 1000 for line in caught.value.complaints)
     assert len(caught.value.complaints) <= 50

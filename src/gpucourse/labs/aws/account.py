@@ -8,11 +8,6 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
 
-_NO_CLOCK = {
-    "local": "simulated nodes cost nothing and have no clock: they stand until you destroy them",
-    "hosts": "these machines are not the course's own: it neither starts nor ends them",
-}
-
 
 def account_of(context: Context, deployment: AwsDeployment) -> Account:
     """The account of a lab, seen from its region.
@@ -42,7 +37,7 @@ def check_account(account: Account, deployment: AwsDeployment) -> None:
 def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) -> AwsDeployment:
     """The lab of a module on AWS that is meant. `verb` is the command that was typed.
 
-    Raises MissingError where there is none, UsageError where it is not clear which, or where the lab has no clock.
+    Raises MissingError where there is none, UsageError where it is not clear which.
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)
@@ -55,10 +50,6 @@ def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) 
         )
     if found:
         return found[0]
-    if standing and not isinstance(standing[0], AwsDeployment):
-        raise UsageError(
-            f"{standing[0].stack} is no lab on AWS: {_NO_CLOCK[standing[0].target]}", hint=f"gpucourse destroy {wanted}"
-        )
     which = f" with a GPU {gpu}" if gpu else ""
     raise MissingError(
         f"module {wanted} has no lab on AWS{which}",

@@ -6,8 +6,9 @@ from gpucourse.aws import ingress
 from gpucourse.aws.caller import caller_cidr, checked_cidr
 from gpucourse.context import Context
 from gpucourse.labs.aws.account import account_of
-from gpucourse.labs.aws.change import Changed, held
+from gpucourse.labs.aws.change import held
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.results import Changed
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments
 

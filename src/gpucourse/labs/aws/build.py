@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
@@ -21,7 +21,7 @@ from gpucourse.labs.aws.money.quote import with_type
 from gpucourse.labs.aws.propose import Offer, Proposal
 from gpucourse.labs.aws.readiness import climb
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.deploy import Deployed
+from gpucourse.labs.results import Built, Deployed
 from gpucourse.model.cloud import Attempt, CloudInstance, Failure
 from gpucourse.model.deployment import AwsDeployment, Tried
 from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
@@ -32,14 +32,6 @@ from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.exercises import all_names, ensure_copies
 
 AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
-
-
-@dataclass(frozen=True, kw_only=True)
-class Built:
-    """What came of a proposal: the labs that stand, and an error for each that does not."""
-
-    labs: list[Deployed]
-    errors: list[GpucourseError]
 
 
 def build(context: Context, proposal: Proposal) -> Built:

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from decimal import Decimal
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws.account import on_aws
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.workspace import deployments
-
-
-@dataclass(frozen=True, kw_only=True)
-class Changed:
-    """Sentences about what is different now, and what did not go well; the lab's end (ISO 8601, UTC) and cost (USD) now."""
-
-    stack: str
-    module: str
-    title: str
-    changed: list[str]
-    warnings: list[str] = field(default_factory=list)
-    expires: str = ""
-    usd_per_hour: Decimal | None = None
-    next: str = ""
 
 
 @contextmanager

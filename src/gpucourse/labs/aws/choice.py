@@ -19,7 +19,7 @@ from gpucourse.units import format_seconds
 from gpucourse.workspace import deployments
 
 if TYPE_CHECKING:
-    from gpucourse.labs.deploy import Wish
+    from gpucourse.labs.request import DeployRequest
 
 SHORTEST_H, LONGEST_H = 0.25, 72.0  # as the stacks have it
 
@@ -65,21 +65,21 @@ class Choice:
         return Choice(**{**vars(self), "nodes": nodes, "need": need})
 
 
-def choices(context: Context, wish: Wish) -> list[Choice]:
+def choices(context: Context, request: DeployRequest) -> list[Choice]:
     """The labs that were asked for, one a GPU.
 
     Raises UnknownName or UsageError for what there is not, or not so, MissingError for a lab that is stopped.
     """
-    module = context.catalog.module(wish.module)
+    module = context.catalog.module(request.module)
     lab = lab_of(module)
     known = [found for found in deployments.of_module(context.paths, module.id) if isinstance(found, AwsDeployment)]
     known.sort(key=lambda found: found.phase != "ready")  # a try that failed is not the lab that is meant
-    wanted = list(dict.fromkeys(gpu.lower() for gpu in wish.gpu))
+    wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu))
     if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
         wanted = [known[0].cloud.gpu if known else context.settings.gpu or lab.gpu]
     # A lab whose GPU is compared with others must not become one of them where its own is sold out.
     taken = {*wanted, *(one.cloud.gpu for one in known if _stands(context, one))}
-    found = [_choice(context, wish, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
+    found = [_choice(context, request, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
     if len({(choice.region, choice.market) for choice in found}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in found)
         raise UsageError(
@@ -97,14 +97,20 @@ def _meant(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeploymen
 
 
 def _choice(
-    context: Context, wish: Wish, module: Module, lab: AwsLab, gpu: str, known: AwsDeployment | None, taken: set[str]
+    context: Context,
+    request: DeployRequest,
+    module: Module,
+    lab: AwsLab,
+    gpu: str,
+    known: AwsDeployment | None,
+    taken: set[str],
 ) -> Choice:
     type_for(gpu, lab.size)
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
     usual = standing.nodes_wanted if standing else lab.nodes
-    nodes = usual if wish.nodes is None else checked_nodes(module, wish.nodes)
+    nodes = usual if request.nodes is None else checked_nodes(module, request.nodes)
     if standing:
-        _fits(wish, module, standing, gpu)
+        _fits(request, module, standing, gpu)
         cloud = standing.cloud
         return Choice(
             module=module,
@@ -125,9 +131,9 @@ def _choice(
         gpu=gpu,
         need=need_of(module, gpu=gpu, nodes=nodes),
         nodes=nodes,
-        market="spot" if (settings.spot if wish.spot is None else wish.spot) else "on-demand",
-        region=checked_region(wish.region) if wish.region else settings.region,
-        ttl_hours=_hours(module, settings.ttl if wish.ttl_s is None else wish.ttl_s),
+        market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
+        region=checked_region(request.region) if request.region else settings.region,
+        ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
         others=_others(context, lab, taken),
         former=former,
     )
@@ -138,7 +144,7 @@ def _stands(context: Context, deployment: AwsDeployment) -> bool:
     return deployment.phase != "failed" or bool(addresses(context.paths.stack(deployment.stack).state))
 
 
-def _fits(wish: Wish, module: Module, standing: AwsDeployment, gpu: str) -> None:
+def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: str) -> None:
     """Raises where a lab that stands would have to be another one."""
     cloud = standing.cloud
     if cloud.gpu != gpu:
@@ -149,10 +155,10 @@ def _fits(wish: Wish, module: Module, standing: AwsDeployment, gpu: str) -> None
         )
     if cloud.stopped:
         raise MissingError(f"the lab {standing.stack} is stopped", hint=f"gpucourse start {module.id}")
-    market = None if wish.spot is None else "spot" if wish.spot else "on-demand"
+    market = None if request.spot is None else "spot" if request.spot else "on-demand"
     differs = [
         f"{said} instead of {now}"
-        for said, now in ((wish.region, cloud.region), (market, cloud.market))
+        for said, now in ((request.region, cloud.region), (market, cloud.market))
         if said is not None and said != now
     ]
     if differs:
@@ -160,7 +166,7 @@ def _fits(wish: Wish, module: Module, standing: AwsDeployment, gpu: str) -> None
             f"{standing.stack} stands already; {' and '.join(differs)} would be another lab",
             hint=f"gpucourse destroy {module.id}, then deploy again",
         )
-    if wish.ttl_s is not None:
+    if request.ttl_s is not None:
         raise UsageError(
             f"{standing.stack} stands already, until {cloud.expires}; --ttl is for a new lab",
             hint=f"gpucourse extend {module.id} 2h",

@@ -17,23 +17,9 @@ from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.labs.aws.environment import circumstances, request_command
 from gpucourse.labs.aws.needs import checked_nodes, need_of, needs
 from gpucourse.labs.doctor import course
+from gpucourse.labs.request import Look
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
 from gpucourse.model.event import stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """What the learner typed after `doctor --target aws`. None and empty: the settings decide, and all modules count.
-
-    Several GPUs are several labs side by side; `nodes` needs a `module`.
-    """
-
-    module: str | None = None
-    gpu: tuple[str, ...] = ()
-    nodes: int | None = None
-    region: str | None = None
-    spot: bool | None = None
-    ssh_cidr: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ were, so that the earlier end still holds for all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -17,8 +16,9 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
-from gpucourse.labs.aws.change import Changed, held
+from gpucourse.labs.aws.change import held
 from gpucourse.labs.aws.money import ledger as bill
+from gpucourse.labs.results import Changed, More
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments, ledger
@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 LONGEST = timedelta(hours=72)  # what a stack takes as its time to live
-
-
-@dataclass(frozen=True, kw_only=True)
-class More:
-    """What more time means: the old and the new end, USD for the added time and for everything to the new end.
-
-    `left` is what the budget still holds for the whole course; None without a budget.
-    """
-
-    deployment: AwsDeployment
-    before: datetime
-    expires: datetime
-    usd_per_hour: Decimal | None
-    usd_added: Decimal
-    usd_to_end: Decimal
-    left: Decimal | None
-
-    @property
-    def above_budget(self) -> bool:
-        """Whether the lab, left alone until its new end, costs more than is left."""
-        return self.left is not None and self.usd_to_end > self.left
 
 
 def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> More:
@@ -88,7 +67,7 @@ def extend(context: Context, more: More) -> Changed:
 
     Raises UnreachableError where a node does not take it: then the earlier end holds, and the same command tries again.
     """
-    gpu = more.deployment.cloud.gpu
+    gpu = more.deployment.gpu
     with held(context, more.deployment.module, gpu=gpu, verb="extend") as deployment:
         cloud = deployment.cloud
         account = account_of(context, deployment)

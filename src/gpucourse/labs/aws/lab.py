@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from gpucourse.aws import instances, sweep
+from gpucourse.aws import sweep
 from gpucourse.aws.offerings import instance_type
-from gpucourse.aws.removal import remove
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.model.cloud import Found
-from gpucourse.model.deployment import AwsDeployment, Cloud, Leftover, NodeHealth
+from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.provision.stack import TerraformStack
@@ -22,18 +19,13 @@ from gpucourse.workspace.paths import StackPaths
 
 @dataclass(frozen=True)
 class CloudLab:
-    """One stack in an AWS account. Implements actions.lab.Lab."""
+    """One stack in an AWS account. `found` is the account's word."""
 
     context: Context
     paths: StackPaths
     deployment: AwsDeployment
     terraform: TerraformStack
     account: Account
-
-    @property
-    def folder(self) -> Path:
-        """The stack's folder."""
-        return self.paths.folder
 
     @property
     def cloud(self) -> Cloud:
@@ -44,13 +36,9 @@ class CloudLab:
         """Make Terraform's folder ready, with the variables that the record asks for by now."""
         self.terraform.prepare(watcher)
 
-    def sick(self) -> list[str]:
-        """Nothing is replaced: Terraform sees for itself what has ended, and a stopped node is started instead."""
-        return []
-
-    def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """What `up` would do."""
-        return self.terraform.plan(watcher, replace=tuple(replace))
+    def plan(self, watcher: Watcher) -> list[tuple[str, str]]:
+        """What `up` would do. Terraform sees for itself what has ended; a stopped node is started instead."""
+        return self.terraform.plan(watcher)
 
     def up(self, watcher: Watcher) -> Inventory:
         """Build what was planned. The nodes have no host key yet: the readiness ladder pins it."""
@@ -65,19 +53,6 @@ class CloudLab:
         """Remove Terraform's folder if nothing stands."""
         self.terraform.discard_if_empty()
 
-    def inspect(self) -> list[NodeHealth]:
-        """How the account describes each node. Asks AWS; raises what a call raises."""
-        alive = {one.node: one for one in instances.find(self.account, stack=self.deployment.uid) if one.alive}
-        wanted = [node.name for node in self.deployment.inventory.nodes] if self.deployment.inventory else sorted(alive)
-        return [
-            NodeHealth(
-                node=name,
-                healthy=name in alive and alive[name].state == "running",
-                detail=f"{alive[name].state} ({alive[name].id})" if name in alive else "no such instance in the account",
-            )
-            for name in wanted
-        ]
-
     def existed(self) -> list[str]:
         """What stands, as Terraform addresses."""
         return self.terraform.addresses()
@@ -86,18 +61,10 @@ class CloudLab:
         """Remove everything that Terraform knows of."""
         return self.terraform.down(watcher)
 
-    def sweep(self) -> list[Leftover]:
-        """What the account still holds with this stack's tags, in every region that was ever used."""
-        return [one.leftover for one in self.found()]
-
     def found(self) -> list[Found]:
-        """The same, as it was found."""
+        """What the account still holds with this stack's tags, in every region that was ever used."""
         places = dict.fromkeys([self.cloud.region, *regions.used(self.context.paths)])
         return sweep.find(self.account, stack=self.deployment.uid, regions=places)
-
-    def end_everything(self) -> None:
-        """Remove by direct calls whatever Terraform missed."""
-        remove(self.account, self.found(), self.context.watch)
 
 
 def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:

@@ -1,15 +1,15 @@
 """A lab on AWS before it is built: everything looked at, everything planned, everything priced; nothing made yet.
 
-with offered(context, wish) as proposal:      what would be built, and for how much
+with propose(context, request) as proposal:   what would be built, and for how much
     ...                                       show it, ask
-    proposal.build()                          exactly that
+    build(context, proposal)                  exactly that (labs.aws.build)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,14 @@ from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.environment import circumstances, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.money.quote import Purse, Quote, quoted
+from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.workspace import ledger
 
 if TYPE_CHECKING:
-    from gpucourse.labs.deploy import Wish
+    from gpucourse.labs.request import DeployRequest
 
 
 @dataclass(kw_only=True)
@@ -51,31 +52,19 @@ class Offer:
 
 
 @dataclass(kw_only=True)
-class Proposal:
-    """What `deploy` is about to do: `offers` now, `later` what the quota does not allow beside them, by GPU.
-
-    `findings` is what the preflight saw, `purse` the learner's money.
-    """
+class Proposal(PricedProposal):
+    """What `deploy` is about to do: `offers`, as many as `quotes`."""
 
     offers: list[Offer]
-    later: list[Choice]
-    findings: list[Finding]
-    purse: Purse
-    notes: list[str] = field(default_factory=list)
 
     @property
-    def quotes(self) -> list[Quote]:
-        """The price of each lab."""
-        return [offer.quote for offer in self.offers]
-
-    @property
-    def matters(self) -> bool:
-        """Whether anything is to be made that was not there, or a node taken away that was."""
-        return any(quote.creates or quote.ends for quote in self.quotes)
+    def fresh(self) -> bool:
+        """Whether nothing of these labs stands yet."""
+        return all(offer.fresh for offer in self.offers)
 
 
 @contextmanager
-def offered(context: Context, wish: Wish) -> Iterator[Proposal]:
+def propose(context: Context, request: DeployRequest) -> Iterator[Proposal]:
     """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
 
     Raises UsageError and UnknownName for what there is not, MissingError with everything that stands in the way, CloudError,
@@ -83,9 +72,9 @@ def offered(context: Context, wish: Wish) -> Iterator[Proposal]:
     """
 
     with ExitStack() as held:
-        for stack in sorted(choice.stack for choice in choices(context, wish)):
-            held.enter_context(context.lock(stack, f"deploy {wish.module}"))
-        proposal = _proposal(context, wish, choices(context, wish))
+        for stack in sorted(choice.stack for choice in choices(context, request)):
+            held.enter_context(context.lock(stack, f"deploy {request.module}"))
+        proposal = _proposal(context, request, choices(context, request))
         try:
             yield proposal
         finally:
@@ -94,16 +83,16 @@ def offered(context: Context, wish: Wish) -> Iterator[Proposal]:
                     offer.lab.forget_if_empty()
 
 
-def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
+def _proposal(context: Context, request: DeployRequest, wanted: list[Choice]) -> Proposal:
     region = wanted[0].region
     account = Account(region, context.environ)
     with stage(context.watch, "account", f"asking AWS about {region}"):
         who = account.identity()
         for choice in wanted:
             new_deployment.same_account(choice, who)
-        fit = quota_fit.fit(account, wanted, chosen=wish.nodes is not None)
+        fit = quota_fit.fit(account, wanted, chosen=request.nodes is not None)
         book = _book(account, fit.now)
-        cidr, findings = _preflight(context, wish, account, fit, book)
+        cidr, findings = _preflight(context, request, account, fit, book)
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
     total = ledger.read(context.paths.ledger).total(datetime.now(UTC))
     purse = Purse(budget=context.settings.budget_usd, spent=total)
@@ -111,8 +100,9 @@ def _proposal(context: Context, wish: Wish, wanted: list[Choice]) -> Proposal:
     try:
         for choice in fit.now:
             place = new_deployment.Ground(account=who.account, zones=zones, ssh_cidr=cidr)
-            offer = _offer(context, choice, place, book, purse, over_budget=wish.over_budget)
+            offer = _offer(context, choice, place, book, purse, over_budget=request.over_budget)
             proposal.offers.append(offer)
+            proposal.quotes.append(offer.quote)
             if offer.forgotten:
                 text = "Terraform's state is lost, so what stands of it is removed and built anew; outputs come home first"
                 proposal.notes.append(f"{choice.stack}: {text}")
@@ -158,16 +148,18 @@ def _offer(
 
 
 def _preflight(
-    context: Context, wish: Wish, account: Account, fit: quota_fit.Fit, book: PriceBook
+    context: Context, request: DeployRequest, account: Account, fit: quota_fit.Fit, book: PriceBook
 ) -> tuple[str, list[Finding]]:
     """The address that SSH is to be opened to, and what was looked at. Raises MissingError with everything that blocks."""
     new = [choice for choice in fit.now if choice.standing is None]
     if not new:
         return "", []
-    said = wish.ssh_cidr or context.settings.ssh_cidr
-    special = bool(wish.gpu or wish.nodes)
-    request = request_command(new[0].module.id if special else None, region=wish.region or None, gpu=wish.gpu, nodes=wish.nodes)
-    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "", request)
+    said = request.ssh_cidr or context.settings.ssh_cidr
+    special = bool(request.gpu or request.nodes)
+    quota_command = request_command(
+        new[0].module.id if special else None, region=request.region or None, gpu=request.gpu, nodes=request.nodes
+    )
+    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "", quota_command)
     findings = preflight(account, [choice.need for choice in new], known)
     wrong = blocking(findings)
     if wrong:

@@ -13,9 +13,10 @@ from gpucourse.context import Context
 from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingError, UsageError
 from gpucourse.labs.aws import termination_reason
 from gpucourse.labs.aws.account import account_of
-from gpucourse.labs.aws.change import Changed, held
+from gpucourse.labs.aws.change import held
 from gpucourse.labs.aws.lab import open_cloud
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.results import Changed
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import Note, stage

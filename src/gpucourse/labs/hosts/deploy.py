@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, NoAnswer, UsageError
 from gpucourse.labs import collective_check
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.deploy import Deployed, Wish, recorded
+from gpucourse.labs.deploy import recorded
 from gpucourse.labs.hosts.addresses import seen_by_others
 from gpucourse.labs.hosts.lab import HostsLab, open_hosts
 from gpucourse.labs.hosts.nodes import Entered, enter
 from gpucourse.labs.readiness import write_ssh_files
+from gpucourse.labs.request import DeployRequest
+from gpucourse.labs.results import Built, Deployed, Proposal
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
@@ -31,25 +34,34 @@ CLOCK_S = 2.0
 MOST = 64
 
 
-def deploy(
-    context: Context, wish: Wish, hosts: Sequence[str], *, key: Path | None = None, trust: Sequence[str] = ()
-) -> Deployed:
-    """Take these machines for the lab of a module. Nothing is installed there.
+@dataclass(kw_only=True)
+class HostsProposal(Proposal):
+    """Machines that were looked at and can be taken. `began` is a monotonic time."""
 
-    `hosts` empty: those on record, else those of the settings. `trust`: fingerprints of host keys that the learner vouches
-    for. Raises UsageError, MissingError (UnknownHosts among them), UnreachableError, and InfrastructureError where the
-    machines cannot work together.
+    deployment: HostsDeployment
+    lab: HostsLab
+    entered: list[Entered]
+    nodes: list[Node]
+    changes: list[tuple[str, str]]
+    began: float
+
+
+@contextmanager
+def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]:
+    """These machines for the lab of a module, looked at. Nothing is installed there, and nothing left on them yet.
+
+    No `hosts` in the request: those on record, else those of the settings. Raises UsageError, MissingError (UnknownHosts among
+    them), UnreachableError, and InfrastructureError where the machines cannot reach each other.
     """
     began = time.monotonic()
-    module = context.catalog.module(wish.module)
+    module = context.catalog.module(request.module)
     stack = deployments.stack_name(module.id, "hosts")
-
     with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load_as(context.paths, stack, HostsDeployment)
-        names = _chosen(context, module, hosts or _on_record(before), wish.nodes)
+        names = _chosen(context, module, request.hosts or _on_record(before), request.nodes)
         former = before.inventory.nodes if before and before.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
-            entered = _entered(context, names, key, trust, former)
+            entered = _entered(context, names, request.key, request.trust, former)
         if module.lab.scheduler == "slurm":
             _has_slurm(context, module, entered)
         _warn(context, entered)
@@ -58,20 +70,36 @@ def deploy(
         deployment = before or _new(context, module, stack, len(nodes))
         deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
         lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
-        changes = lab.plan(context.watch)
-        if wish.dry_run:
-            return Deployed(deployment=deployment, changes=changes, dry_run=True, seconds=time.monotonic() - began, healed=[])
-        ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-        with recorded(context, deployment):
-            _let_go(context, deployment, nodes)
-            deployment.inventory = Inventory(stack=stack, nodes=tuple(nodes))  # on record before anything is left on them
-            deployments.save(context.paths, deployment)
-            lab.up(context.watch)
-            write_ssh_files(context, lab.paths, deployment.inventory)
-            if len(nodes) > 1 and all(one.premises.torch for one in entered):
-                with stage(context.watch, "meet", "summing up a tensor over all of them"):
-                    _meet(context, nodes)
-        return Deployed(deployment=deployment, changes=changes, dry_run=False, seconds=time.monotonic() - began, healed=[])
+        proposal = HostsProposal(deployment=deployment, lab=lab, entered=entered, nodes=nodes, changes=lab.plan(), began=began)
+        if request.dry_run:
+            proposal.planned = _deployed(proposal, dry_run=True)
+        yield proposal
+
+
+def build(context: Context, proposal: HostsProposal) -> Built:
+    """Take them. Raises UnreachableError, and InfrastructureError where the machines cannot work together."""
+    deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
+    ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+    with recorded(context, deployment):
+        _let_go(context, deployment, nodes)
+        deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
+        deployments.save(context.paths, deployment)
+        lab.up()
+        write_ssh_files(context, lab.paths, deployment.inventory)
+        if len(nodes) > 1 and all(one.premises.torch for one in proposal.entered):
+            with stage(context.watch, "meet", "summing up a tensor over all of them"):
+                _meet(context, nodes)
+    return Built(labs=[_deployed(proposal, dry_run=False)])
+
+
+def _deployed(proposal: HostsProposal, *, dry_run: bool) -> Deployed:
+    return Deployed(
+        deployment=proposal.deployment,
+        changes=proposal.changes,
+        dry_run=dry_run,
+        seconds=time.monotonic() - proposal.began,
+        healed=[],
+    )
 
 
 def _on_record(before: HostsDeployment | None) -> list[str]:

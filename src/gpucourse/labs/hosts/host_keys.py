@@ -3,35 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from gpucourse.errors import MissingError
+from gpucourse.labs.results import Stranger, UnknownHosts
 from gpucourse.model.node import Node
 from gpucourse.remote.fleet import each, values
 from gpucourse.remote.ssh import shown_key
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stranger:
-    """A machine that the learner's known hosts do not know: what it was called, and the fingerprint of the key it shows."""
-
-    said: str
-    fingerprint: str
-
-
-class UnknownHosts(MissingError):
-    """Some machines are not known, so nobody can tell whether they are the right ones."""
-
-    code = "unknown_hosts"
-
-    def __init__(self, strangers: Sequence[Stranger]) -> None:
-        self.strangers = tuple(strangers)
-        listed = "; ".join(f"{one.said} shows {one.fingerprint}" for one in strangers)
-        flags = " ".join(f"--trust {one.fingerprint}" for one in strangers)
-        super().__init__(
-            f"your SSH does not know these machines: {listed}",
-            hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",
-        )
 
 
 def with_host_keys(nodes: Sequence[Node], said: Mapping[str, str], trust: Sequence[str]) -> list[Node]:

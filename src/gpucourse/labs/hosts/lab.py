@@ -5,14 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
-from gpucourse.model.node import Inventory, Node
+from gpucourse.model.node import Node
 from gpucourse.remote import premises
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
@@ -24,7 +23,7 @@ ANSWER_S = 5.0  # `status` has no time for a machine that is switched off
 
 @dataclass(frozen=True)
 class HostsLab:
-    """Machines of the learner's own. Implements actions.lab.Lab; `offered` are the nodes that a deploy just looked at."""
+    """Machines of the learner's own. A labs.take_down.Removable; `offered` are the nodes that a deploy just looked at."""
 
     context: Context
     paths: StackPaths
@@ -32,41 +31,21 @@ class HostsLab:
     offered: tuple[Node, ...] = ()
 
     @property
-    def folder(self) -> Path:
-        """The stack's folder."""
-        return self.paths.folder
-
-    @property
     def nodes(self) -> tuple[Node, ...]:
         """The machines on record."""
         return self.deployment.inventory.nodes if self.deployment.inventory else self.offered
 
-    def prepare(self, watcher: Watcher) -> None:
-        """Nothing has to be made ready."""
-
-    def sick(self) -> list[str]:
-        """What does not answer cannot be replaced from here."""
-        return []
-
-    def plan(self, watcher: Watcher, replace: Sequence[str] = ()) -> list[tuple[str, str]]:  # noqa: ARG002
+    def plan(self) -> list[tuple[str, str]]:
         """Which machines are taken in, which are kept, and which are left alone from now on."""
         before = {_address(node) for node in self.deployment.inventory.nodes} if self.deployment.inventory else set()
         now = {_address(node): node for node in self.offered}
         taken = [("create", address) for address in now if address not in before]
         return taken + [("delete", address) for address in sorted(before - set(now))]
 
-    def up(self, watcher: Watcher) -> Inventory:  # noqa: ARG002
-        """Leave our mark on every machine and hand them over."""
+    def up(self) -> None:
+        """Leave our mark on every machine."""
         with self._fleet(self.offered) as fleet:
             values(fleet.each(lambda link: premises.mark(link, self.deployment.uid)))
-        return Inventory(stack=self.deployment.stack, nodes=self.offered)
-
-    def describe(self) -> str:
-        """Nothing builds it."""
-        return ""
-
-    def forget_if_empty(self) -> None:
-        """A rehearsal leaves nothing behind."""
 
     def inspect(self) -> list[NodeHealth]:
         """Whether each machine lets us in right now."""

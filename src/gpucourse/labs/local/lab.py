@@ -88,16 +88,11 @@ def _nothing_runs(context: Context, deployment: LocalDeployment) -> None:
 
 @dataclass(frozen=True)
 class SimulatedLab:
-    """Simulated nodes on this machine. Implements actions.lab.Lab."""
+    """Simulated nodes on this machine. Implements labs.take_down.Removable."""
 
     paths: StackPaths
     deployment: LocalDeployment
     terraform: TerraformStack
-
-    @property
-    def folder(self) -> Path:
-        """The stack's folder."""
-        return self.paths.folder
 
     def prepare(self, watcher: Watcher) -> None:
         """Make Terraform's folder ready. Waits for the Terraform of a killed command: a node that it is just finishing is

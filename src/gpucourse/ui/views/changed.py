@@ -10,8 +10,7 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.change import Changed
-    from gpucourse.labs.aws.extend import More
+    from gpucourse.labs.results import Changed, More
 
 
 def changed(done: Changed) -> View:

@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.labs.aws.money.quote import Purse, Quote
-    from gpucourse.labs.aws.propose import Proposal
-    from gpucourse.labs.deploy import Deployed
+    from gpucourse.labs.results import Deployed, PricedProposal
     from gpucourse.model.cloud import Finding
     from gpucourse.model.deployment import Cloud, Tried
 
 _NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
 
 
-def quote(proposal: Proposal, *, again: str = "") -> View:
+def quote(proposal: PricedProposal, *, again: str = "") -> View:
     """What is about to be built and what it costs: by line and hour, to its end, as the module usually takes, of the budget.
 
     `again`: the command that does it, where this one only shows.
@@ -45,7 +44,7 @@ def quote(proposal: Proposal, *, again: str = "") -> View:
     if said:
         parts.append(Items(tuple(Cell(text, "warn") for text in said), title="Good to know"))
     footer = (f"Nothing was built. Build it: {again}",) if again else ()
-    return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", parts=tuple(parts), footer=footer, mode="aws")
+    return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", parts=tuple(parts), footer=footer)
 
 
 def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:

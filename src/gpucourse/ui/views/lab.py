@@ -16,7 +16,7 @@ from gpucourse.units import format_seconds, seconds_since
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.labs.deploy import Deployed
+    from gpucourse.labs.results import Deployed
     from gpucourse.labs.status import StackStatus
 
 _PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn", "destroying": "warn"}

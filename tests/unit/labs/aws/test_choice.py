@@ -9,7 +9,7 @@ import pytest
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs.aws.choice import choices
-from gpucourse.labs.deploy import Wish
+from gpucourse.labs.request import DeployRequest
 from gpucourse.model.deployment import Deployment
 from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import context_in, deployment_of
@@ -28,17 +28,17 @@ def stands(context: Context, deployment: Deployment, phase: str = "ready") -> De
 
 
 def test_the_manifest_decides_where_nobody_else_does(context: Context) -> None:
-    [choice] = choices(context, Wish(module="3"))
+    [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.stack, choice.gpu, choice.instance_type, choice.nodes) == ("03-aws-t4", "t4", "g4dn.2xlarge", 2)
     assert (choice.market, choice.region, choice.ttl_hours, choice.others) == ("on-demand", "us-east-2", 4.0, ())
 
 
 def test_the_settings_come_before_the_manifest_and_what_is_typed_before_both(context: Context) -> None:
     context.paths.settings.write_text("gpu: l4\nother_gpus: [a10g, l4]\nspot: true\nttl: 2h\nregion: us-west-2\n")
-    [choice] = choices(context, Wish(module="3"))
+    [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.instance_type, choice.others) == ("g6.2xlarge", ("g5.2xlarge",))
     assert (choice.market, choice.region, choice.ttl_hours) == ("spot", "us-west-2", 2.0)
-    typed = Wish(module="3", gpu=("T4",), spot=False, ttl_s=1800.0, region="us-east-1", nodes=4)
+    typed = DeployRequest(module="3", gpu=("T4",), spot=False, ttl_s=1800.0, region="us-east-1", nodes=4)
     [choice] = choices(context, typed)
     assert (choice.stack, choice.market, choice.region, choice.ttl_hours, choice.nodes) == (
         "03-aws-t4",
@@ -50,16 +50,16 @@ def test_the_settings_come_before_the_manifest_and_what_is_typed_before_both(con
 
 
 def test_several_gpus_are_several_labs(context: Context) -> None:
-    found = choices(context, Wish(module="3", gpu=("t4", "l4", "t4")))
+    found = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
     assert [choice.stack for choice in found] == ["03-aws-t4", "03-aws-l4"]
 
 
 def test_what_stands_is_meant_and_keeps_its_place(context: Context) -> None:
     standing = stands(context, deployment_of(gpu="l4", instance_type="g6.2xlarge", zone="us-east-2c", hours=6.0))
-    [choice] = choices(context, Wish(module="3"))
+    [choice] = choices(context, DeployRequest(module="3"))
     assert choice.standing is not None
     assert (choice.stack, choice.gpu, choice.ttl_hours, choice.standing.uid) == ("03-aws-l4", "l4", 6.0, standing.uid)
-    [other] = choices(context, Wish(module="3", gpu=("t4",)))
+    [other] = choices(context, DeployRequest(module="3", gpu=("t4",)))
     assert (other.stack, other.standing) == ("03-aws-t4", None)
 
 
@@ -68,28 +68,28 @@ def test_a_lab_that_got_another_gpu_than_it_was_named_for_is_not_replaced(contex
     lab.stack = "03-aws-t4"
     stands(context, lab)
     with pytest.raises(UsageError, match="03-aws-t4 stands already, with L4 since T4 was sold out") as caught:
-        choices(context, Wish(module="3", gpu=("t4",)))
+        choices(context, DeployRequest(module="3", gpu=("t4",)))
     assert "gpucourse destroy 3 --gpu l4" in caught.value.hint
-    [choice] = choices(context, Wish(module="3", gpu=("l4",)))
+    [choice] = choices(context, DeployRequest(module="3", gpu=("l4",)))
     assert choice.standing is not None
 
 
 def test_gpus_that_are_compared_do_not_stand_in_for_each_other(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
     stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
-    found = choices(context, Wish(module="3", gpu=("t4", "l4")))
+    found = choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
     assert [choice.others for choice in found] == [("g5.2xlarge",), ("g5.2xlarge",)]
 
 
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        (Wish(module="3", spot=True), "spot instead of on-demand would be another lab"),
-        (Wish(module="3", region="us-west-2"), "us-west-2 instead of us-east-2"),
-        (Wish(module="3", ttl_s=7200.0), "--ttl is for a new lab"),
+        (DeployRequest(module="3", spot=True), "spot instead of on-demand would be another lab"),
+        (DeployRequest(module="3", region="us-west-2"), "us-west-2 instead of us-east-2"),
+        (DeployRequest(module="3", ttl_s=7200.0), "--ttl is for a new lab"),
     ],
 )
-def test_what_stands_is_not_made_another_lab_by_the_way(wish: Wish, words: str, context: Context) -> None:
+def test_what_stands_is_not_made_another_lab_by_the_way(wish: DeployRequest, words: str, context: Context) -> None:
     stands(context, deployment_of())
     with pytest.raises(UsageError, match=words):
         choices(context, wish)
@@ -98,19 +98,19 @@ def test_what_stands_is_not_made_another_lab_by_the_way(wish: Wish, words: str, 
 def test_labs_in_several_regions_are_taken_one_at_a_time(context: Context) -> None:
     stands(context, deployment_of(region="us-west-2", zone="us-west-2a"))
     with pytest.raises(UsageError, match="not in one place"):
-        choices(context, Wish(module="3", gpu=("t4", "l4")))
+        choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
 
 
 def test_a_lab_that_is_stopped_is_started_instead(context: Context) -> None:
     stands(context, deployment_of(stopped=True))
     with pytest.raises(MissingError, match="is stopped") as caught:
-        choices(context, Wish(module="3"))
+        choices(context, DeployRequest(module="3"))
     assert caught.value.hint == "gpucourse start 3"
 
 
 def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Context) -> None:
     failed = stands(context, deployment_of(), "failed")
-    [choice] = choices(context, Wish(module="3", region="us-west-2", spot=True))
+    [choice] = choices(context, DeployRequest(module="3", region="us-west-2", spot=True))
     assert choice.standing is None
     assert choice.former is not None
     assert (choice.former.uid, choice.region, choice.market) == (failed.uid, "us-west-2", "spot")
@@ -119,16 +119,16 @@ def test_a_try_that_left_nothing_binds_nobody_and_lends_its_name(context: Contex
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        (Wish(module="0"), "needs no cloud"),
-        (Wish(module="3", nodes=9), "takes 1 to 8 nodes"),
-        (Wish(module="3", nodes=0), "takes 1 to 8 nodes"),
-        (Wish(module="1", nodes=2), "takes 1 node on AWS"),
-        (Wish(module="3", gpu=("v100",)), "AWS retired"),
-        (Wish(module="3", gpu=("z1",)), "there is no GPU"),
-        (Wish(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),
-        (Wish(module="3", region="frankfurt"), "not written like a region"),
+        (DeployRequest(module="0"), "needs no cloud"),
+        (DeployRequest(module="3", nodes=9), "takes 1 to 8 nodes"),
+        (DeployRequest(module="3", nodes=0), "takes 1 to 8 nodes"),
+        (DeployRequest(module="1", nodes=2), "takes 1 node on AWS"),
+        (DeployRequest(module="3", gpu=("v100",)), "AWS retired"),
+        (DeployRequest(module="3", gpu=("z1",)), "there is no GPU"),
+        (DeployRequest(module="3", ttl_s=60.0), "15 minutes to 72 hours, not 60"),
+        (DeployRequest(module="3", region="frankfurt"), "not written like a region"),
     ],
 )
-def test_what_there_is_not_is_said_before_anything_is_asked(wish: Wish, words: str, context: Context) -> None:
+def test_what_there_is_not_is_said_before_anything_is_asked(wish: DeployRequest, words: str, context: Context) -> None:
     with pytest.raises(UsageError, match=words):
         choices(context, wish)

@@ -1,0 +1,196 @@
+"""The target `aws`: GPU instances in the learner's AWS account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import UsageError
+from gpucourse.labs.results import Built, Changed, Health, LabHealth, More
+from gpucourse.labs.target import Target
+from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
+
+if TYPE_CHECKING:
+    from gpucourse.context import Context
+    from gpucourse.labs.aws.doctor import Examined, Short
+    from gpucourse.labs.aws.money.destroy_preview import Going
+    from gpucourse.labs.aws.propose import Proposal
+    from gpucourse.labs.request import DeployRequest, Look
+    from gpucourse.model.cloud import Found, QuotaRequest
+
+
+class AwsTarget(Target["Proposal", AwsDeployment]):
+    """Labs that cost money: priced and asked about before, bounded in time, proved gone afterwards."""
+
+    name, label = "aws", "AWS"
+    no_clock = ""
+
+    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[Proposal]:
+        """See labs.aws.propose."""
+        from gpucourse.labs.aws.propose import propose
+
+        return propose(context, request)
+
+    def build(self, context: Context, proposal: Proposal) -> Built:
+        """See labs.aws.build."""
+        from gpucourse.labs.aws.build import build
+
+        return build(context, proposal)
+
+    def health(self, context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool) -> Health:
+        """What the account says, and the idle agents on the nodes."""
+        if not labs:
+            return Health(warnings=_still_billed(context))
+        from gpucourse.labs.aws.status import look
+
+        seen = look(context, labs, ask_nodes=ask_nodes)
+        return Health(
+            labs={stack: LabHealth(nodes=outlook.nodes, outlook=outlook) for stack, outlook in seen.labs.items()},
+            warnings=[
+                f"no record knows {vm.id} ({vm.instance_type}, {vm.state}, {vm.region}) of this workspace: gpucourse leaks"
+                for vm in seen.unrecorded
+            ],
+        )
+
+    def take_down(self, context: Context, deployment: AwsDeployment, receipt: Receipt) -> None:
+        """See labs.aws.cleanup.take_down."""
+        from gpucourse.labs.aws.cleanup.take_down import take_down
+
+        take_down(context, deployment, receipt)
+
+    def own_flags(self, request: DeployRequest) -> list[str]:
+        """What it may cost, and who may come in."""
+        typed = {
+            "--gpu": request.gpu,
+            "--spot": request.spot is not None,
+            "--region": request.region,
+            "--ttl": request.ttl_s is not None,
+            "--ssh-cidr": request.ssh_cidr,
+            "--yes-over-budget": request.over_budget,
+        }
+        return [flag for flag, given in typed.items() if given]
+
+    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
+        """They have no meaning on machines that cost nothing."""
+        return UsageError(
+            f"{', '.join(flags)}: only for a lab on AWS, and this one would cost nothing",
+            hint=f"gpucourse deploy {request.module} --target aws",
+        )
+
+    def gone_nodes(self, context: Context, deployment: AwsDeployment) -> dict[str, str]:
+        """The instances that ended by themselves."""
+        from gpucourse.labs.aws.lost_nodes import gone
+
+        return gone(context, deployment)
+
+    def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
+        """Stopped nodes are started; others may not know this computer's address."""
+        from gpucourse.labs.aws.money.ledger import meanwhile
+
+        if deployment.stopped:
+            return meanwhile(context, deployment), f"gpucourse start {deployment.module} starts them"
+        mend = f"gpucourse allow-ip {deployment.module} lets this computer in where its address changed"
+        return meanwhile(context, deployment), mend
+
+    def stop(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+        """See labs.aws.stop_start."""
+        from gpucourse.labs.aws.stop_start import stop
+
+        return stop(context, module, gpu=gpu)
+
+    def start(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+        """See labs.aws.stop_start."""
+        from gpucourse.labs.aws.stop_start import start
+
+        return start(context, module, gpu=gpu)
+
+    def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> More:
+        """See labs.aws.extend."""
+        from gpucourse.labs.aws.extend import more_time
+
+        return more_time(context, module, seconds, gpu=gpu)
+
+    def extend(self, context: Context, more: More) -> Changed:
+        """See labs.aws.extend."""
+        from gpucourse.labs.aws.extend import extend
+
+        return extend(context, more)
+
+    def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Changed:
+        """See labs.aws.extend."""
+        from gpucourse.labs.aws.extend import keep
+
+        return keep(context, module, seconds, gpu=gpu)
+
+    def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> Changed:
+        """See labs.aws.allow_ip."""
+        from gpucourse.labs.aws.allow_ip import allow_ip
+
+        return allow_ip(context, module, cidr=cidr, gpu=gpu)
+
+    def going(self, context: Context, labs: Sequence[Deployment]) -> list[Going]:
+        """See labs.aws.money.destroy_preview."""
+        from gpucourse.labs.aws.money.destroy_preview import going
+
+        return going(context, labs)
+
+    def untracked(self, context: Context, module: str | None) -> list[Found]:
+        """See labs.aws.cleanup.untracked."""
+        from gpucourse.workspace import regions
+
+        if not regions.used(context.paths):
+            return []
+        from gpucourse.labs.aws.cleanup.untracked import strays
+
+        return strays(context, module=module)
+
+    def remove_untracked(self, context: Context, found: list[Found]) -> list[Receipt]:
+        """See labs.aws.cleanup.untracked."""
+        from gpucourse.labs.aws.cleanup.untracked import remove_strays
+
+        return remove_strays(context, found)
+
+    def examine(self, context: Context, look: Look) -> Examined:
+        """See labs.aws.doctor."""
+        from gpucourse.labs.aws.doctor import doctor
+
+        return doctor(context, look)
+
+    def short_quotas(self, context: Context, look: Look) -> list[Short]:
+        """See labs.aws.doctor."""
+        from gpucourse.labs.aws.doctor import short_quotas
+
+        return short_quotas(context, look)
+
+    def request_quotas(self, context: Context, look: Look, wanted: Sequence[Short]) -> list[QuotaRequest]:
+        """See labs.aws.doctor."""
+        from gpucourse.labs.aws.doctor import request_quotas
+
+        return request_quotas(context, look, wanted)
+
+    def request_command(self, look: Look) -> str:
+        """See labs.aws.environment."""
+        from gpucourse.labs.aws.environment import request_command
+
+        return request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
+
+    def policy(self) -> str:
+        """An IAM policy, as JSON."""
+        from gpucourse.aws.policy import policy_text
+
+        return policy_text()
+
+
+def _still_billed(context: Context) -> list[str]:
+    """What the ledger says still costs, where no record of a lab is left that would explain it."""
+    if not context.paths.ledger.exists():
+        return []
+    from gpucourse.workspace import ledger
+
+    open_ = [span.charge.item for span in ledger.read(context.paths.ledger).open() if span.charge.kind == "instance"]
+    return (
+        [f"no lab is on record, and the ledger says that these still cost: {', '.join(open_)}. Look: gpucourse leaks"]
+        if open_
+        else []
+    )

@@ -1,0 +1,71 @@
+"""The target `hosts`: machines that exist already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from gpucourse.errors import GpucourseError, UsageError
+from gpucourse.labs.results import Built, Health, LabHealth
+from gpucourse.labs.target import Target
+from gpucourse.model.deployment import HostsDeployment, NodeHealth, Receipt
+
+if TYPE_CHECKING:
+    from gpucourse.context import Context
+    from gpucourse.labs.hosts.deploy import HostsProposal
+    from gpucourse.labs.request import DeployRequest
+
+
+class HostsTarget(Target["HostsProposal", HostsDeployment]):
+    """Labs on machines of the learner's own. Nothing is installed there, and nothing goes but what a lab left there itself."""
+
+    name = "hosts"
+    no_clock = "these machines are not the course's own: it neither starts nor ends them"
+
+    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[HostsProposal]:
+        """See labs.hosts.deploy."""
+        from gpucourse.labs.hosts.deploy import propose
+
+        return propose(context, request)
+
+    def build(self, context: Context, proposal: HostsProposal) -> Built:
+        """See labs.hosts.deploy."""
+        from gpucourse.labs.hosts.deploy import build
+
+        return build(context, proposal)
+
+    def health(self, context: Context, labs: Sequence[HostsDeployment], *, ask_nodes: bool) -> Health:  # noqa: ARG002
+        """Whether each machine lets us in right now."""
+        return Health(labs={lab.stack: LabHealth(nodes=_inspected(context, lab)) for lab in labs})
+
+    def take_down(self, context: Context, deployment: HostsDeployment, receipt: Receipt) -> None:
+        """End our runs and take our folders away; the machines stay as they are."""
+        from gpucourse.labs.hosts.lab import open_hosts
+        from gpucourse.labs.take_down import take_down
+
+        take_down(context, deployment, receipt, open_hosts(context, deployment))
+
+    def is_meant_by(self, request: DeployRequest) -> bool:
+        """Where machines are named."""
+        return bool(request.hosts)
+
+    def own_flags(self, request: DeployRequest) -> list[str]:
+        """Which machines, what opens them, and who they are."""
+        typed = {"--hosts": request.hosts, "--key": request.key, "--trust": request.trust}
+        return [flag for flag, given in typed.items() if given]
+
+    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
+        """They have no meaning on machines that this program makes itself."""
+        hint = f"gpucourse deploy {request.module} --target hosts"
+        return UsageError(f"{', '.join(flags)}: only for machines that exist already", hint=hint)
+
+
+def _inspected(context: Context, lab: HostsDeployment) -> list[NodeHealth]:
+    """Why a lab cannot be looked at is said in its place, and the others are shown."""
+    from gpucourse.labs.hosts.lab import open_hosts
+
+    try:
+        return open_hosts(context, lab).inspect()
+    except GpucourseError as error:
+        return [NodeHealth(node=lab.stack, healthy=False, known=False, detail=error.what)]

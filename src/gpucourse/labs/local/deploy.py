@@ -1,0 +1,117 @@
+"""`deploy` on this computer: a record first, then Terraform, then readiness. Run again, it heals what died."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import UsageError
+from gpucourse.labs.deploy import recorded
+from gpucourse.labs.local.lab import choose, open_simulated
+from gpucourse.labs.local.slurm_programs import FLAG
+from gpucourse.labs.readiness import climb
+from gpucourse.labs.request import DeployRequest
+from gpucourse.labs.results import Built, Deployed, Proposal
+from gpucourse.labs.slurm_readiness import wait_for_slurm
+from gpucourse.model.deployment import LocalDeployment
+from gpucourse.model.event import stage
+from gpucourse.model.manifest import Module
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments
+from gpucourse.workspace.exercises import all_names, ensure_copies
+
+
+@dataclass(kw_only=True)
+class LocalProposal(Proposal):
+    """A lab of simulated nodes that is about to be built. `fresh`: it is on no record yet; `began` is a monotonic time."""
+
+    deployment: LocalDeployment
+    fresh: bool
+    began: float
+
+
+@contextmanager
+def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]:
+    """A lab, or one brought back to health, or to another number of nodes; with `dry_run` also what Terraform would do.
+
+    Raises UsageError for a wrong module or count, MissingError without Terraform or what machines of their own take.
+    """
+    began = time.monotonic()
+    if request.unpack_slurm and request.dry_run:
+        hint = f"gpucourse deploy {request.module} --target local {FLAG}"
+        raise UsageError(f"{FLAG}: --dry-run fetches nothing", hint=hint)
+    module, nodes = context.catalog.module(request.module), request.nodes
+    stack = deployments.stack_name(module.id, "local")
+    _check_count(module, nodes)
+    with context.lock(stack, f"deploy {module.id}"):
+        before = deployments.load_as(context.paths, stack, LocalDeployment)
+        deployment = before or _new(context, module, stack)
+        if nodes or not before:
+            deployment.nodes_wanted = nodes or module.lab.local.nodes
+        choose(context, deployment, module.lab.scheduler, request.link, unpack=request.unpack_slurm)
+        proposal = LocalProposal(deployment=deployment, fresh=before is None, began=began)
+        if request.dry_run:
+            proposal.planned = _planned(context, proposal)
+        yield proposal
+
+
+def build(context: Context, proposal: LocalProposal) -> Built:
+    """Build it. Raises MissingError without Terraform, TerraformFailed, UnreachableError."""
+    deployment = proposal.deployment
+    ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
+    with recorded(context, deployment):
+        lab = open_simulated(context, deployment)
+        lab.prepare(context.watch)
+        sick = [] if proposal.fresh else lab.sick()
+        with stage(context.watch, "plan", "planning"):
+            changes = lab.plan(context.watch, sick)
+        with stage(context.watch, "apply", f"building {deployment.stack}"):
+            deployment.inventory = lab.up(context.watch)
+        deployment.terraform = lab.describe()
+        deployments.save(context.paths, deployment)
+        with stage(context.watch, "ready", "waiting until every node is ready"):
+            climb(context, lab.paths, deployment.inventory)
+            if deployment.has_slurm:
+                wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
+    seconds = time.monotonic() - proposal.began
+    return Built(labs=[Deployed(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))])
+
+
+def _check_count(module: Module, nodes: int | None) -> None:
+    most = module.lab.local.max_nodes
+    if nodes is not None and not 1 <= nodes <= most:
+        raise UsageError(
+            f"--nodes {nodes}: module {module.id} takes 1 to {most} nodes",
+            hint=f"gpucourse deploy {module.id} --nodes {max(1, min(most, nodes))}",
+        )
+
+
+def _new(context: Context, module: Module, stack: str) -> LocalDeployment:
+    now = now_utc()
+    return LocalDeployment(
+        stack=stack,
+        uid=f"{context.workspace.id}-{uuid.uuid4().hex[:12]}",
+        module=module.id,
+        title=module.title,
+        template=module.lab.local.template,
+        phase="creating",
+        created=now,
+        updated=now,
+        nodes_wanted=module.lab.local.nodes,
+    )
+
+
+def _planned(context: Context, proposal: LocalProposal) -> Deployed:
+    lab = open_simulated(context, proposal.deployment)
+    try:
+        sick = [] if proposal.fresh else lab.sick()
+        changes = lab.plan(context.watch, sick)
+    finally:
+        if proposal.fresh:
+            lab.forget_if_empty()
+    seconds = time.monotonic() - proposal.began
+    return Deployed(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)

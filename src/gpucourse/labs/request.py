@@ -1,0 +1,47 @@
+"""What the learner typed after `deploy` and `doctor`, before any target has looked at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployRequest:
+    """What the learner typed after `deploy`. None and empty: the settings of the workspace decide, then the module.
+
+    `link` and `unpack_slurm` are about simulated nodes; `hosts`, `key` and `trust` (fingerprints of host keys that the learner
+    vouches for) about machines that exist already; what stands between them about labs that cost money, where several GPUs are
+    several labs. A target refuses what has no meaning for it.
+    """
+
+    module: str
+    nodes: int | None = None
+    target: str | None = None
+    dry_run: bool = False
+    link: str | None = None
+    unpack_slurm: bool = False
+    gpu: tuple[str, ...] = ()
+    spot: bool | None = None
+    region: str | None = None
+    ttl_s: float | None = None
+    ssh_cidr: str = ""
+    over_budget: bool = False
+    hosts: tuple[str, ...] = ()
+    key: Path | None = None
+    trust: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What the learner typed after `doctor` for an account. None and empty: the settings decide, and all modules count.
+
+    Several GPUs are several labs side by side; `nodes` needs a `module`.
+    """
+
+    module: str | None = None
+    gpu: tuple[str, ...] = ()
+    nodes: int | None = None
+    region: str | None = None
+    spot: bool | None = None
+    ssh_cidr: str = ""

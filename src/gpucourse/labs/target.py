@@ -1,0 +1,186 @@
+"""What a target is: a kind of place where labs stand. The registry here and the folders beside it alone know their names."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.labs.results import Built, Changed, Health, More, Proposal
+from gpucourse.model.deployment import Deployment, Receipt
+
+if TYPE_CHECKING:
+    from gpucourse.context import Context
+    from gpucourse.labs.aws.doctor import Examined, Short
+    from gpucourse.labs.aws.money.destroy_preview import Going
+    from gpucourse.labs.request import DeployRequest, Look
+    from gpucourse.model.cloud import Found, QuotaRequest
+
+TARGETS = {
+    "local": "gpucourse.labs.local.target:LocalTarget",
+    "aws": "gpucourse.labs.aws.target:AwsTarget",
+    "hosts": "gpucourse.labs.hosts.target:HostsTarget",
+}
+"""Every target by name, and the class that implements it: imported when it is needed, for `--help` asks for names alone."""
+
+
+P = TypeVar("P", bound=Proposal)
+D_contra = TypeVar("D_contra", bound=Deployment, contravariant=True)
+
+
+class Target(Protocol[P, D_contra]):
+    """A kind of place where labs stand. A class that names this one as its base has to write the verbs without a body here;
+    the others say what is right where there is nothing special. Errors are those of errors.py.
+
+    `name` is what `--target` takes; `no_clock` says why its labs can neither be paused nor given more time. What only some
+    targets can do is in the protocols below.
+    """
+
+    name: str
+    no_clock: str
+
+    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
+        """What would stand, its price, and what hinders it; changes nothing. The locks of the stacks are held for the block."""
+        ...
+
+    def build(self, context: Context, proposal: P) -> Built:
+        """Build what was proposed, inside the block of the proposal; one lab alone raises its error."""
+        ...
+
+    def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
+        """How these labs are right now. Changes nothing; with `ask_nodes`, what the nodes themselves know is asked, too. It is
+        called without labs as well: something may stand that no record explains."""
+        ...
+
+    def take_down(self, context: Context, deployment: D_contra, receipt: Receipt) -> None:
+        """Remove everything of this lab, and write into the receipt what existed, what went and what is still there.
+
+        Raises LeftoverError where nobody can say what is left.
+        """
+        ...
+
+    def is_meant_by(self, request: DeployRequest) -> bool:  # noqa: ARG002
+        """Whether this request can only mean this target, where it names none."""
+        return False
+
+    def own_flags(self, request: DeployRequest) -> list[str]:  # noqa: ARG002
+        """The flags of this request that have a meaning on this target alone."""
+        return []
+
+    def refuse_elsewhere(self, request: DeployRequest, flags: Sequence[str]) -> UsageError:
+        """The error for these flags of its own, typed for another target."""
+        return UsageError(
+            f"{', '.join(flags)}: only on the target {self.name}",
+            hint=f"gpucourse deploy {request.module} --target {self.name}",
+        )
+
+    def gone_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:  # noqa: ARG002
+        """The nodes that ended by themselves and took along what was on them, by name, with the reason."""
+        return {}
+
+    def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:  # noqa: ARG002
+        """Where nodes do not answer: what that costs meanwhile, as the end of a sentence, and the command that mends it."""
+        return "", f"gpucourse deploy {deployment.module}{deployment.flag} heals the nodes"
+
+
+@runtime_checkable
+class Clocked(Protocol):
+    """A target whose labs cost by the hour and end by themselves: they can be paused, and given more time. `label` is what
+    people call it."""
+
+    label: str
+
+    def stop(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+        """Pause a lab: its disks stay, and little else costs."""
+        ...
+
+    def start(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+        """Bring a stopped lab back, with its new addresses."""
+        ...
+
+    def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> More:
+        """What so many seconds more would mean. Changes nothing."""
+        ...
+
+    def extend(self, context: Context, more: More) -> Changed:
+        """Give the lab that time."""
+        ...
+
+    def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Changed:
+        """Do not end a lab for so long although nothing happens on it."""
+        ...
+
+    def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> Changed:
+        """Let this computer in after its address changed."""
+        ...
+
+    def going(self, context: Context, labs: Sequence[Deployment]) -> list[Going]:
+        """What the labs of this target among these cost and have cost, for the question before they are taken down."""
+        ...
+
+
+@runtime_checkable
+class Searchable(Protocol):
+    """A target where things of this workspace may stand that no record knows, and can be found."""
+
+    def untracked(self, context: Context, module: str | None) -> list[Found]:
+        """What stands of this workspace (of one module) and is on no record of it. Raises what asking raises."""
+        ...
+
+    def remove_untracked(self, context: Context, found: list[Found]) -> list[Receipt]:
+        """Remove these, a receipt for each lab that they were part of."""
+        ...
+
+
+@runtime_checkable
+class HasAccount(Protocol):
+    """A target in an account of the learner's, which `doctor` can look at."""
+
+    name: str
+
+    def examine(self, context: Context, look: Look) -> Examined:
+        """Everything that the labs need of the account, and their price. Changes nothing."""
+        ...
+
+    def short_quotas(self, context: Context, look: Look) -> list[Short]:
+        """The quotas that do not hold what the course needs."""
+        ...
+
+    def request_quotas(self, context: Context, look: Look, wanted: Sequence[Short]) -> list[QuotaRequest]:
+        """Ask for more of these."""
+        ...
+
+    def request_command(self, look: Look) -> str:
+        """The command that asks for these quotas."""
+        ...
+
+    def policy(self) -> str:
+        """The permissions that the course needs there, as a document of the account's own."""
+        ...
+
+
+def names() -> tuple[str, ...]:
+    """The names of all targets, as `--target` takes them."""
+    return tuple(TARGETS)
+
+
+def register(name: str, place: str) -> None:
+    """Add a target: its name, and `module:class` where it is implemented."""
+    TARGETS[name] = place
+
+
+def find(name: str) -> Target[Any, Any]:
+    """The target of that name. Raises MissingError for one that this installation does not have."""
+    if name not in TARGETS:
+        known = ", ".join(names())
+        raise MissingError(f"there is no target {name} here", hint=f"these are known: {known}; install what brings {name}")
+    module, _, kind = TARGETS[name].partition(":")
+    target: Target[Any, Any] = getattr(importlib.import_module(module), kind)()
+    return target
+
+
+def every() -> list[Target[Any, Any]]:
+    """All targets."""
+    return [find(name) for name in names()]

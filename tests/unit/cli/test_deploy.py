@@ -1,0 +1,26 @@
+"""The command that comes back in hints is the one that was typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpucourse.cli.deploy import typed_command
+from gpucourse.labs.request import DeployRequest
+
+
+@pytest.mark.parametrize(
+    ("request_", "command"),
+    [
+        (DeployRequest(target="aws", module="3", dry_run=True), "gpucourse deploy 3 --target aws"),
+        (
+            DeployRequest(target="aws", module="4", gpu=("t4", "l4"), spot=True),
+            "gpucourse deploy 4 --target aws --gpu t4,l4 --spot",
+        ),
+        (
+            DeployRequest(target="aws", module="3", nodes=3, spot=False, region="us-west-2", ttl_s=7200.0, over_budget=True),
+            "gpucourse deploy 3 --target aws --nodes 3 --region us-west-2 --ttl 7200s --no-spot --yes-over-budget",
+        ),
+    ],
+)
+def test_what_was_typed(request_: DeployRequest, command: str) -> None:
+    assert typed_command(request_) == command
