@@ -50,10 +50,7 @@ class Easel:
     def draw(
         self, plots: Sequence[Plot], metrics: Mapping[str, Any], *, subtitle: str, folder: Path
     ) -> list[tuple[Plot, MissingError]]:
-        """Draw every plot as `plots.draw` does, side by side where there is a process for it.
-
-        Gives those that could not be drawn, each with what `plots.draw` raises.
-        """
+        """Draw every plot as `plots.draw` does. Gives those that could not be drawn, each with what `plots.draw` raises."""
         if not plots:
             return []
         order = {
@@ -62,13 +59,12 @@ class Easel:
             "subtitle": subtitle,
             "folder": str(folder),
         }
-        answers = self._asked(order) or [None] * len(plots)
-        failed = []
-        for plot, answer in zip(plots, answers, strict=True):
-            error = _drawn_here(plot, metrics, subtitle, folder) if answer is None else _error(answer)
-            if error is not None:
-                failed.append((plot, error))
-        return failed
+        answers = self._asked(order)
+        if answers is None:
+            errors = [_drawn_here(plot, metrics, subtitle, folder) for plot in plots]
+        else:
+            errors = [_error(answer) for answer in answers]
+        return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def close(self) -> None:
         """End the process. May be called again."""
@@ -85,8 +81,8 @@ class Easel:
         painter.wait()
         painter.stdout.close()
 
-    def _asked(self, order: Mapping[str, Any]) -> list[dict[str, Any] | None] | None:
-        """The answers of the process, one a plot (None: it did not come to it); None where it is not there any more."""
+    def _asked(self, order: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+        """The answers of the process, one a plot; None where it is not there any more."""
         if self.painter is None or self.painter.stdin is None or self.painter.stdout is None:
             return None
         self._at_work = True
@@ -100,7 +96,7 @@ class Easel:
         if not line.endswith(b"\n"):
             self.close()
             return None
-        answers: list[dict[str, Any] | None] = json.loads(line)
+        answers: list[dict[str, Any]] = json.loads(line)
         return answers
 
 
