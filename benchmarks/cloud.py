@@ -47,19 +47,19 @@ def _deploying() -> list[Row]:
     ours: list[Deployment] = []
     bare: list[float] = []
     with _learner() as learner, tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as place:
-        _deployed(learner)  # both sides find providers that were fetched, and a mock that has answered before
-        stack = _copied(learner.workspace / ".gpucourse" / "stacks" / "03-aws-t4", Path(place))
-        _destroyed(learner)
+        _deploy(learner)  # both sides find providers that were fetched, and a mock that has answered before
+        stack = _copy_stack(learner.workspace / ".gpucourse" / "stacks" / "03-aws-t4", Path(place))
+        _destroy(learner)
         _terraform(learner, stack, "init", *_mirror(stack))
         for _ in range(ROUNDS):
             _terraform(learner, stack, "plan")  # so that the files that are read are warm: the provider alone has 700 MB
             bare.append(seconds(partial(_terraform, learner, stack, "apply", "-auto-approve")))
             _terraform(learner, stack, "destroy", "-auto-approve")
             learner.types("deploy", "3", "--target", "aws", "--dry-run", timeout=PATIENCE_S)
-            ours.append(_deployed(learner))
-            _destroyed(learner)
+            ours.append(_deploy(learner))
+            _destroy(learner)
     theirs = statistics.median(bare)
-    built, ready = (statistics.median(times) for times in zip(*((one.built_s, one.ready_s) for one in ours), strict=True))
+    built, ready = (statistics.median(times) for times in zip(*((line.built_s, line.ready_s) for line in ours), strict=True))
     return [
         Row(
             what="deploy 3 on AWS, to its last resource",
@@ -99,11 +99,11 @@ def _destroying() -> Iterator[Row]:
 
 @contextmanager
 def _learner() -> Iterator[CloudLearner]:
-    with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder, cloud_learner(Path(folder)) as one:
-        yield one
+    with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder, cloud_learner(Path(folder)) as learner:
+        yield learner
 
 
-def _deployed(learner: CloudLearner) -> Deployment:
+def _deploy(learner: CloudLearner) -> Deployment:
     """Deploy module 3, and note when the line came that says that everything is built."""
     began = time.perf_counter()
     built = 0.0
@@ -117,7 +117,7 @@ def _deployed(learner: CloudLearner) -> Deployment:
     return Deployment(built_s=built, ready_s=time.perf_counter() - began)
 
 
-def _destroyed(learner: CloudLearner) -> None:
+def _destroy(learner: CloudLearner) -> None:
     learner.types("destroy", "--all", "--yes", timeout=PATIENCE_S)
 
 
@@ -130,11 +130,13 @@ def _all_deployed(learner: CloudLearner) -> None:
             raise RuntimeError(f"deploy answered {process.returncode}: {err.decode(errors='replace')}")
 
 
-def _copied(folder: Path, place: Path) -> Path:
+def _copy_stack(folder: Path, place: Path) -> Path:
     """Terraform's files of a stack, as gpucourse gave them to it, without state."""
-    found = next(file.parent for file in sorted(folder.rglob("main.tf")) if "modules" not in file.relative_to(folder).parts)
+    folder_of_stack = next(
+        file.parent for file in sorted(folder.rglob("main.tf")) if "modules" not in file.relative_to(folder).parts
+    )
     stack = place / "stack"
-    shutil.copytree(found, stack, ignore=shutil.ignore_patterns("*.tfstate*", "*.tfplan", "plan*", ".terraform*"))
+    shutil.copytree(folder_of_stack, stack, ignore=shutil.ignore_patterns("*.tfstate*", "*.tfplan", "plan*", ".terraform*"))
     return stack
 
 

@@ -26,10 +26,10 @@ def measure() -> Iterator[Row]:
 
 def _rows(nodes: int, smaller: list[tuple[int, float]]) -> Iterator[Row]:
     """One cluster. `smaller`: the nodes and MiB of those before it, to which it adds its own."""
-    with lab() as one:
-        up = seconds(partial(one.type, "deploy", "2", "--nodes", str(nodes)))
-        memory = _memory_mib(one)
-        down = seconds(partial(one.type, "destroy", "2", "--yes"))
+    with lab() as bench_lab:
+        up = seconds(partial(bench_lab.type, "deploy", "2", "--nodes", str(nodes)))
+        memory = _memory_mib(bench_lab)
+        down = seconds(partial(bench_lab.type, "destroy", "2", "--yes"))
     more = f": {(memory - smaller[-1][1]) / (nodes - smaller[-1][0]):.1f} MiB a further node" if smaller else ""
     smaller.append((nodes, memory))
     yield Row(
@@ -42,10 +42,10 @@ def _rows(nodes: int, smaller: list[tuple[int, float]]) -> Iterator[Row]:
     )
 
 
-def _memory_mib(one: Lab) -> float:
+def _memory_mib(bench_lab: Lab) -> float:
     """The proportional share (PSS) of every process that carries this cluster's mark, its host and room among them. The
     machines' disks in memory are not in it."""
-    record = next((one.root / ".gpucourse" / "deployments").glob("02-*.json"))
+    record = next((bench_lab.root / ".gpucourse" / "deployments").glob("02-*.json"))
     uid = json.loads(record.read_text(encoding="utf-8"))["uid"]
     return sum(map(_pss_kib, processes.carrying(processes.marker(processes.STACK, uid)))) / 1024
 

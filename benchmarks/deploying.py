@@ -22,9 +22,9 @@ def measure() -> Iterator[Row]:
 def _rows(nodes: int, promise: float) -> Iterator[Row]:
     up, down = [], []
     for _ in range(ROUNDS):
-        with lab() as one:
-            up.append(seconds(partial(one.type, "deploy", "3", "--nodes", str(nodes))))
-            down.append(seconds(partial(one.type, "destroy", "--all", "--yes")))
+        with lab() as bench_lab:
+            up.append(seconds(partial(bench_lab.type, "deploy", "3", "--nodes", str(nodes))))
+            down.append(seconds(partial(bench_lab.type, "destroy", "--all", "--yes")))
     took, gone = statistics.median(up), statistics.median(down)
     yield Row(
         what=f"deploy, {nodes} nodes",

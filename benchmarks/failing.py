@@ -49,14 +49,14 @@ for step in range(200):
 
 def measure() -> Iterator[Row]:
     """Seconds from the moment on a node to the line on the screen; torchrun over two simulated nodes."""
-    with lab() as one:
-        one.type("deploy", "3")
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "3")
         what = "a failing rank is named after its end"
-        failed = partial(_told, one, FAILING, r"rank 1 on node1 failed with exit code 3")
+        failed = partial(_seconds_until_message, bench_lab, FAILING, r"rank 1 on node1 failed with exit code 3")
         yield from attempt(what, partial(_rows, what, failed, LIMIT_S))
         what = f"a rank silent beyond {SILENCE_S:g} s is named after its last word"
         pattern = r"rank 1 on node1 has said nothing for \d+ s; its process is stopped"
-        silent = partial(_told, one, SILENT, pattern, "--silence", f"{SILENCE_S:g}s", "--timeout", "8s")
+        silent = partial(_seconds_until_message, bench_lab, SILENT, pattern, "--silence", f"{SILENCE_S:g}s", "--timeout", "8s")
         yield from attempt(what, partial(_rows, what, silent, SILENCE_S + LIMIT_S))
 
 
@@ -73,14 +73,16 @@ def _rows(what: str, told: Callable[[], float], limit_s: float) -> Iterator[Row]
     )
 
 
-def _told(one: Lab, script: str, pattern: str, *more: str) -> float:
+def _seconds_until_message(bench_lab: Lab, script: str, pattern: str, *more: str) -> float:
     """How long after the moment that the script wrote down the line came."""
-    moment, path = one.root / "moment", one.root / "failing.py"
+    moment, path = bench_lab.root / "moment", bench_lab.root / "failing.py"
     moment.unlink(missing_ok=True)
     Path(path).write_text(script.format(moment=str(moment)))
     words = [GPUCOURSE, "run", "3.1", "--script", str(path), "--launcher", "torchrun", *more]
     told: float | None = None
-    with subprocess.Popen(words, env=one.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        words, env=bench_lab.environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as running:
         for line in running.stderr or ():
             if told is None and re.search(pattern, line):
                 told = time.time()

@@ -132,7 +132,7 @@ def _line(case: Case, machine: Machine, folder: Path, ends: float) -> Line:
         return Line(case.name, how, "", "not measured" if machine.gpu else NO_GPU, good=False)
     if machine.gpu and not case.by_design and ended.metrics.get("cuda", "not said") is None:
         return Line(case.name, f"{ended.seconds:.1f} s on processors", "", "not measured: it did not use the GPU", good=False)
-    checks = _judged(exercise, ended.metrics, settings, ranks, "hosts" if machine.gpu else "local")
+    checks = _judge(exercise, ended.metrics, settings, ranks, "hosts" if machine.gpu else "local")
     line = _on_processors(case, exercise, ended, checks)
     return replace(_on_gpu(line, exercise, ended, checks, machine, settings), note=case.note) if machine.gpu else line
 
@@ -168,7 +168,7 @@ def _on_gpu(
     )
 
 
-def _judged(
+def _judge(
     exercise: Exercise, metrics: Mapping[str, Any], settings: Mapping[str, Any], ranks: int, mode: Any
 ) -> list[CheckResult]:
     """The checks of the manifest, but for those that read what only Slurm knows."""
@@ -183,7 +183,7 @@ def _ranks(exercise: Exercise, case: Case, machine: Machine) -> int:
     how many (0.2) gets that number."""
     if exercise.launch.kind != "torchrun":
         return 1
-    if name := exercise.launch.counted_by:
+    if name := exercise.launch.count_parameter:
         return int(str(resolve(exercise, case.settings if machine.gpu else case.simulated, local=not machine.gpu)[name]))
     return min(machine.gpus, exercise.launch.nodes) if machine.gpu else exercise.launch.nodes
 
@@ -309,17 +309,17 @@ def _library(machine: Machine, lines: Sequence[Line], ends: float, sides: Sequen
     code, output = _process(words, ROOT, os.environ, ends - time.monotonic())
     if code != 0:
         return Line("library's best", "not to its end", "", "not measured", good=False)
-    found = json.loads(output.splitlines()[-1])
-    peak, best = machine.sheet.get("bf16"), max(found["bf16_tflops"], mine)
+    document = json.loads(output.splitlines()[-1])
+    peak, best = machine.sheet.get("bf16"), max(document["bf16_tflops"], mine)
     told = Figure("bf16", best, "TFLOP/s", peak)
     share = f"4.2 reaches {mine / best:.3f} of it (promise: {OF_LIBRARY})"
     return Line(
         "library's best",
-        f"{found['shapes']} shapes",
+        f"{document['shapes']} shapes",
         "",
         f"{told.text}; {share}",
         told.possible and mine >= OF_LIBRARY * best,
-        found,
+        document,
     )
 
 

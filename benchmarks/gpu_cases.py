@@ -48,14 +48,14 @@ class Figure:
     @property
     def text(self) -> str:
         """The value, and its share of the ceiling."""
-        shown = f"{self.what} {_shown(self.value)} {self.unit}".rstrip()
+        shown = f"{self.what} {_format_value(self.value)} {self.unit}".rstrip()
         if self.ceiling is None:
             return shown
-        share = f"{100 * self.value / self.ceiling:.2g}% of {_shown(self.ceiling)}"
+        share = f"{100 * self.value / self.ceiling:.2g}% of {_format_value(self.ceiling)}"
         return f"{shown} ({share})" if self.possible else f"{shown} (ABOVE the ceiling: {share})"
 
 
-def _shown(value: float) -> str:
+def _format_value(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 

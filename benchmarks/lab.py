@@ -32,8 +32,8 @@ class Lab:
 def lab() -> Iterator[Lab]:
     """A workspace that is gone afterwards, with everything that was deployed in it."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bench-") as folder:
-        one = Lab(Path(folder) / "workspace")
+        bench_lab = Lab(Path(folder) / "workspace")
         try:
-            yield one
+            yield bench_lab
         finally:
-            one.type("destroy", "--all", "--yes", "--discard")
+            bench_lab.type("destroy", "--all", "--yes", "--discard")

@@ -21,15 +21,15 @@ def search(sides: Sequence[int]) -> dict[str, object]:
     """The best of the medians over every shape m x k times k x n of these sides, each of several calls on random numbers."""
     sys.path.append(str(Path(__file__).parents[1] / "exercises" / "shared"))
     bench = importlib.import_module("bench")
-    device, found = bench.here(), []
+    device, results = bench.here(), []
     for m, n, k in itertools.product(sides, repeat=3):
         a = torch.randn(m, k, device=device, dtype=torch.bfloat16)
         b = torch.randn(k, n, device=device, dtype=torch.bfloat16)
         out = torch.empty(m, n, device=device, dtype=torch.bfloat16)
         seconds = bench.time_each(lambda a=a, b=b, out=out: torch.mm(a, b, out=out), device, 12)[2:]  # two to warm up
-        found.append((2 * m * n * k / bench.percentile(seconds, 50) / 1e12, (m, n, k)))
-    best, shape = max(found)
-    return {"bf16_tflops": best, "shape": shape, "shapes": len(found)}
+        results.append((2 * m * n * k / bench.percentile(seconds, 50) / 1e12, (m, n, k)))
+    best, shape = max(results)
+    return {"bf16_tflops": best, "shape": shape, "shapes": len(results)}
 
 
 if __name__ == "__main__":

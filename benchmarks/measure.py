@@ -40,7 +40,15 @@ class Row:
     def cells(self) -> tuple[str, ...]:
         """The row as text, in the order of the table's columns."""
         held = f"failed: {self.failure}" if self.failure else "yes" if self.held else "NO"
-        return self.what, _shown(self.ours_s), self.theirs, _shown(self.theirs_s), self.ratio, self.promise, held
+        return (
+            self.what,
+            _format_seconds(self.ours_s),
+            self.theirs,
+            _format_seconds(self.theirs_s),
+            self.ratio,
+            self.promise,
+            held,
+        )
 
 
 def attempt(what: str, work: Callable[[], Iterable[Row]]) -> Iterator[Row]:
@@ -80,7 +88,7 @@ def table(rows: list[Row]) -> str:
     )
 
 
-def _shown(seconds: float | None) -> str:
+def _format_seconds(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds:.3f} s"
 
 

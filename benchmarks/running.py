@@ -15,11 +15,13 @@ ROUNDS = 12
 
 def measure() -> list[Row]:
     """Wall time until both ranks have ended; ours includes the start of the command, push, logs, outputs, plot, checks."""
-    with lab() as one:
-        one.type("deploy", "3")
-        plan = json.loads(one.type("run", "3.2", "--nodes", "2", "--dry-run", "--json"))
-        one.type("run", "3.2", "--nodes", "2")  # both sides find warm files
-        hand, ours = medians(lambda: _by_hand(one, plan), lambda: one.type("run", "3.2", "--nodes", "2"), rounds=ROUNDS)
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "3")
+        plan = json.loads(bench_lab.type("run", "3.2", "--nodes", "2", "--dry-run", "--json"))
+        bench_lab.type("run", "3.2", "--nodes", "2")  # both sides find warm files
+        hand, ours = medians(
+            lambda: _by_hand(bench_lab, plan), lambda: bench_lab.type("run", "3.2", "--nodes", "2"), rounds=ROUNDS
+        )
     limit = hand * 1.05 + 0.5
     return [
         Row(
@@ -33,9 +35,9 @@ def measure() -> list[Row]:
     ]
 
 
-def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
+def _by_hand(bench_lab: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     """Copy the script to each node and start torchrun there, as the lesson of any course would have it."""
-    config = next((one.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
+    config = next((bench_lab.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
     scripts = [upload["source"] for upload in plan["plan"]["uploads"]]
     started = []
     for command in plan["plan"]["commands"]:

@@ -44,19 +44,21 @@ class Measured(NamedTuple):
 
 def main() -> int:
     """Measure, print the table, answer 1 where a rank was held up or the memory grew without bound."""
-    measured = [_paced("terminal", pty.openpty), _paced("pipe", _pipe), _flat_out("pipe, flat out", LINE)]
+    measured = [_measure_paced("terminal", pty.openpty), _measure_paced("pipe", _pipe), _flat_out("pipe, flat out", LINE)]
     measured.append(_flat_out("pipe, flat out, escapes", DIRTY))
     print(f"{'where':26}{'lines':>12}{'lines/s':>12}{'CPU s':>8}{'memory MiB':>12}{'late ms':>9}")
-    for each in measured:
-        rate = each.lines / each.wall_s
-        print(f"{each.where:26}{each.lines:>12,}{rate:>12,.0f}{each.cpu_s:>8.2f}{each.grown_mib:>+12.1f}{each.late_ms:>9.0f}")
-    held = all(each.grown_mib < 32 and each.late_ms < 500 for each in measured)
-    held = held and all(each.lines / each.wall_s > 2 * RATE for each in measured[2:])
+    for measurement in measured:
+        rate = measurement.lines / measurement.wall_s
+        print(
+            f"{measurement.where:26}{measurement.lines:>12,}{rate:>12,.0f}{measurement.cpu_s:>8.2f}{measurement.grown_mib:>+12.1f}{measurement.late_ms:>9.0f}"
+        )
+    held = all(measurement.grown_mib < 32 and measurement.late_ms < 500 for measurement in measured)
+    held = held and all(measurement.lines / measurement.wall_s > 2 * RATE for measurement in measured[2:])
     print("held" if held else "NOT HELD", "(memory below 32 MiB, no rank held up half a second, 200,000 lines/s and more)")
     return 0 if held else 1
 
 
-def _paced(where: str, streams: Streams) -> Measured:
+def _measure_paced(where: str, streams: Streams) -> Measured:
     piece = LINE * (RATE // PIECES_A_SECOND)
     late: list[float] = []
 
@@ -69,7 +71,7 @@ def _paced(where: str, streams: Streams) -> Measured:
             late.append(time.monotonic() - before)
 
     lines = 2 * int(SECONDS * PIECES_A_SECOND) * (RATE // PIECES_A_SECOND)
-    return _measured(where, streams, rank, lines, late)
+    return _measure(where, streams, rank, lines, late)
 
 
 def _flat_out(where: str, text: bytes) -> Measured:
@@ -83,10 +85,10 @@ def _flat_out(where: str, text: bytes) -> Measured:
             live(LogBytes(node=f"node{number}", rank=number, data=piece))
             late.append(time.monotonic() - before)
 
-    return _measured(where, _pipe, rank, 2 * turns * count, late)
+    return _measure(where, _pipe, rank, 2 * turns * count, late)
 
 
-def _measured(where: str, streams: Streams, rank: Rank, lines: int, late: list[float]) -> Measured:
+def _measure(where: str, streams: Streams, rank: Rank, lines: int, late: list[float]) -> Measured:
     with _reader(streams) as stream:
         out = Out(stream)
         before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()

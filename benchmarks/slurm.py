@@ -16,11 +16,11 @@ RUN = ("run", "2.1", "--set", "seconds=3")
 
 def measure() -> list[Row]:
     """Wall time until the job has ended and its output is here; ours includes the record, tables, picture and checks."""
-    with lab() as one:
-        one.type("deploy", "2")
-        plan = json.loads(one.type(*RUN, "--dry-run", "--json"))["plan"]
-        one.type(*RUN)  # both sides find warm files
-        hand, ours = medians(lambda: _by_hand(one, plan), lambda: one.type(*RUN), rounds=ROUNDS)
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "2")
+        plan = json.loads(bench_lab.type(*RUN, "--dry-run", "--json"))["plan"]
+        bench_lab.type(*RUN)  # both sides find warm files
+        hand, ours = medians(lambda: _by_hand(bench_lab, plan), lambda: bench_lab.type(*RUN), rounds=ROUNDS)
     limit = hand * 1.05 + 0.5
     return [
         Row(
@@ -34,12 +34,12 @@ def measure() -> list[Row]:
     ]
 
 
-def _by_hand(one: Lab, plan: dict) -> None:  # type: ignore[type-arg]
+def _by_hand(bench_lab: Lab, plan: dict) -> None:  # type: ignore[type-arg]
     """Copy the files to the head, submit there, look five times a second, and show the output."""
-    config = next((one.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
+    config = next((bench_lab.root / ".gpucourse" / "stacks").glob("*/ssh_config"))
     head = plan["commands"][0]["node"]["name"]
     file = plan["batch"]["files"][0]
-    local = Path(one.root) / f"{file['name']}.sbatch"
+    local = Path(bench_lab.root) / f"{file['name']}.sbatch"
     local.write_text(file["text"], encoding="utf-8")
     ssh = ["ssh", "-F", str(config), head]
     subprocess.run([*ssh, "mkdir -p /shared/by-hand/work /shared/by-hand/logs /shared/by-hand/outputs"], check=True)

@@ -13,12 +13,12 @@ ROUNDS = 21
 
 def measure() -> list[Row]:
     """`--help` and `status` (with two nodes up) against `python -c pass`."""
-    with lab() as one:
-        one.type("deploy", "3")
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "3")
         nothing, helped, status = medians(
             lambda: subprocess.run([sys.executable, "-c", "pass"], check=True),
-            lambda: one.type("--help"),
-            lambda: one.type("status"),
+            lambda: bench_lab.type("--help"),
+            lambda: bench_lab.type("status"),
             rounds=ROUNDS,
         )
     return [

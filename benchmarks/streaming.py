@@ -28,18 +28,18 @@ MOST_MIB = 150
 
 def measure() -> list[Row]:
     """How long the ranks took to print while they were watched, against nobody watching; and the watcher's memory."""
-    with lab() as one:
-        one.type("deploy", "3")
-        script = one.root / "shout.py"
+    with lab() as bench_lab:
+        bench_lab.type("deploy", "3")
+        script = bench_lab.root / "shout.py"
         script.write_text(SCRIPT)
         words = ["run", "3.1", "--nodes", "2", "--launcher", "python", "--script", str(script)]
-        one.type(*words, "--detach")
-        one.type("logs", "--rank", "0")
-        _wait(one)
-        alone = _slowest(one)
-        peak_mib = _watched(one, words)
-        watched = _slowest(one)
-        home = [path.stat().st_size for path in _newest(one).glob("logs/*rank*.log")]
+        bench_lab.type(*words, "--detach")
+        bench_lab.type("logs", "--rank", "0")
+        _wait(bench_lab)
+        alone = _slowest(bench_lab)
+        peak_mib = _measure_peak_memory(bench_lab, words)
+        watched = _slowest(bench_lab)
+        home = [path.stat().st_size for path in _newest(bench_lab).glob("logs/*rank*.log")]
     whole = home == [SECONDS * LINES_PER_S * LINE] * 2
     return [
         Row(
@@ -69,10 +69,10 @@ def measure() -> list[Row]:
     ]
 
 
-def _watched(one: Lab, words: list[str]) -> float:
+def _measure_peak_memory(bench_lab: Lab, words: list[str]) -> float:
     """Run with the logs on the screen (a pipe that is read and thrown away); the client's peak memory in MiB."""
     timed = ["/usr/bin/env", "python3", "-c", _PEAK, GPUCOURSE, *words]
-    done = subprocess.run(timed, env=one.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+    done = subprocess.run(timed, env=bench_lab.environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
     return float(done.stdout.split()[-1]) / 1024
 
 
@@ -83,13 +83,13 @@ _PEAK = (
 )
 
 
-def _newest(one: Lab) -> Path:
-    return max((one.root / "runs" / "3.1").iterdir(), key=lambda path: path.name)
+def _newest(bench_lab: Lab) -> Path:
+    return max((bench_lab.root / "runs" / "3.1").iterdir(), key=lambda path: path.name)
 
 
-def _wait(one: Lab) -> None:
-    one.type("logs", "-f", _newest(one).name)
+def _wait(bench_lab: Lab) -> None:
+    bench_lab.type("logs", "-f", _newest(bench_lab).name)
 
 
-def _slowest(one: Lab) -> float:
-    return max(float(json.loads(path.read_text())["seconds"]) for path in _newest(one).glob("outputs/*/took.json"))
+def _slowest(bench_lab: Lab) -> float:
+    return max(float(json.loads(path.read_text())["seconds"]) for path in _newest(bench_lab).glob("outputs/*/took.json"))

@@ -26,14 +26,14 @@ def table() -> str:
     sums = [Decimal(0), Decimal(0)]
     days: set[str] = set()
     for need in needs(load(find_course({}))):
-        machines = " + ".join(f"{one.count} x {one.instance_type}" for one in need.machines)
-        found = [estimate(book, need, market="on-demand"), estimate(book, need, market="spot")]
-        rates = " | ".join(f"{one.per_hour:.2f}" for one in found)
-        whole = [one.over(need.hours) for one in found]
+        machines = " + ".join(f"{item.count} x {item.instance_type}" for item in need.machines)
+        estimates = [estimate(book, need, market="on-demand"), estimate(book, need, market="spot")]
+        rates = " | ".join(f"{item.per_hour:.2f}" for item in estimates)
+        whole = [item.over(need.hours) for item in estimates]
         sums = [before + now for before, now in zip(sums, whole, strict=True)]
-        costs = " | ".join(f"{one:.2f}" for one in whole)
+        costs = " | ".join(f"{item:.2f}" for item in whole)
         lines.append(f"| {need.module} {need.title} | {machines} | {rates} | {need.hours.normalize():f} | {costs} |")
-        days |= {line.rate.date for line in found[0].lines}
+        days |= {line.rate.date for line in estimates[0].lines}
     lines.append(f"| together | | | | | {sums[0]:.2f} | {sums[1]:.2f} |")
     return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is of {min(days)}."])
 

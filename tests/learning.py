@@ -178,9 +178,9 @@ class Learning:
         self.put(f"modules/{FOLDER}/lesson.md", "# Rivers\n")
         self.put("modules/rubric.yaml", RUBRIC)
         write_schema(self.course / "modules")
-        self.context = self.opened()
+        self.context = self.open_context()
 
-    def opened(self) -> Context:
+    def open_context(self) -> Context:
         """The workspace as an action gets it."""
         built_in = find_course({})
         folders = CourseFolders(self.course / "modules", self.course / "exercises", built_in.terraform)
@@ -197,7 +197,7 @@ class Learning:
         self, exercise: str = "1.1", metrics: dict[str, Any] | None = None, *, mode: Any = "local", **other: Any
     ) -> RunRecord:
         """A run that ended, as `run` leaves it: files, verdict, deliverables, seal."""
-        context = self.opened()
+        context = self.open_context()
         run_id = runs.new_run(context.paths, exercise)
         values: dict[str, Any] = {
             "id": run_id, "exercise": exercise, "module": "1", "stack": "01-local", "mode": mode, "launcher": "python",
@@ -210,11 +210,11 @@ class Learning:
         files.rank_log("node0", 0).write_text("found it\n")
         write_record(files.metrics, (METRICS if metrics is None else metrics) | {"mode": mode})
         write_record(files.plan, {"commands": []})
-        _, found = context.catalog.exercise(exercise)
-        verdict = judge(context, found, record)
+        _, manifest_exercise = context.catalog.exercise(exercise)
+        verdict = judge(context, manifest_exercise, record)
         record.verdict = verdict.verdict if verdict else None
         runs.save(context.paths, record)
-        deliver(context, found, record)
+        deliver(context, manifest_exercise, record)
         seal(files, mode)
         return record
 
@@ -224,7 +224,7 @@ class Learning:
 
     def types(self, *words: str, code: int | None = 0, typing: str | None = None) -> Said:
         """Run a command in this process. `typing`: what the person types, at a terminal."""
-        with _typed(typing, self._patch):
+        with _replace_stdin(typing, self._patch):
             self._capture.readouterr()
             answered = run_command(list(words))
         out, err = self._capture.readouterr()
@@ -238,7 +238,7 @@ class _Terminal(io.StringIO):
 
 
 @contextmanager
-def _typed(text: str | None, patch: pytest.MonkeyPatch) -> Iterator[None]:
+def _replace_stdin(text: str | None, patch: pytest.MonkeyPatch) -> Iterator[None]:
     with patch.context() as now:
         now.setattr(sys, "stdin", io.StringIO() if text is None else _Terminal(text))
         yield

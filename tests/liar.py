@@ -120,7 +120,7 @@ class Liar:
             return
 
     async def _answer(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
-        command, word = _unwrapped(process.command or "")
+        command, word = _unwrap(process.command or "")
         message, arguments = classify(command)
         self.asked.append(message)
         lie = self.lie if self.lie is not None and self.lie.message == message else None
@@ -184,17 +184,17 @@ async def _go_on(process: asyncssh.SSHServerProcess[bytes], lie: Lie) -> None:
             await asyncio.sleep(0 if lie.after == "endless" else _LATER_S)
 
 
-def _unwrapped(line: str) -> tuple[str, bytes]:
+def _unwrap(line: str) -> tuple[str, bytes]:
     """The command in the line that the client sends, and the word of its marks."""
     *_, escaped, first, second = shlex.split(line)
-    text = re.sub(r"\\0([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
+    text = re.sub(r"\\0([0-7]{3})", lambda match: chr(int(match[1], 8)), escaped)
     return text.encode("latin-1").decode("utf-8", "surrogateescape"), (first + second).encode()
 
 
 def classify(command: str) -> tuple[str, list[str]]:
     """What a command asks: the agent's verb, or a word of MESSAGES; and the verb's arguments."""
-    if found := _VERB.search(command):
-        return found[1], shlex.split(found[2])
+    if match := _VERB.search(command):
+        return match[1], shlex.split(match[2])
     return next((message for message, words in MESSAGES.items() if words in command), "present"), []
 
 

@@ -63,7 +63,9 @@ def _forms() -> Iterator[Lie]:
             yield Lie(name=f"{message} {name}", message=message, slurm=message in _SLURM, **fields)
 
 
-def _changed(message: str, honest: dict[str, Any], changes: dict[str, dict[str, Any]], *, slurm: bool = False) -> Iterator[Lie]:
+def _change_fields(
+    message: str, honest: dict[str, Any], changes: dict[str, dict[str, Any]], *, slurm: bool = False
+) -> Iterator[Lie]:
     for name, change in changes.items():
         yield Lie(name=f"{message}: {name}", message=message, out=as_json({**honest, **change}), slurm=slurm)
 
@@ -133,7 +135,7 @@ def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def _named(node: object, rank: object) -> bytes:
+def _make_name_frames(node: object, rank: object) -> bytes:
     return frame(frames.NAMED, 1, 0, _json({"node": node, "rank": rank})) + frame(frames.LOG, 1, 0, b"pwned\n")
 
 
@@ -149,7 +151,7 @@ _FOLLOWS: dict[str, bytes] = {
     "five thousand logs": b"".join(frame(frames.LOG, number, 0) for number in range(5000)),
     "a log of escapes": frame(frames.LOG, 1, 0, ESCAPE.encode() * 100) + _END,
     "a log of zeros": frame(frames.LOG, 1, 0, bytes(1 << 19)) + _END,
-    "a name without Slurm": _named("", 0),
+    "a name without Slurm": _make_name_frames("", 0),
     "a rank before the first": frame(frames.RANK, 0, 0, _json(RANK)),
     "a rank's end elsewhere": frame(frames.RANK, 1, 0, _json({**RANK, "node": WAY_OUT})),
     "a rank's end of escapes": frame(frames.RANK, 1, 0, _json({**RANK, "code": ESCAPE})),
@@ -167,16 +169,16 @@ _FOLLOWS: dict[str, bytes] = {
     "nothing at all": b"",
 }
 _FOLLOWS_OF_SLURM: dict[str, bytes] = {
-    "a name with a way out": _named(WAY_OUT, 0) + _END,
-    "an absolute name": _named("/tmp/pwn", 0) + _END,
-    "a name of two dots": _named("..", 0) + _END,
-    "a name with a slash": _named("a/b", None) + _END,
-    "a name of escapes": _named(ESCAPE, 0) + _END,
-    "a name of 300 characters": _named("a" * 300, 0) + _END,
-    "a name that is a number": _named(1, 0) + _END,
-    "a rank of minus one": _named("c1", -1) + _END,
-    "a rank of 10^30": _named("c1", 10**30) + _END,
-    "a rank of words": _named("c1", "0") + _END,
+    "a name with a way out": _make_name_frames(WAY_OUT, 0) + _END,
+    "an absolute name": _make_name_frames("/tmp/pwn", 0) + _END,
+    "a name of two dots": _make_name_frames("..", 0) + _END,
+    "a name with a slash": _make_name_frames("a/b", None) + _END,
+    "a name of escapes": _make_name_frames(ESCAPE, 0) + _END,
+    "a name of 300 characters": _make_name_frames("a" * 300, 0) + _END,
+    "a name that is a number": _make_name_frames(1, 0) + _END,
+    "a rank of minus one": _make_name_frames("c1", -1) + _END,
+    "a rank of 10^30": _make_name_frames("c1", 10**30) + _END,
+    "a rank of words": _make_name_frames("c1", "0") + _END,
     "a log without a name": frame(frames.LOG, 7, 0, b"x") + _END,
     "a stream of four billion": frame(frames.NAMED, (1 << 32) - 1, 0, _json({"node": "c1", "rank": 0})) + _END,
     "a name that is a list": frame(frames.NAMED, 1, 0, b"[]") + _END,
@@ -301,11 +303,11 @@ def _odd() -> Iterator[Lie]:
 
 LIES: tuple[Lie, ...] = (
     *_forms(),
-    *_changed("probe", _PROBE, _PROBES),
-    *_changed("machine", _MACHINE, _MACHINES),
-    *_changed("belongings", {"found": [], "others": 0}, _BELONGINGS),
-    *_changed("state", {"state": "ended", "exit": END, "ranks": {}}, _STATES),
-    *_changed("cluster", CLUSTER, _CLUSTERS, slurm=True),
+    *_change_fields("probe", _PROBE, _PROBES),
+    *_change_fields("machine", _MACHINE, _MACHINES),
+    *_change_fields("belongings", {"found": [], "others": 0}, _BELONGINGS),
+    *_change_fields("state", {"state": "ended", "exit": END, "ranks": {}}, _STATES),
+    *_change_fields("cluster", CLUSTER, _CLUSTERS, slurm=True),
     *_streams("follow", _FOLLOWS),
     *_streams("follow", _FOLLOWS_OF_SLURM, slurm=True),
     *_streams("pack", _PACKS),

@@ -39,7 +39,7 @@ print(len(names), "modules imported")
 def main() -> int:
     """Check all of them, two at a time; 0 when every one is well."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    promised = [version for version in promised_versions() if version != own]
+    promised = [version for version in list_promised_versions() if version != own]
     present = {version: path for version in promised if (path := find_python(version))}
     for version in promised:
         if version not in present:
@@ -52,7 +52,7 @@ def main() -> int:
     return max((done.result()[0] for done in checks), default=0)
 
 
-def promised_versions() -> list[str]:
+def list_promised_versions() -> list[str]:
     """The versions that pyproject.toml names, oldest first."""
     versions = re.findall(r"^Programming Language :: Python :: (3\.\d+)$", "\n".join(_project()["classifiers"]), re.MULTILINE)
     return sorted(versions, key=lambda version: int(version.partition(".")[2]))

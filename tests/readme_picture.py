@@ -48,10 +48,10 @@ def lines(svg: str) -> list[str]:
             rows[float(text.attrib["y"])].append((round(float(text.attrib["x"]) / COLUMN), content))
         else:
             title = content
-    return [title, *(_joined(rows[y]) for y in sorted(rows))]
+    return [title, *(_join(rows[y]) for y in sorted(rows))]
 
 
-def _joined(pieces: list[tuple[int, str]]) -> str:
+def _join(pieces: list[tuple[int, str]]) -> str:
     line = ""
     for column, text in sorted(pieces):
         line = line.ljust(column) + text
@@ -84,8 +84,8 @@ def checks(svg: str) -> list[str]:
 
 def foreign_paths(svg: str) -> list[str]:
     """The absolute paths on the screen that are not below SHOWN."""
-    found = re.findall(r"(?<![\w/.])/(?:[\w.@-]+/)+[\w.@-]*", "\n".join(lines(svg)))
-    return [path for path in found if not path.startswith(SHOWN)]
+    paths = re.findall(r"(?<![\w/.])/(?:[\w.@-]+/)+[\w.@-]*", "\n".join(lines(svg)))
+    return [path for path in paths if not path.startswith(SHOWN)]
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ class Run:
         """The job's folder on that node."""
         return self.lab.homes[node] / ".gpucourse" / "jobs" / self.plan.run_id
 
-    def told(self, node: str, rank: int | None) -> bytes:
+    def collect_log(self, node: str, rank: int | None) -> bytes:
         """What the watcher heard of that log."""
         return b"".join(e.data for e in self.events if isinstance(e, LogBytes) and (e.node, e.rank) == (node, rank))
 

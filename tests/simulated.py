@@ -59,9 +59,9 @@ class SimulatedNodes:
     @property
     def host_pid(self) -> int:
         """The process that hosts the nodes."""
-        found = layout.read_json(self.folder / layout.HOST)
-        assert found is not None, "there is no host"
-        return int(found["pid"])
+        document = layout.read_json(self.folder / layout.HOST)
+        assert document is not None, "there is no host"
+        return int(document["pid"])
 
     def node(self, name: str) -> Node:
         """The node of that name."""

@@ -74,7 +74,7 @@ class Recorder:
 
     def submits(self, role: str, words: str) -> None:
         """Submit a job that stands for `role`."""
-        self.jobs[role] = self.cluster.said(f"cd /shared/cap && sbatch --parsable {words}")
+        self.jobs[role] = self.cluster.run_on_head(f"cd /shared/cap && sbatch --parsable {words}")
         assert self.jobs[role].isdecimal(), f"{role}: {self.jobs[role]}"
 
     def queue(self, name: str, *roles: str) -> None:
@@ -92,7 +92,7 @@ class Recorder:
 
     def states(self) -> dict[str, str]:
         """`STATE|reason` of every job now."""
-        rows = self.cluster.said(f"squeue -h -a -t all -j {','.join(self.jobs.values())} -o '%F|%T|%r'").splitlines()
+        rows = self.cluster.run_on_head(f"squeue -h -a -t all -j {','.join(self.jobs.values())} -o '%F|%T|%r'").splitlines()
         by_number = {row.split("|")[0]: row.partition("|")[2] for row in rows}
         return {role: by_number.get(number, "") for role, number in self.jobs.items()}
 
@@ -129,21 +129,23 @@ def _a_queue(recorder: Recorder) -> None:
     recorder.nodes("sinfo-busy.txt")
     recorder.asks("scontrol-d-running.txt", f"scontrol -d show job -o {recorder.jobs['cancelled']}")
     recorder.details("scontrol-array-pending.txt", "array")
-    recorder.cluster.said(f"scancel {recorder.jobs['cancelled']}")
+    recorder.cluster.run_on_head(f"scancel {recorder.jobs['cancelled']}")
     for role in stands:
         recorder.waits(role, "COMPLETED|FAILED|CANCELLED")
-    eventually("none is left", lambda: len(recorder.cluster.said("squeue -h -o %i").splitlines()) == 1, within_s=PATIENCE_S)
+    eventually(
+        "none is left", lambda: len(recorder.cluster.run_on_head("squeue -h -o %i").splitlines()) == 1, within_s=PATIENCE_S
+    )
     recorder.queue("squeue-ended.txt", *stands)
     recorder.details("scontrol-ended.txt", *stands)
     recorder.asks("scontrol-d-ended.txt", f"scontrol -d show job -o {recorder.jobs['cancelled']}")
 
 
-def _held(recorder: Recorder) -> None:
+def _capture_held_jobs(recorder: Recorder) -> None:
     """By whoever submits it, by whoever requeues it, and by Slurm, since a node cannot start it."""
     recorder.submits("held", "--hold job.sbatch 1")
     recorder.submits("requeued and held", "-w node2 job.sbatch 60")
     recorder.waits("requeued and held", "RUNNING")
-    recorder.cluster.said(f"scontrol requeuehold {recorder.jobs['requeued and held']}")
+    recorder.cluster.run_on_head(f"scontrol requeuehold {recorder.jobs['requeued and held']}")
     spool, away = "/var/lib/slurm/slurmd", "/var/lib/slurm/away"
     recorder.cluster.inside("node1", "sh", "-c", f"mv {spool} {away}; touch {spool}")
     recorder.submits("launch failed", "-w node1 job.sbatch 1")
@@ -152,7 +154,7 @@ def _held(recorder: Recorder) -> None:
         recorder.waits(role, "PENDING.*[Hh]eld")
     recorder.queue("squeue-held.txt", *held)
     recorder.cluster.inside("node1", "sh", "-c", f"rm {spool}; mv {away} {spool}")
-    recorder.cluster.said(f"scancel {' '.join(recorder.jobs[role] for role in held)}")
+    recorder.cluster.run_on_head(f"scancel {' '.join(recorder.jobs[role] for role in held)}")
     recorder.cluster.up("node1")
 
 
@@ -178,7 +180,7 @@ def _a_node_down(recorder: Recorder) -> None:
     recorder.waits("requeued", "PENDING.BeginTime")
     recorder.queue("squeue-node-down.txt", "requeued", "lost")
     recorder.details("scontrol-node-down.txt", "requeued", "lost")
-    recorder.cluster.said(f"scancel {recorder.jobs['requeued']}")
+    recorder.cluster.run_on_head(f"scancel {recorder.jobs['requeued']}")
     for name in ("node2", "node3"):
         recorder.cluster.up(name)
 
@@ -189,7 +191,7 @@ def _daemons_down(recorder: Recorder) -> None:
     eventually("slurmctld has ended", lambda: cluster.inside("node0", "pgrep", "-x", "slurmctld")["code"] != 0)
     recorder.asks("squeue-controller-down.txt", "squeue")
     cluster.up("node0")
-    eventually("slurmctld answers", lambda: "node1" in cluster.said("sinfo -h -N -o %N"))
+    eventually("slurmctld answers", lambda: "node1" in cluster.run_on_head("sinfo -h -N -o %N"))
     cluster.inside("node0", "pkill", "-TERM", "-x", "munged")
     recorder.asks("squeue-munge-down.txt", "squeue")
     cluster.up("node0")
@@ -223,7 +225,7 @@ def _a_time_limit(recorder: Recorder) -> None:
 def _no_power(recorder: Recorder) -> None:
     recorder.cluster.power("node1", "off")
     listed = "sinfo -h -N -o '%N|%T'"
-    eventually("it counts as down", lambda: "node1|down*" in recorder.cluster.said(listed), within_s=PATIENCE_S)
+    eventually("it counts as down", lambda: "node1|down*" in recorder.cluster.run_on_head(listed), within_s=PATIENCE_S)
     recorder.nodes("sinfo-no-power.txt")
 
 
@@ -234,7 +236,17 @@ def neutral(text: str) -> str:
     return text.replace("/shared/cap", "/home/me/cap").replace("UID 0", "UID 1000").replace("uid=0", "uid=1000")
 
 
-ACTS = (_a_queue, _held, _refusals, _steps, _a_node_down, _daemons_down, _a_time_limit, _other_keys_and_clocks, _no_power)
+ACTS = (
+    _a_queue,
+    _capture_held_jobs,
+    _refusals,
+    _steps,
+    _a_node_down,
+    _daemons_down,
+    _a_time_limit,
+    _other_keys_and_clocks,
+    _no_power,
+)
 
 
 def main(layer: str = "") -> None:

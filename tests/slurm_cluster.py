@@ -28,7 +28,7 @@ class Cluster(SimulatedNodes):
         return {
             **super().spec(name),
             "gpus": 0 if name == "node0" else 1,
-            "addresses": {each: network.address(index) for index, each in enumerate(self.names)},
+            "addresses": {node_name: network.address(index) for index, node_name in enumerate(self.names)},
             "slurm": self.files(),
             "layer": self.layer,
         }
@@ -41,21 +41,25 @@ class Cluster(SimulatedNodes):
         """Cut a machine's power, or give it back."""
         health.ask_host(self.folder, "power", {"name": name, "way": way}, timeout_s=30.0)
 
-    def said(self, command: str) -> str:
+    def run_on_head(self, command: str) -> str:
         """What a command says on the head, over SSH."""
         return self.ssh("node0", command).stdout.decode().strip()
 
     def states(self) -> dict[str, str]:
         """What is wrong, by node; empty where all is well."""
-        return {one.node: one.detail for one in health.inspect(self.folder, self.names) if not one.healthy}
+        return {
+            node_health.node: node_health.detail
+            for node_health in health.inspect(self.folder, self.names)
+            if not node_health.healthy
+        }
 
     def idle(self) -> bool:
         """Whether every node waits for work with its GPU."""
-        return self.said("sinfo -h -N -o '%N|%T|%G'").splitlines() == [f"{name}|idle|gpu:1" for name in self.names[1:]]
+        return self.run_on_head("sinfo -h -N -o '%N|%T|%G'").splitlines() == [f"{name}|idle|gpu:1" for name in self.names[1:]]
 
     def files(self) -> dict[str, str]:
         """The templates with the values that the stack gives them."""
-        return rendered(
+        return render_templates(
             {
                 "${head.name}": "node0",
                 "${head.address}": network.address(0),
@@ -85,7 +89,7 @@ class OneHost(Cluster):
     def files(self) -> dict[str, str]:
         """The templates with the values that the stack gives them where namespaces are refused."""
         asked = "NodeHostname=@HOST@ NodeAddr=127.0.0.1 Port=@PORT_{name}@ CPUs=4 RealMemory=2000 Gres=gpu:1 State=UNKNOWN"
-        return rendered(
+        return render_templates(
             {
                 "${head.name}": "@HOST@",
                 "${head.address}": "127.0.0.1",
@@ -110,10 +114,10 @@ class OneHost(Cluster):
         )
 
 
-def rendered(values: dict[str, str]) -> dict[str, str]:
+def render_templates(values: dict[str, str]) -> dict[str, str]:
     """The templates of the Terraform module with these values."""
     names = ("slurm.conf.tftpl", "gres.conf.tftpl", "cgroup.conf")
-    found = {name.removesuffix(".tftpl"): (MODULE / name).read_text(encoding="utf-8") for name in names}
+    texts = {name.removesuffix(".tftpl"): (MODULE / name).read_text(encoding="utf-8") for name in names}
     for mark, value in {**values, "${patience_s}": "15"}.items():
-        found = {name: text.replace(mark, value) for name, text in found.items()}
-    return {**found, "mpi.conf": "", "plugstack.conf": ""}
+        texts = {name: text.replace(mark, value) for name, text in texts.items()}
+    return {**texts, "mpi.conf": "", "plugstack.conf": ""}

@@ -190,24 +190,24 @@ def descendants(pid: int) -> list[int]:
             except OSError:
                 continue
             children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found = [pid]
-    for parent in found:
-        found += children.get(parent, [])
-    return found
+    pids = [pid]
+    for parent in pids:
+        pids += children.get(parent, [])
+    return pids
 
 
-def marked(folder: Path) -> list[int]:
+def find_marked_processes(folder: Path) -> list[int]:
     """The processes that carry the mark of a job folder."""
     mark = f"GPUCOURSE_RUN_DIR={folder}".encode()
-    found = []
+    pids = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
+                    pids.append(int(entry.name))
             except OSError:
                 continue
-    return found
+    return pids
 
 
 def _host(folder: Path) -> int:

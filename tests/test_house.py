@@ -46,8 +46,8 @@ READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (ou
     "hardware.py": "reads the table of GPUs that ships with the program",
     "aws/pricing.py": "reads what boto3 has of AWS, over TLS",
     "learning/rehearse.py": "reads what a command of this very program printed",
-    "figures/painter.py": "a pipe between two processes of this program",
-    "figures/easel.py": "a pipe between two processes of this program",
+    "figures/plot_process.py": "a pipe between two processes of this program",
+    "figures/plot_worker.py": "a pipe between two processes of this program",
     "local/": "the hosts of simulated nodes: processes and files of the same program and user",
     "provision/binary.py": "a cache; whatever does not look like an entry is dropped",
     "provision/state.py": "Terraform's state of a stack of this workspace",
@@ -143,7 +143,7 @@ def test_no_circles_between_modules() -> None:
     arrows: dict[str, set[str]] = {}
     for path in FILES:
         name = ".".join(("gpucourse", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
-        arrows[name] = {found for found in imports(path) if found in known} - {name}
+        arrows[name] = {imported_name for imported_name in imports(path) if imported_name in known} - {name}
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
@@ -217,17 +217,17 @@ def test_one_place_makes_what_connects_to_nodes() -> None:
 
 def reads(path: Path) -> list[str]:
     """Where a file takes JSON or YAML apart, or imports a library that takes an archive apart."""
-    found: list[str] = []
+    paths: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
             library = node.value.id if isinstance(node.value, ast.Name) else ast.unparse(node.value).split(".")[0]
             if node.attr in READING.get(library, ()):
-                found.append(f"{path.name}:{node.lineno} calls {library}.{node.attr}")
+                paths.append(f"{path.name}:{node.lineno} calls {library}.{node.attr}")
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             wanted = ARCHIVES | (set(READING) if isinstance(node, ast.ImportFrom) else set())
-            found += [f"{path.name}:{node.lineno} imports {name}" for name in names if name.split(".")[0] in wanted]
-    return found
+            paths += [f"{path.name}:{node.lineno} imports {name}" for name in names if name.split(".")[0] in wanted]
+    return paths
 
 
 @pytest.mark.parametrize("path", FILES, ids=IDS)

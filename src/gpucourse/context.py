@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
-from gpucourse.figures.easel import Easel
-from gpucourse.model.event import Note, Watcher, unwatched
+from gpucourse.figures.plot_worker import PlotWorker
+from gpucourse.model.event import Note, Watcher, ignore_event
 from gpucourse.ports import Transport
 from gpucourse.workspace.locate import Workspace
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 if TYPE_CHECKING:  # these two import pydantic, which `status` has no time for
@@ -40,7 +40,7 @@ def ssh_transport(key: Path) -> Transport:
 
 @dataclass
 class Context:
-    """One command's world. `stop` is set when the person asked the command to end; `easel` draws its pictures.
+    """One command's world. `stop` is set when the person asked the command to end; `plot_worker` draws its pictures.
 
     `reviewed` is set where a reviewer has opened this workspace out of a bundle; None in the workspace of its own learner.
     `make_transport` makes what connects to nodes, from the file of the workspace's private key. `targets` are the names that
@@ -50,9 +50,9 @@ class Context:
     workspace: Workspace
     folders: CourseFolders
     environ: Mapping[str, str]
-    watch: Watcher = unwatched
+    watch: Watcher = ignore_event
     stop: threading.Event = field(default_factory=threading.Event)
-    easel: Easel = field(default_factory=Easel)
+    plot_worker: PlotWorker = field(default_factory=PlotWorker)
     reviewed: ReviewedWork | None = None
     make_transport: Callable[[Path], Transport] = ssh_transport
     targets: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Context:
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
         """The lock of that name (a stack's), held for a block by `command`; the watcher is told once for whom it waits.
         Raises StackBusy."""
-        return locked(
+        return hold_lock(
             self.paths.lock(name),
             command,
             on_wait=lambda holder: self.watch(Note(text=f"waiting for {holder}", level="warning")),

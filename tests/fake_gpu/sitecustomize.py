@@ -34,7 +34,7 @@ class OnTheProcessor(TorchFunctionMode):  # type: ignore[misc]  # mypy does not 
             return args[0]
         if func is torch.device:  # a script asks its device what it is
             return func(*args, **(kwargs or {}))
-        return func(*tree_map(_moved, args), **tree_map(_moved, kwargs or {}))
+        return func(*tree_map(_to_processor, args), **tree_map(_to_processor, kwargs or {}))
 
 
 class Event:
@@ -53,7 +53,7 @@ class Event:
         """Nothing is under way."""
 
 
-def _moved(value: object) -> object:
+def _to_processor(value: object) -> object:
     if isinstance(value, torch.device) and value.type == "cuda":
         return CPU
     return CPU if isinstance(value, str) and value.partition(":")[0] == "cuda" else value

@@ -66,7 +66,7 @@ class Target:
     honest: tuple[bytes, ...]
 
 
-def _stored(data: bytes, path: Path) -> Path:
+def _store(data: bytes, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return path
@@ -80,18 +80,18 @@ def _names(data: bytes, _folder: Path) -> None:
 
 def _manifest(data: bytes, folder: Path) -> None:
     for name in (f"exercises/{FOLDER}/source.py", f"exercises/{FOLDER}/helper.py", f"modules/{FOLDER}/lesson.md"):
-        _stored(b"", folder / name)
-    _stored(data, folder / "modules" / FOLDER / "module.yaml")
+        _store(b"", folder / name)
+    _store(data, folder / "modules" / FOLDER / "module.yaml")
     read_module(folder / "modules" / FOLDER, folder / "exercises")
 
 
 def _record(data: bytes, folder: Path) -> None:
     paths = open_workspace(folder / "w").paths
-    _stored(data, paths.run("1.1", RUN).record)
-    _stored(data, paths.deployment("01-local"))
+    _store(data, paths.run("1.1", RUN).record)
+    _store(data, paths.deployment("01-local"))
     runs.readable(paths)
     deployments.readable(paths)
-    file = _stored(data, folder / "w" / "x.json")
+    file = _store(data, folder / "w" / "x.json")
     for kind in (ExerciseVerdict, RunRecord, LocalDeployment):
         try:
             read_record(file, kind)
@@ -113,13 +113,13 @@ def _frames(data: bytes, _folder: Path) -> None:
 def _zip(data: bytes, folder: Path) -> None:
     (folder / "root").mkdir()
     unpack_zip(
-        _stored(data, folder / "x.zip"), folder / "root", ZipLimits(members=100, member_bytes=1 << 20, total_bytes=1 << 22)
+        _store(data, folder / "x.zip"), folder / "root", ZipLimits(members=100, member_bytes=1 << 20, total_bytes=1 << 22)
     )
 
 
 def _bundle(data: bytes, folder: Path) -> None:
     context = Context(workspace=open_workspace(folder / "w"), folders=find_course({}), environ={})
-    with bundle.opened(context, _stored(data, folder / "x.zip")) as opened:
+    with bundle.open_bundle(context, _store(data, folder / "x.zip")) as opened:
         assert not [name for name in opened.changed if not name.isprintable()]
 
 
@@ -158,11 +158,11 @@ TARGETS = {
     "json": Target(lambda data, _: parse_json(data), (OutsideError,), JSON),
     "names": Target(_names, (OutsideError,), (b"files/outputs/metrics.json", "gr\u00fc\u00dfe/x".encode())),
     "yaml": Target(lambda data, _: read_document(data), (), (MANIFEST.encode(), SETTINGS)),
-    "settings": Target(lambda data, folder: read_settings(_stored(data, folder / "s.yaml")), (ManifestError,), (SETTINGS,)),
+    "settings": Target(lambda data, folder: read_settings(_store(data, folder / "s.yaml")), (ManifestError,), (SETTINGS,)),
     "manifest": Target(_manifest, (ManifestError,), (MANIFEST.encode(),)),
     "records": Target(_record, (MissingError,), (*JSON, b'{"exercise":"1.1","run":"x","mode":"local","verdict":"passed"}')),
-    "metrics": Target(lambda data, folder: read_metrics(_stored(data, folder / "m.json")), (MissingError,), JSON),
-    "ledger": Target(lambda data, folder: ledger.read(_stored(data, folder / "l")).per_hour(), (MissingError,), (CHARGE * 3,)),
+    "metrics": Target(lambda data, folder: read_metrics(_store(data, folder / "m.json")), (MissingError,), JSON),
+    "ledger": Target(lambda data, folder: ledger.read(_store(data, folder / "l")).per_hour(), (MissingError,), (CHARGE * 3,)),
     "tar": Target(_tar, (UnreachableError, MissingError), (_honest_tar(),)),
     "frames": Target(_frames, (UnreachableError,), (FRAMES,)),
     "zip": Target(_zip, (OutsideError,), ZIPS),

@@ -27,7 +27,7 @@ SPLICES = (b"../", b"/dev/zero", b"\0", b"\x1b[31m", b"\xff", b"[" * 100, b'{"a"
 
 
 @st.composite
-def bent(draw: st.DrawFn, honest: tuple[bytes, ...]) -> bytes:
+def mutations(draw: st.DrawFn, honest: tuple[bytes, ...]) -> bytes:
     """Honest bytes after a few changes: cut, repeated, overwritten, spliced; or any bytes at all."""
     data = bytearray(draw(st.sampled_from([*honest, b""])))
     for _ in range(draw(st.integers(1, 6))):
@@ -81,7 +81,7 @@ def test_bent_input_raises_only_what_it_may(name: str) -> None:
     ends = time.monotonic() + SECONDS
 
     @settings(max_examples=ROUND, deadline=None, database=None, suppress_health_check=list(HealthCheck), print_blob=False)
-    @given(bent(TARGETS[name].honest))
+    @given(mutations(TARGETS[name].honest))
     def one_round(data: bytes) -> None:
         try:
             check(name, data)

@@ -113,7 +113,7 @@ class Account:
         """Hold calls back until `release`; with `after=True` they have taken effect, and only the answer is held."""
         self._ask("rule", action=action, effect="hold", **when)
 
-    def held(self) -> list[str]:
+    def list_held_calls(self) -> list[str]:
         """The calls that are held back right now."""
         return list(self._ask("held"))
 
@@ -163,17 +163,17 @@ class Account:
 
     def resources(self, *kinds: str) -> list[Resource]:
         """Everything that still exists, or what of it is of these kinds. Empty: nothing costs, nothing is left."""
-        found = (Resource(**one) for one in self._ask("resources"))
-        return [resource for resource in found if not kinds or resource.kind in kinds]
+        resources = (Resource(**fields) for fields in self._ask("resources"))
+        return [resource for resource in resources if not kinds or resource.kind in kinds]
 
     def calls(self, action: str = "") -> list[Made]:
         """Every call so far, or those of one action."""
         file = self.folder / "calls.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         made = (Made(**json.loads(line)) for line in lines)
-        return [one for one in made if action in {"", one.action}]
+        return [call for call in made if action in {"", call.action}]
 
-    def unimplemented(self) -> list[str]:
+    def list_unimplemented_calls(self) -> list[str]:
         """The calls that nothing here answers: each one a gap of the mock."""
         file = self.folder / "unimplemented.log"
         return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
@@ -241,7 +241,7 @@ def mock_account(
         uid = folder / "uid"  # whatever stands behind its instances ends in any case
         if uid.exists():
             health.end_everything(folder / "nodes", uid.read_text(encoding="utf-8"))
-    assert gaps or not account.unimplemented(), account.unimplemented()
+    assert gaps or not account.list_unimplemented_calls(), account.list_unimplemented_calls()
 
 
 def eventually(what: str, true: Callable[[], bool], within_s: float = 30.0) -> None:

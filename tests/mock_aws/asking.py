@@ -15,7 +15,7 @@ BASE = "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-2
 SPOT = {"MarketType": "spot", "SpotOptions": {"SpotInstanceType": "one-time"}}
 
 
-def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
+def expect_refusal(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
     """The error and the HTTP status of a call that must fail."""
     error_class = pytest.importorskip("botocore.exceptions").ClientError
     with pytest.raises(error_class) as caught:
@@ -25,8 +25,8 @@ def refused(call: Callable[..., Any], **arguments: Any) -> tuple[str, int]:
 
 def image(account: Account, region: str = "") -> str:
     """The id of a course image in a region."""
-    found = account.client("ssm", region).get_parameter(Name=BASE)
-    return str(found["Parameter"]["Value"])
+    parameter = account.client("ssm", region).get_parameter(Name=BASE)
+    return str(parameter["Parameter"]["Value"])
 
 
 def wish(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -> dict[str, Any]:
@@ -36,16 +36,16 @@ def wish(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -
 
 def launch(account: Account, instance_type: str = "g4dn.xlarge", /, **more: Any) -> str:
     """One instance more; its id."""
-    found = account.client("ec2").run_instances(**wish(account, instance_type, **more))
-    return str(found["Instances"][0]["InstanceId"])
+    reservation = account.client("ec2").run_instances(**wish(account, instance_type, **more))
+    return str(reservation["Instances"][0]["InstanceId"])
 
 
-def described(account: Account, instance_id: str) -> dict[str, Any]:
+def describe_instance(account: Account, instance_id: str) -> dict[str, Any]:
     """What the account says of an instance."""
-    found: dict[str, Any] = account.client("ec2").describe_instances(InstanceIds=[instance_id])["Reservations"][0]["Instances"][
-        0
-    ]
-    return found
+    instance: dict[str, Any] = account.client("ec2").describe_instances(InstanceIds=[instance_id])["Reservations"][0][
+        "Instances"
+    ][0]
+    return instance
 
 
 def network(account: Account) -> tuple[str, str, str]:

@@ -78,11 +78,11 @@ def read(environ: Environ) -> Call:
         return Call(**common, protocol="json", action=target.rpartition(".")[2], params=_document(body))
     if environ.get("HTTP_SMITHY_PROTOCOL") == "rpc-v2-cbor":
         return Call(**common, protocol="cbor", action=path.rpartition("/")[2])
-    action, found = _routed(service, environ)
+    action, params = _route(service, environ)
     environ["wsgi.input"] = io.BytesIO(body)
     protocol = "rest-xml" if service in {"s3", "route53", "cloudfront"} else "rest-json"
     action = action or f"{environ['REQUEST_METHOD']} {path}"
-    return Call(**common, protocol=protocol, action=action, params={**_document(body), **found})
+    return Call(**common, protocol=protocol, action=action, params={**_document(body), **params})
 
 
 def document(call: Call, content: object) -> Answer:
@@ -107,11 +107,11 @@ def refuse(call: Call, refusal: Refusal) -> Answer:
 
 def error_code(body: bytes, headers: Mapping[str, str]) -> str:
     """Which error an answer of moto's tells."""
-    if found := re.search(rb"<Code>([^<]+)</Code>", body):
-        return found.group(1).decode()
+    if match := re.search(rb"<Code>([^<]+)</Code>", body):
+        return match.group(1).decode()
     named = headers.get("x-amzn-errortype", "")
-    if found := re.search(rb'"__type"\s*:\s*"([^"]+)"', body):
-        named = found.group(1).decode()
+    if match := re.search(rb'"__type"\s*:\s*"([^"]+)"', body):
+        named = match.group(1).decode()
     return named.rpartition("#")[2]
 
 
@@ -136,16 +136,16 @@ def _cbor(texts: Mapping[str, str]) -> bytes:
 
 def _document(body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body or b"{}")
+        document = json.loads(body or b"{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def _routed(service: str, environ: Environ) -> tuple[str, dict[str, Any]]:
+def _route(service: str, environ: Environ) -> tuple[str, dict[str, Any]]:
     """The operation that a path and a method stand for, by the service's model."""
     try:
-        operation, found = get_service_router(_REST_NAMES.get(service, service)).match(BackendRequest(environ.copy()))
+        operation, arguments = get_service_router(_REST_NAMES.get(service, service)).match(BackendRequest(environ.copy()))
     except (NotFound, NotImplementedError, BotoCoreError):
         return "", {}
-    return operation.name, dict(found)
+    return operation.name, dict(arguments)

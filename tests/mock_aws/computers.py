@@ -64,7 +64,7 @@ class SimulatedComputers:
             if instance.state == "running" and (halting := self._halting.pop(instance.id, None)):
                 self._work.submit(self._start, instance.id, halting)
             elif instance.state == "running" and instance.id not in self._booting:
-                self._booting[instance.id] = self._work.submit(self._boot, _wanted(instance))
+                self._booting[instance.id] = self._work.submit(self._boot, _read_wanted(instance))
             elif instance.state == "stopped" and instance.id not in self._halting:
                 self._halting[instance.id] = self._work.submit(self._halt, instance.id)
             elif instance.state == GONE and instance.id in self._booting and instance.id not in self._ended:
@@ -78,7 +78,7 @@ class SimulatedComputers:
             node = self._booted.get(instance_id)
         return str(node["host_key"]) if node else None
 
-    def seen(self) -> dict[str, dict[str, Any]]:
+    def list_booted(self) -> dict[str, dict[str, Any]]:
         """By instance: what its node says of itself, its home folder, and the folder that stands for its root."""
         with self._lock:
             return {
@@ -117,11 +117,11 @@ class SimulatedComputers:
     def _raise(self, instance_id: str, **more: object) -> None:
         """Have the computer answer; `more` of its spec."""
         self._drive("up", instance_id, **more)
-        found = layout.read_json(layout.description(self._folder, self._name(instance_id)))
-        if found is None:
+        description = layout.read_json(layout.description(self._folder, self._name(instance_id)))
+        if description is None:
             raise RuntimeError(f"the computer behind {instance_id} did not come up")
         with self._lock:
-            self._booted[instance_id] = found
+            self._booted[instance_id] = description
 
     def _halt(self, instance_id: str) -> None:
         processes.end(processes.marker(processes.NODE, f"{self._uid}/{instance_id}"))
@@ -181,7 +181,7 @@ class SimulatedComputers:
         aside.replace(self._state.folder / ADDRESSES)
 
 
-def _wanted(instance: Any) -> Wanted:
+def _read_wanted(instance: Any) -> Wanted:
     key = instance.ec2_backend.key_pairs.get(instance.key_name)
     return Wanted(
         id=instance.id,

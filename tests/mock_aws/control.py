@@ -21,14 +21,14 @@ def answer(state: State, environ: Environ) -> Answer:
     verb = environ["PATH_INFO"].removeprefix(PATH)
     said = json.loads(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) or b"{}")
     try:
-        found = _VERBS[verb](state, **said)
+        result = _VERBS[verb](state, **said)
     except (KeyError, TypeError, ValueError) as error:
-        return _told(400, f"{verb}: {type(error).__name__}: {error}")
-    return _told(200, found)
+        return _answer_json(400, f"{verb}: {type(error).__name__}: {error}")
+    return _answer_json(200, result)
 
 
-def _told(status: int, found: object) -> Answer:
-    return Answer(status=status, content_type="application/json", body=json.dumps(found, default=str).encode())
+def _answer_json(status: int, document: object) -> Answer:
+    return Answer(status=status, content_type="application/json", body=json.dumps(document, default=str).encode())
 
 
 def _rule(state: State, **rule: Any) -> None:
@@ -68,7 +68,7 @@ def _resources(state: State) -> list[dict[str, Any]]:
 
 
 def _computers(state: State) -> dict[str, dict[str, Any]]:
-    return state.computers.seen() if state.computers is not None else {}
+    return state.computers.list_booted() if state.computers is not None else {}
 
 
 _VERBS: dict[str, Callable[..., Any]] = {
@@ -78,7 +78,7 @@ _VERBS: dict[str, Callable[..., Any]] = {
     "renew": lambda state: state.faults.renew(),
     "clear": lambda state: state.faults.clear(),
     "release": lambda state: state.faults.release(),
-    "held": lambda state: state.faults.held(),
+    "held": lambda state: state.faults.list_held_calls(),
     "plan": _plan,
     "quota": _quota,
     "close-requests": _close,

@@ -88,14 +88,14 @@ def refusal(call: Call, code: str, *, message: str = "", status: int = 0, **fact
     return Refusal(code=code, message=message or usual.format(**words), status=status or usual_status)
 
 
-def denied(call: Call) -> Refusal:
+def make_denial(call: Call) -> Refusal:
     """What a caller without the permission hears: each family of services has its own word for it."""
     if call.protocol == "ec2":
         return refusal(call, "UnauthorizedOperation")
     return refusal(call, "AccessDenied" if call.protocol in {"query", "rest-xml"} else "AccessDeniedException")
 
 
-def expired(call: Call) -> Refusal:
+def make_expiry(call: Call) -> Refusal:
     """What a caller hears whose session has run out."""
     if call.protocol == "ec2":
         return refusal(call, "RequestExpired")

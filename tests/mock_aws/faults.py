@@ -41,7 +41,7 @@ class Rule:
     def concerns(self, call: Call, facts: Mapping[str, str]) -> bool:
         """Whether the rule is about such a call at all."""
         return (
-            named(self.action, call)
+            matches_call(self.action, call)
             and self.zone in {"", facts.get("zone", "")}
             and self.instance_type in {"", facts.get("instance_type", "")}
             and all(str(call.params.get(name)) == str(value) for name, value in self.params.items())
@@ -107,7 +107,7 @@ class Faults:
             self._free.set()
             self._free = threading.Event()
 
-    def held(self) -> list[str]:
+    def list_held_calls(self) -> list[str]:
         """The calls that are held back right now."""
         with self._lock:
             return list(self._held)
@@ -115,7 +115,7 @@ class Faults:
     def is_denied(self, call: Call) -> bool:
         """Whether the caller lacks the permission."""
         with self._lock:
-            return any(named(pattern, call) for pattern in self._denied)
+            return any(matches_call(pattern, call) for pattern in self._denied)
 
     def before(self, call: Call, facts: Mapping[str, str]) -> Refusal | None:
         """What stands in the way of a call; slow ones wait in here."""
@@ -124,19 +124,19 @@ class Faults:
                 self._expired = self._calls_left <= 0
                 self._calls_left -= 1
             if self._expired:
-                return errors.expired(call)
+                return errors.make_expiry(call)
         if self.is_denied(call):
-            return errors.denied(call)
-        return self._disturbed(call, facts, after=False)
+            return errors.make_denial(call)
+        return self._disturb(call, facts, after=False)
 
     def after(self, call: Call, facts: Mapping[str, str]) -> Refusal | None:
         """What happens once the call has taken effect."""
         with self._lock:
-            if self._expires_after and named(self._expires_after, call):
+            if self._expires_after and matches_call(self._expires_after, call):
                 self._expired = True
-        return self._disturbed(call, facts, after=True)
+        return self._disturb(call, facts, after=True)
 
-    def _disturbed(self, call: Call, facts: Mapping[str, str], *, after: bool) -> Refusal | None:
+    def _disturb(self, call: Call, facts: Mapping[str, str], *, after: bool) -> Refusal | None:
         with self._lock:
             due = [rule for rule in self._rules if rule.after is after and rule.concerns(call, facts) and rule.due()]
             free = self._free
@@ -158,6 +158,6 @@ class Faults:
             self._held.remove(call.name)
 
 
-def named(pattern: str, call: Call) -> bool:
+def matches_call(pattern: str, call: Call) -> bool:
     """Whether a pattern, with the service or without, means this call."""
     return fnmatch.fnmatchcase(call.name, pattern if ":" in pattern else f"*:{pattern}")

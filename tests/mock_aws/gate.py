@@ -30,56 +30,58 @@ class Gate:
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
         if environ["PATH_INFO"].startswith(control.PATH):
-            return _sent(control.answer(self._state, environ), environ, start_response)
+            return _send(control.answer(self._state, environ), environ, start_response)
         call = wire.read(environ)
         with self._state.lock:
             known = facts.of(self._state, call)
         stopped = self._state.faults.before(call, known)
-        answer = wire.refuse(call, stopped) if stopped else self._done(call, environ)
+        answer = wire.refuse(call, stopped) if stopped else self._carry_out(call, environ)
         if not stopped and (late := self._state.faults.after(call, known)):
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)
-        return _sent(answer, environ, start_response)
+        return _send(answer, environ, start_response)
 
-    def _done(self, call: Call, environ: Environ) -> Answer:
+    def _carry_out(self, call: Call, environ: Environ) -> Answer:
         with self._state.lock:
             try:
                 if handler := ACTIONS.get(call.name):
                     return wire.document(call, handler(self._state, call))
-                answer = self._asked_of_moto(call, environ)
+                answer = self._ask_moto(call, environ)
             except Refused as error:
                 return wire.refuse(call, error.refusal)
             except Exception as error:  # noqa: BLE001 (moto raises what it was not made for; the test hears of it)
                 traceback.print_exc(file=sys.stderr)
-                return self._unimplemented(call, f"{type(error).__name__}: {error}")
+                return self._refuse_unimplemented(call, f"{type(error).__name__}: {error}")
             if self._state.computers is not None and call.action in _MOVING:
                 self._state.computers.reconcile()
         if answer.status >= 400 and not answer.code:
-            return self._unimplemented(call, f"status {answer.status}")
+            return self._refuse_unimplemented(call, f"status {answer.status}")
         return answer
 
-    def _asked_of_moto(self, call: Call, environ: Environ) -> Answer:
-        found: dict[str, Any] = {}
+    def _ask_moto(self, call: Call, environ: Environ) -> Answer:
+        response: dict[str, Any] = {}
 
         def start(status: str, headers: list[tuple[str, str]], _error: object = None) -> None:
-            found["status"], found["headers"] = (
+            response["status"], response["headers"] = (
                 int(status.split(maxsplit=1)[0]),
                 {name.lower(): value for name, value in headers},
             )
 
         body = b"".join(self._moto(environ, start))
-        headers: Mapping[str, str] = found["headers"]
+        headers: Mapping[str, str] = response["headers"]
         kept = {name: value for name, value in headers.items() if name.startswith(("x-", "smithy-"))}
-        code = wire.error_code(body, headers) if found["status"] >= 400 else ""
-        return Answer(status=found["status"], content_type=headers.get("content-type", ""), body=body, headers=kept, code=code)
+        code = wire.error_code(body, headers) if response["status"] >= 400 else ""
+        return Answer(
+            status=response["status"], content_type=headers.get("content-type", ""), body=body, headers=kept, code=code
+        )
 
-    def _unimplemented(self, call: Call, why: str) -> Answer:
+    def _refuse_unimplemented(self, call: Call, why: str) -> Answer:
         """400, because a client takes a 500 for a passing trouble and tries again for minutes."""
-        self._state.unimplemented(call, why)
+        self._state.note_unimplemented(call, why)
         message = f"the mock account has no {call.name}: {why}"
         return wire.refuse(call, Refusal(code="MockHasNoSuchAction", message=message))
 
 
-def _sent(answer: Answer, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
+def _send(answer: Answer, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
     response = Response(answer.body, status=answer.status, headers=dict(answer.headers), content_type=answer.content_type)
     return response(environ, start_response)

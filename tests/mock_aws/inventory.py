@@ -30,25 +30,25 @@ class Resource:
 
 def everything(state: State) -> list[Resource]:
     """In the order in which it would be taken down."""
-    found = [resource for region, backend in state.backends() for resource in _of_ec2(region, backend)]
-    return [*found, *_of_efs(), *_of_scheduler(), *_of_iam(), *_of_the_rest()]
+    resources = [resource for region, backend in state.backends() for resource in _of_ec2(region, backend)]
+    return [*resources, *_of_efs(), *_of_scheduler(), *_of_iam(), *_of_the_rest()]
 
 
 def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
     def tags(thing: Any) -> dict[str, str]:
         return {tag["key"]: tag["value"] for tag in thing.get_tags()}
 
-    def told(kind: str, things: Any) -> Iterator[Resource]:
+    def list_resources(kind: str, things: Any) -> Iterator[Resource]:
         for thing in things:
             yield Resource(kind=kind, id=thing.id, region=region, tags=tags(thing))
 
     born = backend.default_vpc.id
-    yield from told("instance", standing(backend))
-    open_requests = (found for found in backend.spot_instance_requests.values() if found.state in {"open", "active"})
-    yield from told("spot request", open_requests)
-    yield from told("volume", backend.volumes.values())
-    yield from told("snapshot", (found for found in backend.snapshots.values() if found.owner_id == ACCOUNT_ID))
-    yield from told("network interface", backend.enis.values())
+    yield from list_resources("instance", standing(backend))
+    open_requests = (entry for entry in backend.spot_instance_requests.values() if entry.state in {"open", "active"})
+    yield from list_resources("spot request", open_requests)
+    yield from list_resources("volume", backend.volumes.values())
+    yield from list_resources("snapshot", (entry for entry in backend.snapshots.values() if entry.owner_id == ACCOUNT_ID))
+    yield from list_resources("network interface", backend.enis.values())
     for address in backend.addresses:
         yield Resource(kind="address", id=address.allocation_id or address.public_ip, region=region)
     for pair in backend.key_pairs.values():
@@ -57,18 +57,18 @@ def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
         yield Resource(
             kind="placement group", id=group["GroupName"], region=region, tags=backend.tags.get(group["GroupId"], {})
         )
-    yield from told("launch template", backend.launch_templates.values())
+    yield from list_resources("launch template", backend.launch_templates.values())
     for groups in backend.groups.values():
-        yield from told("security group", (found for found in groups.values() if found.name != "default"))
+        yield from list_resources("security group", (entry for entry in groups.values() if entry.name != "default"))
     subnets = (subnet for by_zone in backend.subnets.values() for subnet in by_zone.values())
-    yield from told("subnet", (found for found in subnets if found.vpc_id != born or not found.default_for_az))
-    tables = (found for found in backend.route_tables.values() if found.vpc_id != born and not found.main_association_id)
-    yield from told("route table", tables)
+    yield from list_resources("subnet", (entry for entry in subnets if entry.vpc_id != born or not entry.default_for_az))
+    tables = (entry for entry in backend.route_tables.values() if entry.vpc_id != born and not entry.main_association_id)
+    yield from list_resources("route table", tables)
     for gateway in backend.internet_gateways.values():
         if not (gateway.vpc and gateway.vpc.id == born):
             yield Resource(kind="internet gateway", id=gateway.id, region=region, tags=tags(gateway))
-    yield from told("nat gateway", (found for found in backend.nat_gateways.values() if found.state != "deleted"))
-    yield from told("vpc", (found for found in backend.vpcs.values() if found.id != born))
+    yield from list_resources("nat gateway", (entry for entry in backend.nat_gateways.values() if entry.state != "deleted"))
+    yield from list_resources("vpc", (entry for entry in backend.vpcs.values() if entry.id != born))
 
 
 def _of_efs() -> Iterator[Resource]:

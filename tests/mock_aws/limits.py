@@ -76,7 +76,7 @@ def limit_of(instance_type: str, *, spot: bool) -> Limit | None:
         for family in limit.families
         if limit.spot is spot and instance_type.startswith(family)
     ]
-    return max(fitting, key=lambda one: one[0])[1] if fitting else None
+    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
 
 @dataclass
@@ -87,14 +87,14 @@ class Quotas:
     requests: list[dict[str, Any]] = field(default_factory=list)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def applied(self, region: str, code: str) -> float | None:
+    def get_applied(self, region: str, code: str) -> float | None:
         """The value in force in that region; None where the API has none to tell and only AWS's default holds."""
         with self.lock:
             return self.set.get((region, code), self.set.get(("", code), BY_CODE[code].value))
 
     def limit(self, region: str, code: str) -> float:
         """How much of it there may be."""
-        applied = self.applied(region, code)
+        applied = self.get_applied(region, code)
         return BY_CODE[code].aws_default if applied is None else applied
 
     def change(self, code: str, value: float | None, region: str = "") -> None:

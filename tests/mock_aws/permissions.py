@@ -15,7 +15,7 @@ from gpucourse.aws.policy import policy_text
 Statement = Mapping[str, Any]
 
 
-def shipped() -> list[Statement]:
+def read_shipped_policy() -> list[Statement]:
     """The statements of the policy that the course hands out."""
     statements: list[Statement] = json.loads(policy_text())["Statement"]
     return statements
@@ -23,14 +23,14 @@ def shipped() -> list[Statement]:
 
 def actions(statement: Statement) -> list[str]:
     """The patterns of the actions that a statement allows."""
-    return _listed(statement["Action"])
+    return _as_list(statement["Action"])
 
 
 def allows(statements: Sequence[Statement], action: str, resource: str, context: Mapping[str, str] | None = None) -> bool:
     """Whether some statement allows this action on this resource (an ARN). `context` holds the values of condition keys."""
     return any(
         _matches(actions(statement), action)
-        and _matches(_listed(statement["Resource"]), resource)
+        and _matches(_as_list(statement["Resource"]), resource)
         and _holds(statement.get("Condition", {}), context or {})
         for statement in statements
         if _is_allow(statement)
@@ -47,12 +47,12 @@ def _is_allow(statement: Statement) -> bool:
 def _holds(condition: Mapping[str, Mapping[str, Any]], context: Mapping[str, str]) -> bool:
     if set(condition) - {"StringEquals"}:
         raise ValueError(f"not understood here: {condition}")
-    return all(context.get(key) in _listed(values) for key, values in condition.get("StringEquals", {}).items())
+    return all(context.get(key) in _as_list(values) for key, values in condition.get("StringEquals", {}).items())
 
 
 def _matches(patterns: Sequence[str], value: str) -> bool:
     return any(fnmatchcase(value, pattern) for pattern in patterns)
 
 
-def _listed(value: str | list[str]) -> list[str]:
+def _as_list(value: str | list[str]) -> list[str]:
     return [value] if isinstance(value, str) else value

@@ -30,7 +30,7 @@ class Computers(Protocol):
     def host_key(self, instance_id: str) -> str | None:
         """The public host key of the computer behind an instance, once it has booted."""
 
-    def seen(self) -> dict[str, dict[str, Any]]:
+    def list_booted(self) -> dict[str, dict[str, Any]]:
         """Where each booted computer is."""
 
     def address(self, usual: str) -> str:
@@ -75,7 +75,7 @@ class State:
         }
         self._append(CALLS, json.dumps(entry, default=str))
 
-    def unimplemented(self, call: Call, why: str) -> None:
+    def note_unimplemented(self, call: Call, why: str) -> None:
         """Note, loudly, that a call met nothing that answers it."""
         self._append(UNIMPLEMENTED, f"{call.name} {why} {json.dumps(dict(call.params), default=str)}")
 

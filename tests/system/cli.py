@@ -67,11 +67,11 @@ class Learner:
         )
         typed = Typed(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
         assert code is None or typed.code == code, (
-            f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.seen_beside()}"
+            f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.describe_surroundings()}"
         )
         return typed
 
-    def seen_beside(self) -> str:
+    def describe_surroundings(self) -> str:
         """What else explains an answer that was not expected."""
         return ""
 
@@ -128,7 +128,7 @@ class Learner:
             b"HOME=" + str(self.workspace).encode(),
             b"GPUCOURSE_STACK_UID=" + json.loads(identity.read_text())["id"].encode(),
         )
-        found = []
+        pids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdecimal() and int(entry.name) != os.getpid():
                 try:
@@ -136,10 +136,10 @@ class Learner:
                     zombie = b") Z" in (entry / "stat").read_bytes()
                 except OSError:
                     continue
-                ours = any(one.startswith(marks) for one in variables)
+                ours = any(variable.startswith(marks) for variable in variables)
                 if ours and not zombie:
-                    found.append(int(entry.name))
-        return found
+                    pids.append(int(entry.name))
+        return pids
 
 
 def heard(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> str:
@@ -147,8 +147,8 @@ def heard(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -
     stream = process.stderr
     assert stream is not None
     lines = iter(stream.readline, None)
-    found = until(lambda: words in (line := next(lines)) and line, seconds, f"{words!r} on the screen")
-    return str(found.decode(errors="replace"))
+    matching_line = until(lambda: words in (line := next(lines)) and line, seconds, f"{words!r} on the screen")
+    return str(matching_line.decode(errors="replace"))
 
 
 def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:

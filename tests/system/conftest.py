@@ -19,24 +19,24 @@ def _leaves_nothing(learner: Learner) -> None:
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[Learner]:
     """Somebody with an empty workspace, whose path has a space and quotes in it."""
-    one = Learner(tmp_path / 'it\'s my "work" space')
-    yield one
-    _leaves_nothing(one)
+    learner = Learner(tmp_path / 'it\'s my "work" space')
+    yield learner
+    _leaves_nothing(learner)
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with two nodes up, shared by the tests of a file that do not harm them."""
-    one = Learner(tmp_path_factory.mktemp("lab") / "workspace")
-    one.types("deploy", "3")
-    yield one
-    _leaves_nothing(one)
+    learner = Learner(tmp_path_factory.mktemp("lab") / "workspace")
+    learner.types("deploy", "3")
+    yield learner
+    _leaves_nothing(learner)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 2's lab up, a real Slurm, shared by the tests of a file."""
-    one = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
-    slurm.stand_up(one)
-    yield one
-    _leaves_nothing(one)
+    learner = Learner(tmp_path_factory.mktemp("cluster") / "workspace")
+    slurm.stand_up(learner)
+    yield learner
+    _leaves_nothing(learner)

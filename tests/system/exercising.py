@@ -92,7 +92,7 @@ def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.P
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def finished(exercise: Exercise, code: int, output: str, out: Path, ranks: int) -> Finished:
+def read_finished(exercise: Exercise, code: int, output: str, out: Path, ranks: int) -> Finished:
     path = out / "metrics.json"
     metrics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     return Finished(exercise, code, output, metrics, ranks)
@@ -113,10 +113,10 @@ def laid_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
 
 def ranked(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
     """The exercise as it is, by so many ranks that torchrun might have started. (test_exercises_on_nodes.py has torchrun.)"""
-    return spoiled(exercise_id, folder, ranks=ranks, **settings)
+    return run_with_changes(exercise_id, folder, ranks=ranks, **settings)
 
 
-def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
+def run_with_changes(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
     """Ranks (a whole number) of a copy of the script in which words were replaced."""
     exercise, script = laid_out(exercise_id, folder)
     text = script.read_text(encoding="utf-8")
@@ -132,7 +132,7 @@ def spoiled(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: An
     ]
     outputs = [wait(process) for process in processes]
     code = max(abs(process.returncode) for process in processes)
-    return finished(exercise, code, "\n".join(outputs), folder, ranks)
+    return read_finished(exercise, code, "\n".join(outputs), folder, ranks)
 
 
 def words(verdict: ExerciseVerdict) -> dict[str, str]:
@@ -149,22 +149,22 @@ def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], 
         (folder / name).write_text(text.replace(old, new), encoding="utf-8")
     process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
     output = wait(process)
-    return finished(exercise, process.returncode, output, folder, 1)
+    return read_finished(exercise, process.returncode, output, folder, 1)
 
 
 def by_command_line(learner: Learner, exercise_id: str, **settings: str) -> tuple[Finished, Path]:
     """A run typed by a learner whose lab stands, and that passed: what came of it, and the folder that came home."""
     typed = learner.types("run", exercise_id, *(word for item in settings.items() for word in ("--set", "=".join(item))))
     folder = learner.run_folder()
-    return finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
+    return read_finished(CATALOG.exercise(exercise_id)[1], typed.code, typed.out + typed.err, folder, 1), folder
 
 
-def failed(run: Finished) -> set[str]:
+def list_failed_checks(run: Finished) -> set[str]:
     """The checks that found a fault."""
     return {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
-def unanswered(run: Finished) -> dict[str, str]:
+def list_unanswered(run: Finished) -> dict[str, str]:
     """What neither passed nor waits for a GPU, and why."""
     waits = {check.id for check in run.exercise.checks if check.evidence == "gpu"}
     return {name: why for name, why in words(run.verdict()).items() if name not in waits}
@@ -175,7 +175,7 @@ def on_cpu(run: Finished) -> set[str]:
     return {check.id for check in run.verdict().checks if check.verdict == "not_measured"}
 
 
-def told(run: Finished, folder: Path) -> None:
+def check_plots_and_tables(run: Finished, folder: Path) -> None:
     """What was measured can be drawn and tabled as the manifest says."""
     for plot in run.exercise.plots:
         assert len(draw(plot, run.metrics, subtitle="test", folder=folder)) == 2

@@ -102,7 +102,7 @@ def _python(folder: Path) -> Path:
 
 @dataclass
 class Boot:
-    """One boot in a folder that stands for the root of the node. `done` lists what the system's programs were told."""
+    """One boot in a folder that stands for the root of the node. `commands_run` lists what the system's programs were told."""
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -141,7 +141,7 @@ class Boot:
         return self.root / "var/lib/gpucourse"
 
     @property
-    def done(self) -> list[str]:
+    def commands_run(self) -> list[str]:
         return (self.root / "done").read_text().splitlines()
 
     @property

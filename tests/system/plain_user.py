@@ -60,7 +60,9 @@ def _ways_through() -> list[str]:
     """Shell lines that let others reach the interpreter and the package: in front of a closed folder a new one is mounted, in
     which these are all that there is."""
     wanted = {Path(sys.prefix), Path(sys.base_prefix), Path(gpucourse.__file__).parents[2]}
-    closed = {path: next((one for one in reversed(path.parents) if not one.stat().st_mode & 0o001), None) for path in wanted}
+    closed = {
+        path: next((parent for parent in reversed(path.parents) if not parent.stat().st_mode & 0o001), None) for path in wanted
+    }
     behind = {path: folder for path, folder in closed.items() if folder is not None}
     kept = {path: f"aside/{number}" for number, path in enumerate(sorted(behind))}
     lines = [f"mkdir -p {place} && mount --rbind {shlex.quote(str(path))} {place}" for path, place in kept.items()]

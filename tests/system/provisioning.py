@@ -75,13 +75,13 @@ class Lab:
     def notes(self) -> list[str]:
         return [event.text for event in self.events if isinstance(event, Note)]
 
-    def told(self, state: str) -> list[tuple[str, str]]:
+    def list_resource_events(self, state: str) -> list[tuple[str, str]]:
         return [(e.action, e.address) for e in self.events if isinstance(e, ResourceEvent) and e.state == state]
 
     def elsewhere(self, action: str, name: str = "03-local", *, nodes: int = 2) -> subprocess.Popen[bytes]:
-        """The same stack, driven by another process: `action` is up or down; what it said is in `said`."""
+        """The same stack, driven by another process: `action` is up or down; what it said is in `said_file`."""
         self.stack(name)  # makes the folder for the marks
-        said = self.said.open("wb")
+        said = self.said_file.open("wb")
         with said:
             return subprocess.Popen(
                 [sys.executable, str(STACKS / "drive.py"), action, str(self.root), name, str(nodes)],
@@ -92,5 +92,5 @@ class Lab:
             )
 
     @property
-    def said(self) -> Path:
+    def said_file(self) -> Path:
         return self.root / "said.txt"

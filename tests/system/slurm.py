@@ -92,8 +92,8 @@ def in_terminal(
     deadline = time.monotonic() + seconds
     try:
         while True:
-            if waiting and (found := re.search(waiting[0][0].encode(), shown[read:])):
-                read += found.end()
+            if waiting and (match := re.search(waiting[0][0].encode(), shown[read:])):
+                read += match.end()
                 os.write(master, waiting.pop(0)[1].encode())
             if closed_at and not waiting and re.search(closed_at.encode(), shown[read:]):
                 break

@@ -72,7 +72,7 @@ def test_nodes_that_die_after_a_run_take_nothing_with_them(two: Learner, tmp_pat
     assert two.processes() == []
 
 
-def test_destroy_fetches_outputs_that_are_not_home_and_refuses_when_it_cannot(two: Learner, tmp_path: Path) -> None:
+def test_destroy_collects_missing_outputs_and_refuses_when_it_cannot(two: Learner, tmp_path: Path) -> None:
     two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python", "--detach")
     folder = two.run_folder()
     done = two.stack_folder() / "nodes/node1/home/.gpucourse/jobs" / folder.name / "done"
@@ -98,8 +98,8 @@ def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_two_deploys_at_once(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]
-    said = [one.communicate(timeout=60)[1].decode() for one in both]
-    assert [one.returncode for one in both] == [0, 0], said
+    said = [process.communicate(timeout=60)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
     assert sum("waiting for 'deploy 3'" in text for text in said) <= 1
     assert len(learner.documents("status")["stacks"][0]["nodes"]) == 2
 
@@ -166,11 +166,15 @@ def test_run_killed(two: Learner, tmp_path: Path, state: str) -> None:
     script = scripts.write(tmp_path, "brief")
     running = two.begins("run", "3.1", "--script", script, "--launcher", "python")
 
-    def reached() -> bool:
-        found = list(two.workspace.glob("runs/*/*/run.json"))
-        return bool(found) and two.newest_run()["state"] in {state, "running" if state != "collecting" else state, "succeeded"}
+    def has_reached() -> bool:
+        records = list(two.workspace.glob("runs/*/*/run.json"))
+        return bool(records) and two.newest_run()["state"] in {
+            state,
+            "running" if state != "collecting" else state,
+            "succeeded",
+        }
 
-    until(reached, what=state)
+    until(has_reached, what=state)
     running.kill()
     running.communicate(timeout=20)
     end = {"succeeded", "lost"}

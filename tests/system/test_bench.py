@@ -37,8 +37,8 @@ def test_percentiles(bench: ModuleType, samples: list[float], percent: float, va
 
 
 def test_the_spread_is_in_milliseconds(bench: ModuleType) -> None:
-    found = bench.spread_ms([0.001, 0.002, 0.003, 0.004, 0.005, 0.006])
-    assert found == {"median_ms": 3.5, "p20_ms": 2.0, "p80_ms": 5.0, "samples": 6}
+    spread = bench.spread_ms([0.001, 0.002, 0.003, 0.004, 0.005, 0.006])
+    assert spread == {"median_ms": 3.5, "p20_ms": 2.0, "p80_ms": 5.0, "samples": 6}
 
 
 def test_exactly_as_many_calls_as_asked(bench: ModuleType) -> None:
@@ -66,12 +66,12 @@ def test_the_number_of_calls_follows_from_what_all_agree_on(bench: ModuleType) -
     """One rank finds a call fast, another slow: with the agreed estimate both make the same number."""
     cpu, asked = bench.torch.device("cpu"), []
 
-    def agreed(estimate: float) -> float:
+    def agree(estimate: float) -> float:
         asked.append(estimate)
         return 0.01
 
-    assert len(bench.time_calls(lambda: None, cpu, agree=agreed, budget_s=0.5)) == 50
-    assert len(bench.time_calls(lambda: None, cpu, agree=agreed, budget_s=9.0)) == 100
+    assert len(bench.time_calls(lambda: None, cpu, agree=agree, budget_s=0.5)) == 50
+    assert len(bench.time_calls(lambda: None, cpu, agree=agree, budget_s=9.0)) == 100
     assert len(bench.time_calls(lambda: None, cpu, agree=lambda _: 5.0)) == 5
     assert len(asked) == 2
 
@@ -93,11 +93,11 @@ def test_the_record(bench: ModuleType, tmp_path: Path, monkeypatch: pytest.Monke
     metrics = {"loss": float("nan"), "rows": [{"ms": float("inf")}, {"ms": None}], "pair": (1, 2.5)}
     path = bench.write_metrics("test/1", bench.torch.device("cpu"), world_size=2, seed=7, metrics=metrics)
     assert path == tmp_path / "out" / "metrics.json"
-    found = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert (found["loss"], found["rows"], found["pair"]) == ("nan", [{"ms": "inf"}, {"ms": None}], [1, 2.5])
-    assert (found["schema"], found["mode"], found["world_size"], found["seed"]) == ("test/1", "local", 2, 7)
-    assert found["command"] == "script.py '--words=it'\"'\"'s'"
-    assert [found.name for found in (tmp_path / "out").iterdir()] == ["metrics.json"]
+    entry = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert (entry["loss"], entry["rows"], entry["pair"]) == ("nan", [{"ms": "inf"}, {"ms": None}], [1, 2.5])
+    assert (entry["schema"], entry["mode"], entry["world_size"], entry["seed"]) == ("test/1", "local", 2, 7)
+    assert entry["command"] == "script.py '--words=it'\"'\"'s'"
+    assert [entry.name for entry in (tmp_path / "out").iterdir()] == ["metrics.json"]
 
 
 def test_measured_on_a_cpu_by_torchs_own_timer(bench: ModuleType) -> None:

@@ -67,7 +67,7 @@ def without_leaving(markup: str) -> str:
     return markup.replace("http-equiv", "data-was")
 
 
-def opened(page: Path, folder: Path) -> str:
+def dump_dom(page: Path, folder: Path) -> str:
     """The document as the browser has it after its scripts ran."""
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-component-update"]
     done = subprocess.run(
@@ -108,14 +108,14 @@ def test_the_browser_runs_and_fetches_what_is_taken_for_markup(address: str, tmp
     """The other tests can fail: without escaping and policy the same text does both."""
     page = tmp_path / "page.html"
     page.write_text(f"<!doctype html><title>x</title><body>{without_leaving(hostile(address))}")
-    assert OWNED in opened(page, tmp_path)
+    assert OWNED in dump_dom(page, tmp_path)
     assert _Counting.paths
 
 
 def test_a_report_with_hostile_text_runs_and_fetches_nothing(address: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_bytes(report(tmp_path, hostile(address)))
-    shown = opened(page, tmp_path)
+    shown = dump_dom(page, tmp_path)
     assert "Not here yet" in shown
     assert OWNED not in shown
     assert _Counting.paths == []
@@ -125,7 +125,7 @@ def test_where_escaping_failed_the_policy_holds(address: str, tmp_path: Path) ->
     page = tmp_path / "report.html"
     markup = without_leaving(hostile(address)).encode()
     page.write_bytes(report(tmp_path, "calm").replace(b"</body>", markup + b"</body>"))
-    assert OWNED not in opened(page, tmp_path)
+    assert OWNED not in dump_dom(page, tmp_path)
     assert _Counting.paths == []
 
 
@@ -135,7 +135,7 @@ def test_a_report_is_styled_and_shows_its_pictures(tmp_path: Path) -> None:
     probe = b"<script>onload=()=>document.title=" + border + b"+' '+document.images[0].naturalWidth</script>"
     allowed = report(tmp_path, "calm").replace(b"script-src 'none'", b"script-src 'unsafe-inline'")
     page.write_bytes(allowed.replace(b"</body>", probe + b"</body>"))
-    title = opened(page, tmp_path).partition("<title>")[2].partition("</title>")[0]
+    title = dump_dom(page, tmp_path).partition("<title>")[2].partition("</title>")[0]
     assert title.startswith("2px ")
     assert int(title.removeprefix("2px ")) > 0
 
@@ -151,7 +151,7 @@ def test_a_picture_opened_by_itself_runs_and_fetches_nothing(address: str, tmp_p
             live = Live(Out(err), colour=False, moving=False, quiet=True)
             view = View(title=text, parts=(facts([(text, text)]),), footer=(text,))
             capture(page, command=text, live=live, view=view, mode="local")
-    shown = opened(page, tmp_path)
+    shown = dump_dom(page, tmp_path)
     assert "<svg" in shown
     assert OWNED not in shown
     assert _Counting.paths == []

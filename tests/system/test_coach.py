@@ -51,8 +51,8 @@ def test_a_silent_rank_is_named_with_what_its_process_does(lab: Learner, tmp_pat
     assert "rank 0 on node0 has said nothing" not in err
     assert "failed with exit code" not in err, "who was ended by the time limit did not fail"
     record = lab.newest_run()
-    assert [(each["rank"], each["doing"]) for each in record["silences"]] == [(1, "stopped")]
-    assert [(each["symptom"], each["ranks"]) for each in record["diagnoses"]] == [("silent-rank", [1])]
+    assert [(item["rank"], item["doing"]) for item in record["silences"]] == [(1, "stopped")]
+    assert [(item["symptom"], item["ranks"]) for item in record["diagnoses"]] == [("silent-rank", [1])]
     assert "[silent-rank]" in out
     assert "gpucourse logs" in record["diagnoses"][0]["next"]
 
@@ -63,7 +63,7 @@ def test_the_first_failure_is_told_before_the_others_are_ended(lab: Learner, tmp
     told = lines.index("! rank 1 on node1 failed with exit code 1")
     assert told < next(number for number, line in enumerate(lines) if "running script.py" in line)
     record = lab.newest_run()
-    assert [(each["symptom"], each["ranks"]) for each in record["diagnoses"]] == [("script-error", [1])]
+    assert [(diagnosis["symptom"], diagnosis["ranks"]) for diagnosis in record["diagnoses"]] == [("script-error", [1])]
     assert "a mistake of its own" in out
     document = json.loads((lab.run_folder() / "run.json").read_text())
     assert document["diagnoses"] == record["diagnoses"]

@@ -34,7 +34,7 @@ def broken(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str,
     return record, planted
 
 
-def found(lab: Learner, exercise: str, how: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
+def type_diagnosis(lab: Learner, exercise: str, how: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
     """Type a diagnosis; the document of the answer."""
     words = ["check", exercise, "--diagnosis", how, *(["--rank", str(rank)] if rank is not None else []), "--json"]
     return dict(lab.types(*words, code=code).document)
@@ -42,24 +42,27 @@ def found(lab: Learner, exercise: str, how: str, rank: int | None = None, *, cod
 
 def test_a_killed_rank(lab: Learner) -> None:
     record, planted = broken(lab, "3.2", "kill-rank", *SMALL)
-    killed = next(each for each in record["rank_exits"] if each["code"] == 137)
+    killed = next(item for item in record["rank_exits"] if item["code"] == 137)
     assert killed["rank"] == planted["rank"]
-    wrong = found(lab, "3.2", "block-port", code=5)
+    wrong = type_diagnosis(lab, "3.2", "block-port", code=5)
     assert wrong["verdict"]["verdict"] == "failed"
     assert wrong["verdict"]["checks"][0]["hint"]
     assert wrong["run"]["diagnoses"] == []
-    assert [check["verdict"] for check in found(lab, "3.2", "kill-rank", code=5)["verdict"]["checks"]] == ["passed", "failed"]
-    assert found(lab, "3.2", "kill-rank", 1 - killed["rank"], code=5)["verdict"]["verdict"] == "failed"
-    right = found(lab, "3.2", "kill-rank", killed["rank"])
+    assert [check["verdict"] for check in type_diagnosis(lab, "3.2", "kill-rank", code=5)["verdict"]["checks"]] == [
+        "passed",
+        "failed",
+    ]
+    assert type_diagnosis(lab, "3.2", "kill-rank", 1 - killed["rank"], code=5)["verdict"]["verdict"] == "failed"
+    right = type_diagnosis(lab, "3.2", "kill-rank", killed["rank"])
     assert right["verdict"]["verdict"] == "passed"
-    assert [(each["symptom"], each["ranks"]) for each in right["run"]["diagnoses"]] == [("rank-killed", [killed["rank"]])]
+    assert [(item["symptom"], item["ranks"]) for item in right["run"]["diagnoses"]] == [("rank-killed", [killed["rank"]])]
 
 
 def test_a_port_that_somebody_holds(lab: Learner) -> None:
     record, _ = broken(lab, "3.1", "block-port", "--set", "elements=1000")
     assert record["rank_exits"] == []
     assert "EADDRINUSE" in (lab.run_folder() / "logs/node0-launcher.log").read_text()
-    right = found(lab, "3.1", "block-port")
+    right = type_diagnosis(lab, "3.1", "block-port")
     assert right["run"]["diagnoses"][0]["symptom"] == "port-busy"
     assert "no run of 3.1 has succeeded" in lab.types("check", "3.1", code=3).err
 
@@ -67,9 +70,9 @@ def test_a_port_that_somebody_holds(lab: Learner) -> None:
 @pytest.mark.thorough
 def test_a_world_that_is_told_too_large(lab: Learner) -> None:
     record, _ = broken(lab, "3.1", "wrong-world-size", "--set", "elements=1000")
-    assert all(each["code"] for each in record["rank_exits"])
+    assert all(rank_exit["code"] for rank_exit in record["rank_exits"])
     assert "WORLD_SIZE" not in (lab.run_folder() / "plan.json").read_text()
-    right = found(lab, "3.1", "wrong-world-size")
+    right = type_diagnosis(lab, "3.1", "wrong-world-size")
     diagnosis = right["run"]["diagnoses"][0]
     assert diagnosis["symptom"] == "wrong-world-size"
     assert "rank 2 that nobody started" in diagnosis["title"]
@@ -78,16 +81,16 @@ def test_a_world_that_is_told_too_large(lab: Learner) -> None:
 @pytest.mark.thorough
 def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
     record, planted = broken(lab, "3.2", "slow-rank", *LONGER)
-    assert all(each["code"] == 0 for each in record["rank_exits"])
+    assert all(item["code"] == 0 for item in record["rank_exits"])
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
-    own = {each["rank"]: each["mean_ms"] for each in metrics["own_steps"]}
+    own = {item["rank"]: item["mean_ms"] for item in metrics["own_steps"]}
     assert max(own, key=lambda rank: own[rank]) == planted["rank"]
     assert own[planted["rank"]] > 1.5 * own[1 - planted["rank"]]
     lines = lab.types("logs", "--times").out.splitlines()
     moments = [float(line.split(" s ")[0]) for line in lines]
     assert moments == sorted(moments)
     assert any("joined 2 ranks" in line for line in lines)
-    assert found(lab, "3.2", "slow-rank", planted["rank"])["run"]["diagnoses"][0]["symptom"] == "slow-rank"
+    assert type_diagnosis(lab, "3.2", "slow-rank", planted["rank"])["run"]["diagnoses"][0]["symptom"] == "slow-rank"
     assert lab.types("check", "3.2", code=3)  # a drill is evidence of nothing
 
 

@@ -18,12 +18,12 @@ from tests.system.exercising import (
     FOLDERS,
     Finished,
     environment,
-    finished,
     flags,
     laid_out,
     needs_torch,
     ranked,
-    spoiled,
+    read_finished,
+    run_with_changes,
     start,
     wait,
     words,
@@ -67,23 +67,23 @@ def test_hello_measures_every_size_with_its_spread(hello: Finished) -> None:
 @pytest.mark.thorough
 def test_the_record_says_where_it_comes_from_and_invents_nothing(hello: Finished, training: Finished) -> None:
     for run, schema in ((hello, "distributed_hello/1"), (training, "ddp_training/1")):
-        found = run.metrics
-        assert (found["schema"], found["mode"], found["world_size"], found["seed"], found["backend"]) == (
+        values = run.metrics
+        assert (values["schema"], values["mode"], values["world_size"], values["seed"], values["backend"]) == (
             schema,
             "local",
             2,
             0,
             "gloo",
         )
-        assert found["device"].startswith("cpu")
-        assert (found["gpu_memory_bytes"], found["cuda"], found["nccl"]) == (None, None, None)
-        assert {"torch", "python", "threads", "cores", "written"} <= set(found)
-        assert run.exercise.script in found["command"]
+        assert values["device"].startswith("cpu")
+        assert (values["gpu_memory_bytes"], values["cuda"], values["nccl"]) == (None, None, None)
+        assert {"torch", "python", "threads", "cores", "written"} <= set(values)
+        assert run.exercise.script in values["command"]
     assert training.metrics["peak_gpu_memory_bytes"] is None
 
 
 @pytest.mark.thorough
-def test_training_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(training: Finished) -> None:
+def test_training_passes_every_cpu_check_with_local_defaults(training: Finished) -> None:
     assert training.code == 0, training.output
     assert words(training.verdict()) == {"scaling": "not_measured: not measured: needs a GPU"}
     assert training.verdict().verdict == "passed"
@@ -137,7 +137,7 @@ def test_by_hand_from_a_checkout_it_is_a_world_of_one(exercise_id: str, settings
     env = {key: value for key, value in environment(tmp_path).items() if not key.startswith("GPUCOURSE")}
     process = start([sys.executable, "-B", str(script), *flags(exercise, **settings)], tmp_path, env)
     output = wait(process)
-    run = finished(exercise, process.returncode, output, tmp_path, 1)
+    run = read_finished(exercise, process.returncode, output, tmp_path, 1)
     assert run.code == 0, output
     assert (run.metrics["world_size"], run.metrics["mode"]) == (1, "by hand")
     assert {check.verdict for check in run.verdict().checks} <= {"passed", "not_measured"}
@@ -155,7 +155,7 @@ def test_three_ranks_and_numbers_that_do_not_divide(tmp_path: Path) -> None:
 @pytest.mark.thorough
 def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
     fault = "if rank == 1:\n    next(model.parameters()).data[0, 0] += 1e-6\nloss_after, weights ="
-    run = spoiled("3.2", tmp_path / "work", ("loss_after, weights =", fault), **SMALL_TRAINING)
+    run = run_with_changes("3.2", tmp_path / "work", ("loss_after, weights =", fault), **SMALL_TRAINING)
     assert run.code == 0, run.output
     assert run.check("parameters-equal").verdict == "failed"
     assert run.check("gradients-equal").verdict == "passed"
@@ -170,7 +170,7 @@ def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> 
         ("whole_loss(model.module)\nfor", "whole_loss(model)\nfor"),
         ("whole_loss(model.module), flat", "whole_loss(model), flat"),
     ]
-    run = spoiled("3.2", tmp_path / "work", *changes, **SMALL_TRAINING)
+    run = run_with_changes("3.2", tmp_path / "work", *changes, **SMALL_TRAINING)
     assert run.code == 0, run.output
     failed = {check.id for check in run.verdict().checks if check.verdict == "failed"}
     assert {"gradients-equal", "gradients-right", "parameters-equal"} <= failed
@@ -178,21 +178,23 @@ def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> 
 
 @pytest.mark.thorough
 def test_ranks_that_share_samples_are_found(tmp_path: Path) -> None:
-    run = spoiled("3.2", tmp_path / "work", ("num_replicas=size, rank=rank,", "num_replicas=size, rank=0,"), **SMALL_TRAINING)
+    run = run_with_changes(
+        "3.2", tmp_path / "work", ("num_replicas=size, rank=rank,", "num_replicas=size, rank=0,"), **SMALL_TRAINING
+    )
     assert run.code == 0, run.output
     assert run.check("shares-disjoint").verdict == "failed"
 
 
 @pytest.mark.thorough
 def test_epochs_that_all_have_one_order_are_found(tmp_path: Path) -> None:
-    run = spoiled("3.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL_TRAINING)
+    run = run_with_changes("3.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL_TRAINING)
     assert run.code == 0, run.output
     assert {check.id for check in run.verdict().checks if check.verdict == "failed"} == {"shuffled-anew"}
 
 
 @pytest.mark.thorough
 def test_training_that_explodes_fails_and_its_nan_is_no_number(tmp_path: Path) -> None:
-    run = spoiled("3.2", tmp_path / "work", ("lr=learning_rate()", "lr=1e30"), **SMALL_TRAINING)
+    run = run_with_changes("3.2", tmp_path / "work", ("lr=learning_rate()", "lr=1e30"), **SMALL_TRAINING)
     assert run.code == 0, run.output
     assert run.metrics["loss_after"] == "nan"
     assert run.check("loss-fell").verdict == "failed"
@@ -205,7 +207,7 @@ def test_a_rank_that_brings_a_wrong_value_is_found(tmp_path: Path) -> None:
         "tensor = torch.full((args.elements,), float(rank + 1)",
         "tensor = torch.full((args.elements,), float(rank * 2 + 1)",
     )
-    run = spoiled("3.1", tmp_path / "work", fault, **SMALL_HELLO)
+    run = run_with_changes("3.1", tmp_path / "work", fault, **SMALL_HELLO)
     assert run.code == 0, run.output
     assert run.check("allreduce-exact").verdict == "failed"
     assert run.check("sum").verdict == "failed"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, spoiled, start, wait, words
+from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, run_with_changes, start, wait, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -30,23 +30,23 @@ def test_with_its_local_defaults_it_passes_every_check_that_a_cpu_can_make(accum
 
 @pytest.mark.thorough
 def test_four_ways_with_their_traffic(accumulation: Finished) -> None:
-    found = accumulation.metrics
-    assert [row["way"] for row in found["ways"]] == WAYS
-    assert [row["updates"] for row in found["ways"]] == [4, 1, 1, 1]
+    values = accumulation.metrics
+    assert [row["way"] for row in values["ways"]] == WAYS
+    assert [row["updates"] for row in values["ways"]] == [4, 1, 1, 1]
     gradients = 4 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
-    assert found["gradient_bytes"] == gradients
-    assert [row["allreduce_bytes"] for row in found["ways"]] == [4 * gradients, 4 * gradients, gradients, gradients]
-    calls = [row["allreduce_calls"] for row in found["ways"]]
+    assert values["gradient_bytes"] == gradients
+    assert [row["allreduce_bytes"] for row in values["ways"]] == [4 * gradients, 4 * gradients, gradients, gradients]
+    calls = [row["allreduce_calls"] for row in values["ways"]]
     assert calls == [4 * calls[3], 4 * calls[3], calls[3], calls[3]]
-    for row in found["ways"]:
+    for row in values["ways"]:
         assert row["peak_gpu_memory_bytes"] is None
         assert row["samples_per_s"] == pytest.approx(2 * 4 * 32 / row["median_ms"] * 1e3)
 
 
 @pytest.mark.thorough
 def test_only_the_right_weight_gives_the_right_gradient(accumulation: Finished) -> None:
-    none, each, last, _ = accumulation.metrics["ways"]
-    assert max(each["gradient_error"], last["gradient_error"], last["last_group_error"]) < 1e-5
+    none, last_way, last, _ = accumulation.metrics["ways"]
+    assert max(last_way["gradient_error"], last["gradient_error"], last["last_group_error"]) < 1e-5
     assert none["gradient_error"] > 0.1, "the last micro-batch alone is not the batch"
     assert accumulation.metrics["last_group_error_by_k"] > 0.1, "dividing by k is wrong where the group is not full"
     assert accumulation.metrics["last_group_samples"] == 2 * (2 * 32 + 16)
@@ -79,7 +79,7 @@ WEIGHT, QUIET = "by_k else piece / count", "if way == LAST and begin < count els
     ids=["divided by k, without no_sync", "never in sync"],
 )
 def test_a_fault_is_found_by_its_check(checks: set[str], changes: list[tuple[str, str]], tmp_path: Path) -> None:
-    run = spoiled("3.5", tmp_path / "work", *changes, micro_batch="8", hidden="32", steps="5")
+    run = run_with_changes("3.5", tmp_path / "work", *changes, micro_batch="8", hidden="32", steps="5")
     assert run.code == 0, run.output
     assert {check.id for check in run.verdict().checks if check.verdict == "failed"} >= checks, run.output
     assert run.check("gradients-equal").verdict == ("failed" if "gradients-equal" in checks else "passed")
@@ -89,7 +89,7 @@ def test_a_fault_is_found_by_its_check(checks: set[str], changes: list[tuple[str
 def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: Path) -> None:
     old = "        with model.no_sync():\n            one_group(BIG"
     new = "        if rank == 1:\n            raise torch.OutOfMemoryError('planted')\n" + old
-    run = spoiled("3.5", tmp_path / "work", (old, new), micro_batch="8", hidden="32", steps="5")
+    run = run_with_changes("3.5", tmp_path / "work", (old, new), micro_batch="8", hidden="32", steps="5")
     assert run.code == 0, run.output
     assert [row["way"] for row in run.metrics["ways"]] == WAYS[:3]
     assert run.metrics["big_batch"] is None

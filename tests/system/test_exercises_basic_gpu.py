@@ -24,15 +24,15 @@ from tests.system.exercising import (
     FOLDERS,
     Finished,
     by_command_line,
+    check_plots_and_tables,
     environment,
-    failed,
     flags,
     laid_out,
+    list_failed_checks,
+    list_unanswered,
     needs_torch,
     on_cpu,
     start,
-    told,
-    unanswered,
     wait,
     with_faults,
     words,
@@ -49,29 +49,29 @@ TINY = {"small": "64", "size": "256", "repeats": "3"}
 @pytest.fixture(scope="module")
 def basic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 1 up, in a folder whose name has a space and quotes in it."""
-    one = Learner(tmp_path_factory.mktemp("basic") / 'it\'s my "work" space')
-    one.types("deploy", "1")
-    yield one
-    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    learner = Learner(tmp_path_factory.mktemp("basic") / 'it\'s my "work" space')
+    learner.types("deploy", "1")
+    yield learner
+    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
 def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> None:
     hello, folder = by_command_line(basic, "1.1", **TINY)
     assert (folder / "screen.svg").is_file(), "the captured screen"
     assert hello.code == 0, hello.output
-    assert unanswered(hello) == {}
+    assert list_unanswered(hello) == {}
     assert on_cpu(hello) == {"copies-cost", "first-call", "grows"}
-    found = hello.metrics
-    assert [row["what"] for row in found["rows"]] == 2 * [
+    values = hello.metrics
+    assert [row["what"] for row in values["rows"]] == 2 * [
         "first call", "warm", "warm, with copies (pageable memory)", "warm",
     ]  # fmt: skip
-    assert [row["bytes"] for row in found["allocations"]] == [3 * 64 * 64 * 4, 3 * 256 * 256 * 4]
-    for row in found["rows"]:
+    assert [row["bytes"] for row in values["allocations"]] == [3 * 64 * 64 * 4, 3 * 256 * 256 * 4]
+    for row in values["rows"]:
         assert row["gflop_per_s"] == pytest.approx(2 * row["size"] ** 3 / row["median_ms"] / 1e6, rel=1e-3)
         assert row["percent_of_peak"] is None, "no data sheet stands behind this computer's processor"
-    assert (found["mode"], found["cuda"]) == ("local", None)
+    assert (values["mode"], values["cuda"]) == ("local", None)
     assert "(local mode)" in hello.output
-    told(hello, tmp_path)
+    check_plots_and_tables(hello, tmp_path)
 
 
 @pytest.mark.thorough
@@ -81,7 +81,7 @@ def test_faults_in_hello_are_found(tmp_path: Path) -> None:
     once = ("hello_gpu.py", "at_least=args.repeats, flush=flush)", "flush=flush)[:1]")
     run = with_faults("1.1", tmp_path / "work", wrong, more, once, **TINY)
     assert run.code == 0, run.output
-    assert failed(run) == {"right", "allocated", "warm-calls"}
+    assert list_failed_checks(run) == {"right", "allocated", "warm-calls"}
 
 
 @pytest.mark.thorough
@@ -89,7 +89,7 @@ def test_faster_than_any_processor_is_refused(tmp_path: Path) -> None:
     fault = ("hello_gpu.py", "    tflops = gpus.matmul_tflops(n, median)", "    tflops = gpus.matmul_tflops(n, 1e-9)")
     run = with_faults("1.1", tmp_path / "work", fault, **TINY)
     assert run.code == 0, run.output
-    assert failed(run) == {"possible"}
+    assert list_failed_checks(run) == {"possible"}
     assert all(row["gflop_per_s"] is None for row in run.metrics["rows"]), "a refused number is not shown"
     assert "refused: 64: CPU" in run.output
 
@@ -114,17 +114,17 @@ def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_pat
     run, home = by_command_line(basic, "1.2", max_tokens="20", prompt="def forward(self, x):")
     folder = home / "outputs" / "node0"
     assert run.code == 0, run.output
-    assert unanswered(run) == {}
+    assert list_unanswered(run) == {}
     assert run.verdict().verdict == "passed"
-    found = run.metrics
-    assert found["engine"] == "transformers"
-    assert [(row["tokens"], row["requests"]) for row in found["rows"]] == [(20, 1), (20, 5), (10, 5)]
-    for row in found["rows"]:
+    values = run.metrics
+    assert values["engine"] == "transformers"
+    assert [(row["tokens"], row["requests"]) for row in values["rows"]] == [(20, 1), (20, 5), (10, 5)]
+    for row in values["rows"]:
         assert row["ttft_ms"] < row["e2e_ms"]
         assert row["tok_per_s"] < row["ceiling_tok_per_s"]
     assert (folder / "generated.txt").read_text(encoding="utf-8").startswith("def forward(self, x):")
     assert not (folder / "tiny").exists(), "14 MB of weights need not come home"
-    told(run, tmp_path)
+    check_plots_and_tables(run, tmp_path)
 
 
 @pytest.mark.thorough
@@ -136,7 +136,7 @@ def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
     parent = ("first_inference.py", "    memory = engine.memory_bytes()\n", "    memory = 0\n")
     run = with_faults("1.2", tmp_path / "work", more_tokens, ends_early, late, parent, max_tokens="12")
     assert run.code == 0, run.output
-    assert failed(run) == {"possible", "every-token", "streamed", "whose-memory"}
+    assert list_failed_checks(run) == {"possible", "every-token", "streamed", "whose-memory"}
     assert all(row["tok_per_s"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
 
@@ -181,10 +181,10 @@ def test_an_engine_ends_with_its_script(how: signal.Signals, tmp_path: Path) -> 
     until(lambda: not answers(int(port[1])))
 
 
-def until(found: Callable[[], Any]) -> Any:
+def until(probe: Callable[[], Any]) -> Any:
     """What `found` finds, as soon as it finds something."""
     deadline = time.monotonic() + DEADLINE_S
-    while not (result := found()):
+    while not (result := probe()):
         assert time.monotonic() < deadline, "past the deadline"
         time.sleep(0.05)
     return result
@@ -214,18 +214,18 @@ def test_loads_and_another_exercise_are_recorded(basic: Learner, tmp_path: Path)
     run, home = by_command_line(basic, "1.3", **BRIEFLY)
     folder = home / "outputs" / "node0"
     assert run.code == 0, run.output
-    assert unanswered(run) == {}
+    assert list_unanswered(run) == {}
     assert on_cpu(run) == {"looks-busy"}
-    found = run.metrics
-    assert [row["phase"] for row in found["phases"]] == ["idle", "copying", "arithmetic", "busywork", "exercise 1.1"]
-    assert (found["source"], "no GPU" in found["watched_device"]) == ("cpu", True)
-    assert all(sample["power_w"] is None for sample in found["samples"]), "no processor's power passes for a GPU's"
-    times = [sample["at_s"] for sample in found["samples"]]
+    values = run.metrics
+    assert [row["phase"] for row in values["phases"]] == ["idle", "copying", "arithmetic", "busywork", "exercise 1.1"]
+    assert (values["source"], "no GPU" in values["watched_device"]) == ("cpu", True)
+    assert all(sample["power_w"] is None for sample in values["samples"]), "no processor's power passes for a GPU's"
+    times = [sample["at_s"] for sample in values["samples"]]
     assert times == sorted(times)
-    assert 0 <= found["watched"]["utilisation_min_percent"] <= found["watched"]["utilisation_max_percent"] <= 100
+    assert 0 <= values["watched"]["utilisation_min_percent"] <= values["watched"]["utilisation_max_percent"] <= 100
     assert (folder / "watched-1.1" / "metrics.json").is_file(), "the watched exercise keeps its own record"
-    assert len((folder / "samples.csv").read_text(encoding="utf-8").splitlines()) == len(found["samples"]) + 1
-    told(run, tmp_path)
+    assert len((folder / "samples.csv").read_text(encoding="utf-8").splitlines()) == len(values["samples"]) + 1
+    check_plots_and_tables(run, tmp_path)
 
 
 @needs_psutil
@@ -258,7 +258,7 @@ def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
     breaks = ("hello_gpu.py", "device, dtype, cores = bench.here()", "device, dtype, cores = bench.nowhere()")
     run = with_faults("1.3", tmp_path / "work", slow, passed_off, too_much, computes, breaks, **BRIEFLY)
     assert run.code == 1, "a run whose watched exercise failed has failed"
-    assert failed(run) == {"on-time", "labelled", "possible", "busy-without-work", "other-ran", "every-load"}
+    assert list_failed_checks(run) == {"on-time", "labelled", "possible", "busy-without-work", "other-ran", "every-load"}
 
 
 # --- 1.4 ---------------------------------------------------------------------------------------------------------------
@@ -289,12 +289,12 @@ def test_a_learner_repairs_their_own_copy_and_passes(basic: Learner, tmp_path: P
     run, home = by_command_line(basic, "1.4", **SMALL)
     assert (home / "outputs" / "node0" / "my_fix.py").read_bytes() == SOLUTION.read_bytes(), "what was judged came home"
     assert words(run.verdict()) == {}
-    found = run.metrics
-    assert found["fix_peak_bytes"] <= found["capacity_bytes"] < 4 * 1024 * found["fix_rows"]
-    assert found["steps_that_fitted"] == 64 * 2**20 // (4 * 1000 * 1000 + 384) == 16
-    assert found["held_by_error_bytes"] > 0, "the caught error held what the frames held"
+    values = run.metrics
+    assert values["fix_peak_bytes"] <= values["capacity_bytes"] < 4 * 1024 * values["fix_rows"]
+    assert values["steps_that_fitted"] == 64 * 2**20 // (4 * 1000 * 1000 + 384) == 16
+    assert values["held_by_error_bytes"] > 0, "the caught error held what the frames held"
     assert "(local mode)" in run.output
-    told(run, tmp_path)
+    check_plots_and_tables(run, tmp_path)
 
 
 HEAD = "import torch\n\n\ndef sums_of_squares(load, rows):\n"
@@ -302,17 +302,17 @@ HEAD = "import torch\n\n\ndef sums_of_squares(load, rows):\n"
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    ("body", "found"),
+    ("body", "failed_checks"),
     [
         ("    return load(0, 4096).square().sum(dim=0)", {"fix-whole", "fix-right"}),
         ("    return 1 / 0", {"fix-runs"}),
     ],
     ids=["a smaller table", "another error"],
 )
-def test_fixes_that_only_look_like_one_are_found(body: str, found: set[str], tmp_path: Path) -> None:
+def test_fixes_that_only_look_like_one_are_found(body: str, failed_checks: set[str], tmp_path: Path) -> None:
     run = with_fix(tmp_path / "work", f"{HEAD}{body}\n")
     assert run.code == 0, run.output
-    assert failed(run) == found
+    assert list_failed_checks(run) == failed_checks
 
 
 @pytest.mark.thorough
@@ -321,12 +321,12 @@ def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     held = ("memory_management.py", "    del first, second\n", "    del two\n")
     run = with_fix(tmp_path / "work", SOLUTION.read_text(encoding="utf-8"), emptied, held)
     assert run.code == 0, run.output
-    assert failed(run) == {"cache-keeps", "cache-emptied", "nothing-left"}
+    assert list_failed_checks(run) == {"cache-keeps", "cache-emptied", "nothing-left"}
 
 
 @pytest.mark.thorough
 def test_memory_that_lasts_is_no_out_of_memory(tmp_path: Path) -> None:
     run = with_faults("1.4", tmp_path / "work", **SMALL, steps="3")
     assert run.code == 0, run.output
-    assert "ran-out" in failed(run)
+    assert "ran-out" in list_failed_checks(run)
     assert words(run.verdict())["same-error"] == "not_measured: memory did not run out"

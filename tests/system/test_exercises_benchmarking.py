@@ -19,16 +19,16 @@ from tests.system.cli import Learner
 from tests.system.exercising import (
     Finished,
     by_command_line,
+    check_plots_and_tables,
     environment,
-    failed,
-    finished,
     flags,
     laid_out,
+    list_failed_checks,
+    list_unanswered,
     needs_torch,
     on_cpu,
+    read_finished,
     start,
-    told,
-    unanswered,
     wait,
     with_faults,
 )
@@ -42,16 +42,16 @@ pytestmark = [pytest.mark.system, needs_torch]
 @pytest.fixture(scope="module")
 def benchmark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with module 4 up, in a folder whose name has a space and quotes in it."""
-    one = Learner(tmp_path_factory.mktemp("benchmark") / 'it\'s my "work" space')
-    one.types("deploy", "4")
-    yield one
-    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    learner = Learner(tmp_path_factory.mktemp("benchmark") / 'it\'s my "work" space')
+    learner.types("deploy", "4")
+    yield learner
+    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
 
 
 def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_path: Path) -> None:
     run, _ = by_command_line(benchmark, "4.1")
     assert run.code == 0, run.output
-    assert unanswered(run) == {}
+    assert list_unanswered(run) == {}
     assert on_cpu(run) == {"agrees"}
     device = {row["spec"]: row["device"] for row in run.metrics["specs"]}
     assert device["float32 peak, derived"] is None
@@ -59,7 +59,7 @@ def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_pat
     assert run.metrics["ratio_l4_t4_fp16"] == pytest.approx(1.86, abs=0.005)
     assert run.metrics["ratio_l4_t4_bandwidth"] == pytest.approx(0.94, abs=0.005)
     assert "(local mode)" in run.output
-    told(run, tmp_path)
+    check_plots_and_tables(run, tmp_path)
 
 
 @pytest.mark.thorough
@@ -68,7 +68,7 @@ def test_a_sparse_figure_and_a_guess_are_found(tmp_path: Path) -> None:
     alike = ("gpus.py", "if wanted in map(_normal, gpu.names)", "if any(wanted in _normal(name) for name in gpu.names)")
     run = with_faults("4.1", tmp_path / "work", sparse, alike)
     assert run.code == 0, run.output
-    assert failed(run) == {"formula", "never-guessed"}
+    assert list_failed_checks(run) == {"formula", "never-guessed"}
 
 
 # --- 4.2 ---------------------------------------------------------------------------------------------------------------
@@ -79,20 +79,20 @@ SMALL = {"sizes": "48,96", "dtypes": "float32,float64,float16", "sustained_s": "
 def test_formats_and_sizes_in_a_burst_and_for_a_while(benchmark: Learner, tmp_path: Path) -> None:
     speeds, _ = by_command_line(benchmark, "4.2", **SMALL)
     assert speeds.code == 0, speeds.output
-    assert unanswered(speeds) == {}
+    assert list_unanswered(speeds) == {}
     assert on_cpu(speeds) == {"plausible"}
-    found = speeds.metrics
-    assert [(row["dtype"], row["size"]) for row in found["rows"] if row["aligned"]] == [
+    values = speeds.metrics
+    assert [(row["dtype"], row["size"]) for row in values["rows"] if row["aligned"]] == [
         ("float32", 48), ("float32", 96), ("float64", 48), ("float64", 96),
     ]  # fmt: skip
-    assert [row["size"] for row in found["rows"] if not row["aligned"]] == [95, 95]
-    assert found["skipped"] == [{"dtype": "float16", "reason": "float16 is for GPUs"}]
-    assert all(row["peak_tflops"] is None and row["percent_of_peak"] is None for row in found["rows"])
-    assert [row["dtype"] for row in found["sustained"]] == ["float32", "float64"]
+    assert [row["size"] for row in values["rows"] if not row["aligned"]] == [95, 95]
+    assert values["skipped"] == [{"dtype": "float16", "reason": "float16 is for GPUs"}]
+    assert all(row["peak_tflops"] is None and row["percent_of_peak"] is None for row in values["rows"])
+    assert [row["dtype"] for row in values["sustained"]] == ["float32", "float64"]
     kinds = ["long" if word == "for" else "burst" for word in re.findall(r"float\d\d +\d+² +(for|[\d.]+)", speeds.output)]
     assert kinds == 6 * ["burst"] + 2 * ["long"], "a burst is not measured on a device that a long run has heated"
-    assert found["best_float32_tflops"] == max(row["tflops"] for row in found["rows"][:2])
-    told(speeds, tmp_path)
+    assert values["best_float32_tflops"] == max(row["tflops"] for row in values["rows"][:2])
+    check_plots_and_tables(speeds, tmp_path)
 
 
 @pytest.mark.thorough
@@ -106,7 +106,7 @@ def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     fewer = ("tflops_benchmark.py", "    for n in [*sizes, sizes[-1] - 1]:", "    for n in [sizes[0], sizes[-1] - 1]:")
     run = with_faults("4.2", tmp_path / "work", not_computed, too_fast, fewer, **SMALL)
     assert run.code == 0, run.output
-    assert failed(run) == {"right", "possible", "every-pair", "long-runs"}
+    assert list_failed_checks(run) == {"right", "possible", "every-pair", "long-runs"}
     assert run.verdict().verdict == "failed"
     assert all(row["tflops"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
@@ -151,25 +151,25 @@ needs_transformers = pytest.mark.skipif(
 def test_throughput_by_batch_size_and_what_it_costs(benchmark: Learner, tmp_path: Path) -> None:
     throughput, home = by_command_line(benchmark, "4.3", **FEW)
     assert throughput.code == 0, throughput.output
-    assert unanswered(throughput) == {}
+    assert list_unanswered(throughput) == {}
     assert on_cpu(throughput) == {"batching-pays"}
-    found = throughput.metrics
-    assert [(row["batch"], row["requests"]) for row in found["rows"]] == [(1, 2), (3, 6)]
-    for row in found["rows"]:
+    values = throughput.metrics
+    assert [(row["batch"], row["requests"]) for row in values["rows"]] == [(1, 2), (3, 6)]
+    for row in values["rows"]:
         assert row["low_tok_per_s"] <= row["output_tok_per_s"] <= row["high_tok_per_s"] < row["ceiling_tok_per_s"]
         assert row["total_tok_per_s"] == pytest.approx(row["output_tok_per_s"] * (8 + 6) / 6)
         assert row["cache_mib"] == row["batch"] * 14 * 2 * 4 * 4 * 64 * 4 / 2**20
-    assert found["best_tok_per_s"] >= 0.9 * found["most_tok_per_s"]
-    assert found["prompts_sent"] == 3 + (1 + 3) * 3
-    assert (found["simulated"] is None, found["gpu"]) == (False, None)
-    told(throughput, tmp_path)
+    assert values["best_tok_per_s"] >= 0.9 * values["most_tok_per_s"]
+    assert values["prompts_sent"] == 3 + (1 + 3) * 3
+    assert (values["simulated"] is None, values["gpu"]) == (False, None)
+    check_plots_and_tables(throughput, tmp_path)
     cost, _ = by_command_line(benchmark, "4.4")
-    assert unanswered(cost) == {}
+    assert list_unanswered(cost) == {}
     assert on_cpu(cost) == {"measured"}
-    assert [each["run"] for each in cost.metrics["measured"]] == [home.name], "the run of 4.3 travelled along"
-    assert cost.metrics["reference_tok_per_s"] == found["best_tok_per_s"]
+    assert [run_row["run"] for run_row in cost.metrics["measured"]] == [home.name], "the run of 4.3 travelled along"
+    assert cost.metrics["reference_tok_per_s"] == values["best_tok_per_s"]
     assert [row["from"] for row in cost.metrics["rows"] if row["tok_per_s"]] == ["what if"], "a CPU is no T4"
-    told(cost, tmp_path)
+    check_plots_and_tables(cost, tmp_path)
 
 
 @pytest.mark.thorough
@@ -188,7 +188,7 @@ def test_faults_of_a_throughput_are_found(tmp_path: Path) -> None:
     stops = ("completions.py", '"max_tokens": max_tokens,', '"max_tokens": max(1, max_tokens - 2),')
     run = with_faults("4.3", tmp_path / "work", twice, too_many, stops, **FEW)
     assert run.code == 0, run.output
-    assert failed(run) >= {"nothing-kept", "possible", "equal-work"}
+    assert list_failed_checks(run) >= {"nothing-kept", "possible", "equal-work"}
     assert all(row["output_tok_per_s"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
     assert "refused: 3 at a time" in run.output
 
@@ -204,14 +204,14 @@ def test_lengths_beyond_the_model_are_refused_with_a_sentence(tmp_path: Path) ->
 # --- 4.4 ---------------------------------------------------------------------------------------------------------------
 
 
-def left_by_4_3(folder: Path, number: int, device: str, model: str, speed: float) -> None:
+def leave_a_run_of_4_3(folder: Path, number: int, device: str, model: str, speed: float) -> None:
     """What a run of 4.3 would have left; made up, to test the reckoning."""
-    found = {"device": device, "model": model, "engine": "vllm", "best_batch": 8, "best_tok_per_s": speed,
+    metrics = {"device": device, "model": model, "engine": "vllm", "best_batch": 8, "best_tok_per_s": speed,
              "best_total_tok_per_s": 2 * speed, "best_power_w": 68.0}  # fmt: skip
-    (folder / f"earlier-4.3-2026010{number}-000000-otter.json").write_text(json.dumps(found), encoding="utf-8")
+    (folder / f"earlier-4.3-2026010{number}-000000-otter.json").write_text(json.dumps(metrics), encoding="utf-8")
 
 
-def reckoned(folder: Path, *changes: tuple[str, str, str], left: bool = True, **settings: str) -> Finished:
+def run_cost_analysis(folder: Path, *changes: tuple[str, str, str], left: bool = True, **settings: str) -> Finished:
     """4.4, with runs of 4.3 on a T4 and on an L4 beside it."""
     exercise, script = laid_out("4.4", folder)
     for name, old, new in changes:
@@ -219,18 +219,18 @@ def reckoned(folder: Path, *changes: tuple[str, str, str], left: bool = True, **
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
         (folder / name).write_text(text.replace(old, new), encoding="utf-8")
     if left:
-        left_by_4_3(folder, 1, "NVIDIA L4", "gpt2", 4000.0)
-        left_by_4_3(folder, 2, "Tesla T4", "gpt2", 2000.0)
-        left_by_4_3(folder, 3, "NVIDIA L4", "opt-1.3b", 900.0)
+        leave_a_run_of_4_3(folder, 1, "NVIDIA L4", "gpt2", 4000.0)
+        leave_a_run_of_4_3(folder, 2, "Tesla T4", "gpt2", 2000.0)
+        leave_a_run_of_4_3(folder, 3, "NVIDIA L4", "opt-1.3b", 900.0)
     process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
     output = wait(process)
-    return finished(exercise, process.returncode, output, folder, 1)
+    return read_finished(exercise, process.returncode, output, folder, 1)
 
 
 def test_costs_of_what_was_measured_and_of_nothing_else(tmp_path: Path) -> None:
-    run = reckoned(tmp_path / "work", model="gpt2")
+    run = run_cost_analysis(tmp_path / "work", model="gpt2")
     assert run.code == 0, run.output
-    assert unanswered(run) == {}
+    assert list_unanswered(run) == {}
     rows = {row["instance"]: row for row in run.metrics["rows"]}
     t4, l4 = rows["g4dn.xlarge"], rows["g6.xlarge"]
     assert (t4["from"], l4["from"]) == ("run 20260102-000000-otter", "run 20260101-000000-otter"), (
@@ -244,12 +244,12 @@ def test_costs_of_what_was_measured_and_of_nothing_else(tmp_path: Path) -> None:
     assert rows["g5.xlarge"]["usd_per_million"] is None, "nobody measured an A10G"
     assert run.metrics["cheapest_measured"] == "g6.xlarge"
     assert "2026-07-20" in run.output, "the day on which the prices were read"
-    told(run, tmp_path)
+    check_plots_and_tables(run, tmp_path)
 
 
 @pytest.mark.thorough
 def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
-    run = reckoned(tmp_path / "work", tok_per_s="200")
+    run = run_cost_analysis(tmp_path / "work", tok_per_s="200")
     assert run.code == 0, run.output
     rows = {row["instance"]: row for row in run.metrics["rows"]}
     assert run.metrics["model"] == "opt-1.3b"
@@ -259,7 +259,7 @@ def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
-    run = reckoned(tmp_path / "work", left=False)
+    run = run_cost_analysis(tmp_path / "work", left=False)
     assert run.code == 1
     assert "run 4.3 first" in run.output
     assert "Traceback" not in run.output
@@ -275,6 +275,6 @@ def test_faults_of_a_reckoning_are_found(tmp_path: Path) -> None:
         'and row["gpu"] not in {each["gpu"] for each in of_model} for',
     )
     squared = ("costs.py", "    return price / other\n", "    return price**2 / other\n")
-    run = reckoned(tmp_path / "work", minutes, others, borrowed, squared, model="gpt2")
+    run = run_cost_analysis(tmp_path / "work", minutes, others, borrowed, squared, model="gpt2")
     assert run.code == 0, run.output
-    assert failed(run) == {"formula", "price-ratio", "nothing-invented"}
+    assert list_failed_checks(run) == {"formula", "price-ratio", "nothing-invented"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, spoiled, start, wait, words
+from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, run_with_changes, start, wait, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -91,7 +91,7 @@ def test_a_collective_with_a_wrong_value_is_found(tmp_path: Path) -> None:
         ("gather(every, mine)", "gather(every, mine.flip(0))"),
         ("scatter(kept, brought)", "scatter(kept, brought.roll(1))"),
     ]
-    run = spoiled("3.3", tmp_path / "work", *changes, max_bytes="1024")
+    run = run_with_changes("3.3", tmp_path / "work", *changes, max_bytes="1024")
     assert run.code == 0, run.output
     assert [row["wrong"] > 0 for row in run.metrics["sweep"]] == [True] * 4
     assert run.check("values-right").verdict == "failed"
@@ -99,10 +99,10 @@ def test_a_collective_with_a_wrong_value_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_a_backend_without_reduce_scatter_is_said_and_measured_as_what_it_is(tmp_path: Path) -> None:
+def test_a_backend_without_reduce_scatter_is_named_and_measured(tmp_path: Path) -> None:
     missing = "def scatter(*_):\n    raise RuntimeError('ProcessGroupGloo does not support reduce_scatter')"
     old = 'scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor'
-    run = spoiled("3.3", tmp_path / "work", (old, missing), collective="reduce_scatter", max_bytes="65536", factor="8")
+    run = run_with_changes("3.3", tmp_path / "work", (old, missing), collective="reduce_scatter", max_bytes="65536", factor="8")
     assert run.code == 0, run.output
     assert "no ReduceScatter here (ProcessGroupGloo does not support reduce_scatter)" in run.output
     assert {row["via"] for row in run.metrics["sweep"]} == {"all_reduce"}

@@ -17,13 +17,13 @@ from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     Finished,
     environment,
-    finished,
     flags,
     free_port,
     laid_out,
     needs_torch,
     ranked,
-    spoiled,
+    read_finished,
+    run_with_changes,
     start,
     wait,
     words,
@@ -41,14 +41,14 @@ def by_python(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **
         (folder / name).write_text(text.replace(old, new), encoding="utf-8")
     process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
     output = wait(process)
-    return finished(exercise, process.returncode, output, folder, 1)
+    return read_finished(exercise, process.returncode, output, folder, 1)
 
 
-def failed(run: Finished) -> set[str]:
+def list_failed_checks(run: Finished) -> set[str]:
     return {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
-def told(run: Finished, tmp_path: Path) -> None:
+def check_plots_and_tables(run: Finished, tmp_path: Path) -> None:
     """What was measured can be drawn and tabled as the manifest says."""
     for plot in run.exercise.plots:
         assert len(draw(plot, run.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -71,11 +71,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def test_tiny_transformers_learn(tiny: Finished) -> None:
     assert tiny.code == 0, tiny.output
     assert words(tiny.verdict()) == {}
-    found = tiny.metrics
-    assert found["loss_of_guessing"] == pytest.approx(math.log(30))
-    assert found["loss_of_counting"] < found["loss_of_guessing"]
-    assert [row["layers"] for row in found["models"]] == [2, 4]
-    assert (found["schema"], found["mode"], found["cuda"]) == ("tiny_transformer/1", "local", None)
+    values = tiny.metrics
+    assert values["loss_of_guessing"] == pytest.approx(math.log(30))
+    assert values["loss_of_counting"] < values["loss_of_guessing"]
+    assert [row["layers"] for row in values["models"]] == [2, 4]
+    assert (values["schema"], values["mode"], values["cuda"]) == ("tiny_transformer/1", "local", None)
 
 
 @pytest.mark.thorough
@@ -92,7 +92,7 @@ def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) 
     samples = (tiny_folder(tiny) / "samples.txt").read_text(encoding="utf-8")
     assert "2 layers wrote:\n" in samples
     assert "4 layers wrote:\n" in samples
-    told(tiny, tmp_path)
+    check_plots_and_tables(tiny, tmp_path)
 
 
 def tiny_folder(run: Finished) -> Path:
@@ -106,7 +106,7 @@ def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
         "0.1", tmp_path / "work", ("tiny_transformer.py", "            optimizer.step()", "            pass"), **BRIEF
     )
     assert run.code == 0, run.output
-    assert "more-than-counting" in failed(run)
+    assert "more-than-counting" in list_failed_checks(run)
     assert run.verdict().verdict == "failed"
 
 
@@ -115,21 +115,21 @@ def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
     fault = ("transformer.py", "triu(diagonal=1)", "triu(diagonal=2)")
     run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
     assert run.code == 0, run.output
-    assert failed(run) == {"no-look-ahead"}
+    assert list_failed_checks(run) == {"no-look-ahead"}
 
 
 @pytest.mark.thorough
 def test_first_weights_that_are_too_large_are_found(tmp_path: Path) -> None:
     run = by_python("0.1", tmp_path / "work", ("transformer.py", "std=0.02", "std=0.5"), **BRIEF)
     assert run.code == 0, run.output
-    assert "begins-by-guessing" in failed(run)
+    assert "begins-by-guessing" in list_failed_checks(run)
 
 
 @pytest.mark.thorough
 def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
     run = by_python("0.1", tmp_path / "work", **BRIEF, lr="100")
     assert run.code == 0, run.output
-    assert "more-than-counting" in failed(run)
+    assert "more-than-counting" in list_failed_checks(run)
 
 
 @pytest.mark.thorough
@@ -157,14 +157,14 @@ SMALL: dict[str, Any] = {"samples": "64", "batch_size": "16", "epochs": "2"}
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+def shared_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     folder = tmp_path_factory.mktemp("shared") / "a node's work"
     return ranked("0.2", 3, folder, epochs="2"), folder
 
 
 @pytest.mark.thorough
-def test_ranks_train_one_model_on_shares_of_their_own(shared: tuple[Finished, Path], tmp_path: Path) -> None:
-    run, _ = shared
+def test_ranks_train_one_model_on_shares_of_their_own(shared_run: tuple[Finished, Path], tmp_path: Path) -> None:
+    run, _ = shared_run
     assert run.code == 0, run.output
     assert words(run.verdict()) == {}
     rows = run.metrics["ranks"]
@@ -173,12 +173,12 @@ def test_ranks_train_one_model_on_shares_of_their_own(shared: tuple[Finished, Pa
     assert len({row["trained"] for row in rows}) == 1
     assert len({row["loss_last_step"] for row in rows}) == 3
     assert run.metrics["own_gradient_difference_across_ranks"] > 0
-    told(run, tmp_path)
+    check_plots_and_tables(run, tmp_path)
 
 
 @pytest.mark.thorough
-def test_the_shards_that_the_ranks_wrote_are_a_partition_but_for_the_padding(shared: tuple[Finished, Path]) -> None:
-    run, folder = shared
+def test_the_shards_of_the_ranks_are_a_partition_but_for_the_padding(shared_run: tuple[Finished, Path]) -> None:
+    run, folder = shared_run
     for epoch in ("1", "2"):
         shards = []
         for rank in range(3):
@@ -193,8 +193,8 @@ def test_the_shards_that_the_ranks_wrote_are_a_partition_but_for_the_padding(sha
 
 
 @pytest.mark.thorough
-def test_logs_side_by_side(shared: tuple[Finished, Path]) -> None:
-    run, folder = shared
+def test_logs_side_by_side(shared_run: tuple[Finished, Path]) -> None:
+    run, folder = shared_run
     lines = (folder / "side_by_side.txt").read_text(encoding="utf-8").splitlines()
     assert lines[0].split()[:7] == ["step", "rank", "0", "rank", "1", "rank", "2"]
     assert len(lines) == 2 + 2 * 6, "a title, a rule, and six steps an epoch"
@@ -213,7 +213,7 @@ def test_ddp_by_hand_is_a_world_of_one(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
-    run = spoiled(
+    run = run_with_changes(
         "0.2", tmp_path / "work", ("batch_size=args.batch_size, sampler=sampler", "batch_size=args.batch_size"), **SMALL
     )
     assert run.code == 0, run.output
@@ -223,33 +223,33 @@ def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_epochs_that_all_have_one_order_are_found(tmp_path: Path) -> None:
-    run = spoiled("0.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL)
+    run = run_with_changes("0.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL)
     assert run.code == 0, run.output
-    assert failed(run) == {"shuffled-anew"}
+    assert list_failed_checks(run) == {"shuffled-anew"}
 
 
 @pytest.mark.thorough
 def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
-    run = spoiled(
+    run = run_with_changes(
         "0.2", tmp_path / "work", ("loss_of(model, x, y).backward()", "loss_of(model.module, x, y).backward()"), **SMALL
     )
     assert run.code == 0, run.output
-    found = {check.id for check in run.verdict().checks if check.verdict == "failed"}
-    assert found >= {"gradients-equal", "gradients-mean", "parameters-equal", "same-samples-same-loss"}
+    failed_checks = {check.id for check in run.verdict().checks if check.verdict == "failed"}
+    assert failed_checks >= {"gradients-equal", "gradients-mean", "parameters-equal", "same-samples-same-loss"}
 
 
 # --- 0.3 ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def launched(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
+def launcher_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     folder = tmp_path_factory.mktemp("launched") / "a node's work"
     return by_python("0.3", folder, nnodes="2", nproc_per_node="2"), folder
 
 
 @pytest.mark.thorough
-def test_the_launcher_starts_real_processes_that_meet(launched: tuple[Finished, Path]) -> None:
-    run, folder = launched
+def test_the_launcher_starts_real_processes_that_meet(launcher_run: tuple[Finished, Path]) -> None:
+    run, folder = launcher_run
     assert run.code == 0, run.output
     assert words(run.verdict()) == {"rank-range": "not_measured: not answered yet: --set answer=FIRST-LAST"}
     assert run.verdict().verdict == "passed", "an open answer is no fault"
@@ -274,7 +274,7 @@ def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
     meeting = environment(script.parent) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     nodes = [start(command, script.parent, meeting | {"NODE_RANK": str(node)}) for node in (0, 1)]
     outputs = [wait(node) for node in nodes]
-    run = finished(exercise, max(abs(node.returncode) for node in nodes), "".join(outputs), script.parent, 1)
+    run = read_finished(exercise, max(abs(node.returncode) for node in nodes), "".join(outputs), script.parent, 1)
     assert run.code == 0, run.output
     assert words(run.verdict()) == {}
     assert len({row["parent"] for row in run.metrics["ranks"]}) == 2, "each node's process has a launcher of its own"
@@ -287,7 +287,7 @@ def test_torchrun_tells_the_same(tmp_path: Path) -> None:
     process = start([*command, f"--master-port={free_port()}", "worker.py"], script.parent, environment(script.parent))
     output = wait(process)
     assert process.returncode == 0, output
-    rows = finished(exercise, 0, output, script.parent, 2).metrics["ranks"]
+    rows = read_finished(exercise, 0, output, script.parent, 2).metrics["ranks"]
     assert [(row["node_rank"], row["local_rank"], row["rank"], row["world_size"]) for row in rows] == [
         (0, 0, 0, 2),
         (0, 1, 1, 2),
@@ -298,7 +298,7 @@ def test_torchrun_tells_the_same(tmp_path: Path) -> None:
 def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> None:
     run = by_python("0.3", tmp_path / "work", nnodes="1", nproc_per_node="1", question="3", answer="0-1")
     assert run.code == 0, run.output
-    assert failed(run) == {"rank-range"}
+    assert list_failed_checks(run) == {"rank-range"}
 
 
 @pytest.mark.thorough
@@ -306,7 +306,7 @@ def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank * args.nnodes + node  #")
     run = by_python("0.3", tmp_path / "work", fault)
     assert run.code == 0, run.output
-    assert failed(run) == {"rank-formula"}
+    assert list_failed_checks(run) == {"rank-formula"}
 
 
 @pytest.mark.thorough

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, spoiled, start, wait, words
+from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, run_with_changes, start, wait, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -22,7 +22,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.mark.thorough
-def test_the_pipeline_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(pipeline: Finished) -> None:
+def test_the_pipeline_passes_every_cpu_check_with_local_defaults(pipeline: Finished) -> None:
     assert pipeline.code == 0, pipeline.output
     assert words(pipeline.verdict()) == {"pipeline-pays": "not_measured: not measured: needs a GPU"}
     assert pipeline.verdict().verdict == "passed"
@@ -36,12 +36,12 @@ def test_the_sweep_has_both_schedules_and_both_bubbles(pipeline: Finished) -> No
         *(("gpipe", m) for m in (1, 2, 4, 8)),
         *(("1f1b", m) for m in (2, 4, 8)),
     ]
-    one = pipeline.metrics["one_process"]["median_ms"]
+    one_process_ms = pipeline.metrics["one_process"]["median_ms"]
     for row in pipeline.metrics["every_way"]:
         m = row["micro_batches"]
         assert row["bubble_predicted_percent"] == pytest.approx(100 / (m + 1))
         assert row["bubble_wall_percent"] == pytest.approx(100 * (1 - sum(row["busy_ms"]) / 2 / row["median_ms"]), abs=0.01)
-        assert row["speedup"] == pytest.approx(one / row["median_ms"])
+        assert row["speedup"] == pytest.approx(one_process_ms / row["median_ms"])
         assert row["samples"] == 5
     assert [row["in_flight"] for row in sweep] == [1, 2, 4, 8, 2, 2, 2]
 
@@ -57,11 +57,11 @@ def test_each_rank_says_what_it_holds_and_how_long_it_worked(pipeline: Finished)
 
 @pytest.mark.thorough
 def test_what_the_pipeline_measured_can_be_drawn_and_tabled(pipeline: Finished, tmp_path: Path) -> None:
-    shown(pipeline, tmp_path)
+    check_plots_and_tables(pipeline, tmp_path)
     assert "(p - 1) / (m + p - 1)" in (tmp_path / "bubble.svg").read_text(encoding="utf-8")
 
 
-def shown(run: Finished, folder: Path) -> None:
+def check_plots_and_tables(run: Finished, folder: Path) -> None:
     for plot in run.exercise.plots:
         assert len(draw(plot, run.metrics, subtitle="test", folder=folder)) == 2
     for table in run.exercise.tables:
@@ -83,7 +83,7 @@ def test_unequal_shares_and_a_wrong_gradient_sent_back_are_found(tmp_path: Path)
         ("args.layers * r // size, args.layers * (r + 1) // size", "7 * (r > 0), 7 if r == 0 else args.layers"),
         ("dist.send(given.grad, rank - 1)", "dist.send(given.grad * 1.01, rank - 1)"),
     ]
-    run = spoiled("3.6", tmp_path / "work", *changes, **SMALL_PIPELINE | {"layers": "8"})
+    run = run_with_changes("3.6", tmp_path / "work", *changes, **SMALL_PIPELINE | {"layers": "8"})
     assert run.code == 0, run.output
     failed = {check.id for check in run.verdict().checks if check.verdict == "failed"}
     assert failed == {"bubble-formula", "gradients-right"}, "only the naive way sent it: the pipeline trained as it should"
@@ -91,7 +91,7 @@ def test_unequal_shares_and_a_wrong_gradient_sent_back_are_found(tmp_path: Path)
 
 @pytest.mark.thorough
 def test_1f1b_with_too_few_micro_batches_is_refused_at_once(tmp_path: Path) -> None:
-    run = spoiled("3.6", tmp_path / "work", **SMALL_PIPELINE | {"micro_batches": "1"})
+    run = run_with_changes("3.6", tmp_path / "work", **SMALL_PIPELINE | {"micro_batches": "1"})
     assert run.code == 1
     assert "with 1f1b at least as many micro-batches as ranks (--micro-batches 1)" in run.output
     assert "Traceback" not in run.output
@@ -114,7 +114,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.mark.thorough
-def test_the_mesh_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(mesh: Finished) -> None:
+def test_the_mesh_passes_every_cpu_check_with_local_defaults(mesh: Finished) -> None:
     assert mesh.code == 0, mesh.output
     assert words(mesh.verdict()) == {"faster": "not_measured: not measured: needs a GPU"}
     assert mesh.verdict().verdict == "passed"
@@ -135,11 +135,11 @@ def test_every_rank_says_its_coordinates_and_the_record_has_them(mesh: Finished)
 
 @pytest.mark.thorough
 def test_each_layout_holds_and_sends_what_the_formulas_say(mesh: Finished) -> None:
-    one, *layouts = mesh.metrics["compared"]
+    compared, *layouts = mesh.metrics["compared"]
     assert [(row["dp"], row["tp"]) for row in layouts] == [(2, 2), (4, 1), (1, 4)]
     cut = 2 * (12 * 64 * 64 + 7 * 64)
     kept = 2 * 6 * 64 + (64 + 32) * 64 + 2 * 64 + 65 * 64
-    assert one["parameter_bytes"] == 4 * (cut + kept)
+    assert compared["parameter_bytes"] == 4 * (cut + kept)
     for row in layouts:
         assert row["parameter_bytes"] == 4 * (cut // row["tp"] + kept)
         assert row["gradient_bytes"] == row["optimizer_bytes"] == row["parameter_bytes"]
@@ -177,14 +177,14 @@ def test_what_the_mesh_measured_can_be_drawn_and_tabled(mesh: Finished, tmp_path
 def test_a_fault_of_the_mesh_is_found(
     settings: dict[str, str], change: tuple[str, str], failed: set[str], tmp_path: Path
 ) -> None:
-    run = spoiled("3.9", tmp_path / "work", change, **SMALL_MESH | settings)
+    run = run_with_changes("3.9", tmp_path / "work", change, **SMALL_MESH | settings)
     assert run.code == 0, run.output
     assert failed <= {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
 @pytest.mark.thorough
 def test_a_mesh_that_does_not_fit_the_ranks_is_refused_at_once(tmp_path: Path) -> None:
-    run = spoiled("3.9", tmp_path / "work", ranks=1, **SMALL_MESH)
+    run = run_with_changes("3.9", tmp_path / "work", ranks=1, **SMALL_MESH)
     assert run.code == 1
     assert "2 copies (--dp) of 2 slices (--tp) are 4 ranks, but there are 1" in run.output
     assert "Traceback" not in run.output

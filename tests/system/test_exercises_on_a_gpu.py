@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import environment, finished, flags, laid_out, needs_torch, start, wait, with_a_gpu
+from tests.system.exercising import environment, flags, laid_out, needs_torch, read_finished, start, wait, with_a_gpu
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -24,10 +24,10 @@ def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> No
     output = wait(process)
     assert process.returncode == 0, output
     assert re.search(r"GPU is compared with: CPU, \d+ threads?, float32\n", output)
-    found = finished(exercise, 0, output, script.parent, 1).metrics
-    rows = {row["device"]: row for row in found["rows"] if (row["size"], row["what"]) == (256, "warm")}
-    assert (found["dtype"], found["reference_dtype"]) == ("float16", "float32")
-    assert rows[found["reference"]]["error"] < 1e-5 < rows["GPU"]["error"], "each has the rounding of its own format"
+    values = read_finished(exercise, 0, output, script.parent, 1).metrics
+    rows = {row["device"]: row for row in values["rows"] if (row["size"], row["what"]) == (256, "warm")}
+    assert (values["dtype"], values["reference_dtype"]) == ("float16", "float32")
+    assert rows[values["reference"]]["error"] < 1e-5 < rows["GPU"]["error"], "each has the rounding of its own format"
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions that are taken away are those of x86")

@@ -35,12 +35,12 @@ SMALL: dict[str, tuple[int, dict[str, str]]] = {  # the number of nodes, and siz
 @pytest.fixture(scope="module")
 def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with one node for module 0 and four for module 3."""
-    one = Learner(tmp_path_factory.mktemp("four") / "workspace")
-    one.types("deploy", "0")
-    one.types("deploy", "3", "--nodes", "4")
-    yield one
-    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
-    assert one.processes() == []
+    learner = Learner(tmp_path_factory.mktemp("four") / "workspace")
+    learner.types("deploy", "0")
+    learner.types("deploy", "3", "--nodes", "4")
+    yield learner
+    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    assert learner.processes() == []
 
 
 def test_every_exercise_of_the_two_modules_is_here() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, needs_torch, ranked, spoiled, words
+from tests.system.exercising import Finished, needs_torch, ranked, run_with_changes, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -21,7 +21,7 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.mark.thorough
-def test_the_curve_with_its_local_defaults_passes_every_check_that_a_cpu_can_make(curve: Finished) -> None:
+def test_the_curve_passes_every_cpu_check_with_local_defaults(curve: Finished) -> None:
     assert curve.code == 0, curve.output
     reason = "not_measured: not measured: needs a GPU"
     assert words(curve.verdict()) == {"weak-efficiency": reason, "steady-baseline": reason}
@@ -57,10 +57,10 @@ def test_only_the_workers_of_a_group_speak(curve: Finished) -> None:
 
 @pytest.mark.thorough
 def test_what_was_measured_can_be_drawn_and_tabled(curve: Finished, tmp_path: Path) -> None:
-    shown(curve, tmp_path)
+    check_plots_and_tables(curve, tmp_path)
 
 
-def shown(run: Finished, folder: Path) -> None:
+def check_plots_and_tables(run: Finished, folder: Path) -> None:
     for plot in run.exercise.plots:
         assert len(draw(plot, run.metrics, subtitle="test", folder=folder)) == 2
     for table in run.exercise.tables:
@@ -70,14 +70,14 @@ def shown(run: Finished, folder: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_workers_that_train_apart_and_one_that_trains_less_are_found_also_where_ranks_are_fewer_than_workers(
+def test_workers_that_train_apart_or_less_show_even_with_fewer_ranks(
     tmp_path: Path,
 ) -> None:
     changes = [
         ("group = dist.new_group(range(n)) if n > 1 else None", "group = [dist.new_group([r]) for r in range(size)][rank]"),
         ("trained += len(y)", "trained += len(y) - rank"),
     ]
-    run = spoiled("3.7", tmp_path / "work", *changes, **SMALL_SCALING)
+    run = run_with_changes("3.7", tmp_path / "work", *changes, **SMALL_SCALING)
     assert run.code == 0, run.output
     assert run.metrics["counts"] == [1, 2]
     failed = {check.id for check in run.verdict().checks if check.verdict == "failed"}
@@ -90,7 +90,7 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 
 
 @pytest.mark.thorough
-def test_the_hooks_with_their_local_defaults_pass_every_check_that_a_cpu_can_make(hooks: Finished) -> None:
+def test_the_hooks_pass_every_cpu_check_with_local_defaults(hooks: Finished) -> None:
     assert hooks.code == 0, hooks.output
     assert words(hooks.verdict()) == {"communicates": "not_measured: not measured: needs a GPU"}
     assert hooks.verdict().verdict == "passed"
@@ -137,13 +137,13 @@ def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) 
 
 @pytest.mark.thorough
 def test_what_the_hooks_measured_can_be_drawn_and_tabled(hooks: Finished, tmp_path: Path) -> None:
-    shown(hooks, tmp_path)
+    check_plots_and_tables(hooks, tmp_path)
 
 
 @pytest.mark.thorough
 def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> None:
     small = SMALL_HOOKS | {"hook": "powersgd-2", "bucket_mb": "0.01"}
-    run = spoiled("3.8", tmp_path / "work", **small)
+    run = run_with_changes("3.8", tmp_path / "work", **small)
     assert run.code == 0, run.output
     assert set(words(run.verdict())) == {"communicates"}
     plain, low_rank = run.metrics["hooks"]
@@ -154,7 +154,7 @@ def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> Non
 @pytest.mark.thorough
 def test_powersgd_that_never_begins_is_found(tmp_path: Path) -> None:
     fault = (", start_powerSGD_iter=args.start_iteration", "")
-    run = spoiled("3.8", tmp_path / "work", fault, **SMALL_HOOKS | {"hook": "powersgd-1"})
+    run = run_with_changes("3.8", tmp_path / "work", fault, **SMALL_HOOKS | {"hook": "powersgd-1"})
     assert run.code == 0, run.output
     assert run.check("bytes-by-formula").verdict == "failed"
     assert run.check("models-equal").verdict == "passed"

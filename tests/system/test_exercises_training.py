@@ -18,7 +18,7 @@ from tests.system.exercising import (
     laid_out,
     needs_torch,
     ranked,
-    spoiled,
+    run_with_changes,
     start,
     wait,
     words,
@@ -85,7 +85,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(training: Finished, tmp_path: 
     ids=["one share for all, with wrong labels", "each on its own"],
 )
 def test_a_fault_is_found_by_its_check(checks: set[str], changes: list[tuple[str, str]], tmp_path: Path) -> None:
-    run = spoiled("3.4", tmp_path / "work", *changes, images="256", batch_size="16", width="4", epochs="2")
+    run = run_with_changes("3.4", tmp_path / "work", *changes, images="256", batch_size="16", width="4", epochs="2")
     assert run.code == 0, run.output
     assert checks <= {check.id for check in run.verdict().checks if check.verdict == "failed"}, run.output
 
@@ -111,9 +111,9 @@ def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
     folder = mnist(tmp_path / "a real set", 100, packed=True)
     run = ranked("3.4", 3, tmp_path / "work", data=str(folder), images="1000", batch_size="10", width="2", epochs="3")
     assert run.code == 0, run.output
-    found = run.metrics
-    assert (found["pictures"], found["classes"], found["trained_on"], found["held_out"]) == (str(folder), 3, 80, 20)
-    assert [row["batch_per_rank"] for row in found["comparison"]] == [9, 3, 9]
+    values = run.metrics
+    assert (values["pictures"], values["classes"], values["trained_on"], values["held_out"]) == (str(folder), 3, 80, 20)
+    assert [row["batch_per_rank"] for row in values["comparison"]] == [9, 3, 9]
     assert {"all-ranks", "same-data", "parameters-equal", "same-training"}.isdisjoint(words(run.verdict()))
 
 
@@ -121,7 +121,7 @@ def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
 def test_where_one_rank_lacks_the_data_every_rank_ends_and_says_why(tmp_path: Path) -> None:
     """Otherwise rank 0 would wait for rank 1 until the time-out."""
     folder = mnist(tmp_path / "set", 60)
-    run = spoiled(
+    run = run_with_changes(
         "3.4", tmp_path / "work", ("from_folder(args.data,", "from_folder(args.data * (rank == 0),"), data=str(folder)
     )
     assert run.code == 1
@@ -148,10 +148,10 @@ def test_pictures_are_framed_and_their_brightness_evened_out(pictures: object, p
 
 
 def test_generated_pictures_are_the_same_for_a_seed_and_others_for_another(pictures: object) -> None:
-    one, again, other = (pictures.generate(20, seed) for seed in (0, 0, 1))  # type: ignore[attr-defined]
-    assert tuple(one[0].shape) == (20, 3, 32, 32)
-    assert all(bool((left == right).all()) for left, right in zip(one, again, strict=True))
-    assert not bool((one[0] == other[0]).any())
+    first, again, other = (pictures.generate(20, seed) for seed in (0, 0, 1))  # type: ignore[attr-defined]
+    assert tuple(first[0].shape) == (20, 3, 32, 32)
+    assert all(bool((left == right).all()) for left, right in zip(first, again, strict=True))
+    assert not bool((first[0] == other[0]).any())
 
 
 IMAGES = struct.pack(">HBBIII", 0, 8, 3, 1, 2, 2)

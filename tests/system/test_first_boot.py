@@ -27,7 +27,7 @@ UNITS = sorted((TERRAFORM / "modules/node/files").glob("gpucourse-*"))
 
 
 @pytest.fixture(scope="module")
-def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def boot_scripts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The script of a GPU node, by hook."""
     return render(tmp_path_factory.mktemp("rendered"))
 
@@ -43,8 +43,8 @@ def boot(tmp_path: Path) -> Boot:
     return Boot(tmp_path / "root")
 
 
-def test_a_gpu_node_becomes_ready(boot: Boot, rendered: dict[str, str]) -> None:
-    assert boot.run(rendered["none"]) == 0
+def test_a_gpu_node_becomes_ready(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    assert boot.run(boot_scripts["none"]) == 0
     ready = json.loads((boot.state / "ready").read_text())
     told = {name: ready[name] for name in ("version", "name", "role", "stack", "gpus", "driver", "torch", "cuda")}
     assert told == {
@@ -62,9 +62,12 @@ def test_a_gpu_node_becomes_ready(boot: Boot, rendered: dict[str, str]) -> None:
     assert not (boot.root / "etc/fstab").exists()
 
 
-def test_the_killers_are_armed_before_anything_can_fail(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.run(rendered["none"])
-    assert boot.done[:2] == ["systemctl daemon-reload", "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer"]
+def test_the_killers_are_armed_before_anything_can_fail(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.run(boot_scripts["none"])
+    assert boot.commands_run[:2] == [
+        "systemctl daemon-reload",
+        "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer",
+    ]
     for name in ("gpucourse-deadline.timer", "gpucourse-deadline.service", "gpucourse-idle.timer", "gpucourse-idle.service"):
         assert (boot.root / "etc/systemd/system" / name).read_text() == (TERRAFORM / "modules/node/files" / name).read_text()
     for name in ("deadline.sh", "end-node.sh", "idle_agent.py"):
@@ -72,8 +75,8 @@ def test_the_killers_are_armed_before_anything_can_fail(boot: Boot, rendered: di
         assert (boot.root / "opt/gpucourse" / name).stat().st_mode & 0o777 == 0o755
 
 
-def test_the_deadline_is_when_the_stack_expires(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.run(rendered["none"])
+def test_the_deadline_is_when_the_stack_expires(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.run(boot_scripts["none"])
     assert 3.9 * 3600 < int((boot.state / "deadline").read_text()) - time.time() <= 4 * 3600
 
 
@@ -82,38 +85,38 @@ def test_a_node_that_comes_after_the_end_gets_a_time_of_its_own(boot: Boot, shar
     assert 1.9 * 3600 < int((boot.state / "deadline").read_text()) - time.time() <= 2 * 3600
 
 
-def test_host_keys_are_on_the_console_in_the_usual_form(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.run(rendered["none"])
+def test_host_keys_are_on_the_console_in_the_usual_form(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.run(boot_scripts["none"])
     assert boot.console == f"-----BEGIN SSH HOST KEY KEYS-----\n{KEYS}-----END SSH HOST KEY KEYS-----\n"
 
 
-def test_nothing_upgrades_itself_under_a_running_job(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.run(rendered["none"])
-    assert "systemctl mask --now apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service" in boot.done
+def test_nothing_upgrades_itself_under_a_running_job(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.run(boot_scripts["none"])
+    assert "systemctl mask --now apt-daily.timer apt-daily-upgrade.timer unattended-upgrades.service" in boot.commands_run
 
 
-def test_a_driver_that_does_not_come_is_told_with_the_end_of_the_log(boot: Boot, rendered: dict[str, str]) -> None:
+def test_a_driver_that_does_not_come_is_told_with_the_end_of_the_log(boot: Boot, boot_scripts: dict[str, str]) -> None:
     boot.stand_in("nvidia-smi", "echo 'NVIDIA-SMI has failed: no driver' >&2; exit 9")
-    assert boot.run(rendered["none"]) == 1
+    assert boot.run(boot_scripts["none"]) == 1
     assert not (boot.state / "ready").exists()
     failed = (boot.state / "failed").read_text()
     assert failed.startswith("step 'driver' failed at line ")
     assert failed.splitlines()[0].endswith("with status 1: count_gpus")
     assert "NVIDIA-SMI has failed: no driver" in failed
-    assert boot.done.count("sleep 5") == 35
+    assert boot.commands_run.count("sleep 5") == 35
     assert KEYS in boot.console
-    assert "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer" in boot.done
+    assert "systemctl enable --now gpucourse-deadline.timer gpucourse-idle.timer" in boot.commands_run
 
 
-def test_a_driver_that_comes_late_is_waited_for(boot: Boot, rendered: dict[str, str]) -> None:
+def test_a_driver_that_comes_late_is_waited_for(boot: Boot, boot_scripts: dict[str, str]) -> None:
     boot.stand_in("nvidia-smi", f'[ "$(grep -c nvidia-smi "{boot.root}/done")" -gt 3 ] || exit 9; echo "GPU 0: Tesla T4"')
-    assert boot.run(rendered["none"]) == 0
-    assert boot.done.count("sleep 5") == 3
+    assert boot.run(boot_scripts["none"]) == 0
+    assert boot.commands_run.count("sleep 5") == 3
 
 
-def test_a_torch_without_the_gpu_is_told(boot: Boot, rendered: dict[str, str]) -> None:
+def test_a_torch_without_the_gpu_is_told(boot: Boot, boot_scripts: dict[str, str]) -> None:
     boot.torch(gpus=0)
-    assert boot.run(rendered["none"]) == 1
+    assert boot.run(boot_scripts["none"]) == 1
     failed = (boot.state / "failed").read_text()
     assert failed.startswith("step 'python' failed")
     assert "torch 2.12.0 sees 0 GPUs of 1" in failed
@@ -121,14 +124,14 @@ def test_a_torch_without_the_gpu_is_told(boot: Boot, rendered: dict[str, str]) -
 
 def test_a_head_without_a_gpu_asks_no_driver(boot: Boot, sharing: dict[str, str]) -> None:
     assert boot.run(sharing["none"]) == 0
-    assert not [call for call in boot.done if call.startswith("nvidia-smi")]
+    assert not [call for call in boot.commands_run if call.startswith("nvidia-smi")]
     assert json.loads((boot.state / "ready").read_text())["gpus"] == []
 
 
 def test_shared_storage_is_mounted_and_comes_back_after_a_reboot(boot: Boot, sharing: dict[str, str]) -> None:
     boot.stand_in("mount", f'[ "$(grep -c "^mount " "{boot.root}/done")" -gt 2 ]')
     assert boot.run(sharing["none"]) == 0
-    mounts = [call for call in boot.done if call.startswith("mount ")]
+    mounts = [call for call in boot.commands_run if call.startswith("mount ")]
     assert len(mounts) == 3
     assert mounts[0].endswith(f" 10.77.1.20:/ {boot.root}/shared")
     assert (boot.root / "etc/fstab").read_text().startswith("10.77.1.20:/ /shared nfs4 nfsvers=4.1,")
@@ -162,8 +165,8 @@ def expecting(script: str, **texts: str) -> str:
     return script
 
 
-def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, rendered: dict[str, str]) -> None:
-    script = rendered["kubernetes"]
+def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    script = boot_scripts["kubernetes"]
     assert sorted(k3s_pins(script)) == [
         "k3s_addons", "k3s_installer_sha256", "k3s_pause", "k3s_sha256", "k3s_tag", "k3s_version",
     ]  # fmt: skip
@@ -182,41 +185,41 @@ def test_kubernetes_is_one_release_with_its_checksums(boot: Boot, rendered: dict
         f"--pause-image {k3s_pins(script)['k3s_pause']}",
         "k3s kubectl wait --for=condition=Ready node --all --timeout=30s",
     ]
-    assert [call for call in boot.done if call in steps] == steps
+    assert [call for call in boot.commands_run if call in steps] == steps
     assert (program.read_text(), installer.read_text()) == (PROGRAM, INSTALLER)
     assert program.stat().st_mode & 0o777 == 0o755
-    assert any(call.endswith("install -y -qq --no-install-recommends bpftrace") for call in boot.done)
+    assert any(call.endswith("install -y -qq --no-install-recommends bpftrace") for call in boot.commands_run)
     assert (boot.root / "etc/environment").read_text() == "KUBECONFIG=/home/ubuntu/.kube/config\n"
 
 
 @pytest.mark.parametrize("expected", [{"k3s_sha256": PROGRAM}, {"k3s_installer_sha256": INSTALLER}, {}])
-def test_what_lacks_its_checksum_never_runs(boot: Boot, rendered: dict[str, str], expected: dict[str, str]) -> None:
+def test_what_lacks_its_checksum_never_runs(boot: Boot, boot_scripts: dict[str, str], expected: dict[str, str]) -> None:
     boot.stand_in("curl", K3S)
-    assert boot.run(expecting(rendered["kubernetes"], **expected)) == 1
+    assert boot.run(expecting(boot_scripts["kubernetes"], **expected)) == 1
     assert (boot.state / "failed").read_text().startswith("step 'kubernetes' failed")
     assert "does not have the checksum" in boot.log()
-    assert not [call for call in boot.done if call.startswith(("sh ", "k3s "))]
+    assert not [call for call in boot.commands_run if call.startswith(("sh ", "k3s "))]
     assert not (boot.root / "opt/gpucourse/install-k3s.sh").exists()
 
 
-def test_kubernetes_needs_the_runtime_that_gives_pods_the_gpu(boot: Boot, rendered: dict[str, str]) -> None:
+def test_kubernetes_needs_the_runtime_that_gives_pods_the_gpu(boot: Boot, boot_scripts: dict[str, str]) -> None:
     (boot.root / "bin/nvidia-container-runtime").unlink()
-    assert boot.run(rendered["kubernetes"]) == 1
+    assert boot.run(boot_scripts["kubernetes"]) == 1
     failed = (boot.state / "failed").read_text()
     assert failed.startswith("step 'kubernetes' failed")
     assert "the image has no nvidia-container-runtime" in failed
 
 
 @pytest.mark.parametrize("hook", sorted(HOOKS))
-def test_the_rendered_script_is_sound(hook: str, rendered: dict[str, str], tmp_path: Path) -> None:
-    assert len(rendered[hook]) < 65536
-    (tmp_path / "user-data.sh").write_text(rendered[hook])
+def test_the_rendered_script_is_sound(hook: str, boot_scripts: dict[str, str], tmp_path: Path) -> None:
+    assert len(boot_scripts[hook]) < 65536
+    (tmp_path / "user-data.sh").write_text(boot_scripts[hook])
     _shellcheck([tmp_path / "user-data.sh"])
 
 
-def test_every_shell_script_of_a_node_is_sound(rendered: dict[str, str], tmp_path: Path) -> None:
+def test_every_shell_script_of_a_node_is_sound(boot_scripts: dict[str, str], tmp_path: Path) -> None:
     slurm = tmp_path / "slurm.sh"
-    marked = rendered["slurm"].partition("put /opt/gpucourse/stack-setup.sh 0755 <<'END_OF_GPUCOURSE_FILE'\n")[2]
+    marked = boot_scripts["slurm"].partition("put /opt/gpucourse/stack-setup.sh 0755 <<'END_OF_GPUCOURSE_FILE'\n")[2]
     slurm.write_text("# shellcheck shell=bash disable=SC2154\n" + marked.partition("END_OF_GPUCOURSE_FILE\n")[0])
     _shellcheck([*SCRIPTS, slurm])
 
@@ -245,7 +248,7 @@ def _shellcheck(paths: list[Path]) -> None:
     assert said.returncode == 0, said.stdout
 
 
-def pinned(package: str) -> str:
+def find_pin(package: str) -> str:
     """The line of constraints.txt for a package, such as transformers==5.23.0."""
     lines = (TERRAFORM.parent / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if line.startswith(f"{package}=="))
@@ -255,14 +258,14 @@ VLLM = "vllm==0.32.0"
 
 
 @pytest.mark.parametrize("absent", [(), (VLLM,)])
-def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[str, ...]) -> None:
+def test_inference_packages(boot: Boot, boot_scripts: dict[str, str], absent: tuple[str, ...]) -> None:
     boot.package_index(*absent)
-    assert boot.run(with_stand_in_checksums(rendered["inference"])) == 0, boot.log()
-    asked = [line.split() for line in boot.done if line.startswith("pip ")]
+    assert boot.run(with_stand_in_checksums(boot_scripts["inference"])) == 0, boot.log()
+    asked = [line.split() for line in boot.commands_run if line.startswith("pip ")]
     assert [words[1] for words in asked] == (
         ["download", "install"] + (["download"] * 3 if absent else ["download", "install"])
     )
-    assert pinned("transformers") in asked[0], "the version that was tried here"
+    assert find_pin("transformers") in asked[0], "the version that was tried here"
     assert VLLM in asked[-1], "its options change between versions"
     for words in asked:
         assert "--no-deps" in words
@@ -276,16 +279,16 @@ def test_inference_packages(boot: Boot, rendered: dict[str, str], absent: tuple[
 def test_wheels_with_another_checksum_are_not_installed(boot: Boot, rendered: dict[str, str]) -> None:
     boot.package_index()
     script = with_stand_in_checksums(rendered["inference"])
-    boot.run(script.replace(f"\n{pinned('transformers')}\n", "\ntransformers==4.0.0\n"))
-    assert not [line for line in boot.done if line.startswith("pip install")]
+    boot.run(script.replace(f"\n{find_pin('transformers')}\n", "\ntransformers==4.0.0\n"))
+    assert not [line for line in boot.commands_run if line.startswith("pip install")]
     assert "none is installed" in boot.log()
     assert "inference packages" in (boot.state / "failed").read_text()
 
 
-def test_inference_packages_that_are_not_to_be_had_fail_the_node(boot: Boot, rendered: dict[str, str]) -> None:
-    boot.package_index(pinned("transformers"))
-    assert boot.run(with_stand_in_checksums(rendered["inference"])) == 1
-    assert not [line for line in boot.done if "vllm" in line]
+def test_inference_packages_that_are_not_to_be_had_fail_the_node(boot: Boot, boot_scripts: dict[str, str]) -> None:
+    boot.package_index(find_pin("transformers"))
+    assert boot.run(with_stand_in_checksums(boot_scripts["inference"])) == 1
+    assert not [line for line in boot.commands_run if "vllm" in line]
     assert "inference packages" in (boot.state / "failed").read_text()
 
 

@@ -51,13 +51,13 @@ class Cluster:
             boot.stand_in(program, body)
         return boot
 
-    def said(self, name: str, address: str, *, key: str = "none", gpus: int = 1) -> None:
+    def write_node_line(self, name: str, address: str, *, key: str = "none", gpus: int = 1) -> None:
         """What another node says of itself."""
         (self.directory / "nodes").mkdir(parents=True, exist_ok=True)
         line = f"NodeName={name} NodeAddr={address} CPUs=4 RealMemory=15000 Gres=gpu:{gpus} State=UNKNOWN"
         (self.directory / "nodes" / name).write_text(f"{address} {key}\n{line}\n")
 
-    def led(self, key: bytes = b"k" * 1024) -> None:
+    def leave_head_files(self, key: bytes = b"k" * 1024) -> None:
         """What a head that stands has left for a node that comes."""
         (self.directory / "keys").mkdir(parents=True)
         (self.directory / "keys/munge.key").write_bytes(key)
@@ -87,8 +87,8 @@ def mode(path: Path) -> int:
 
 
 def test_the_head_makes_the_key_and_the_configuration(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.said("node1", "10.77.1.11")
-    cluster.said("node2", "10.77.1.12", gpus=4)
+    cluster.write_node_line("node1", "10.77.1.11")
+    cluster.write_node_line("node2", "10.77.1.12", gpus=4)
     head = cluster.node("head", "10.77.1.10")
     assert head.run(scripts["head"]) == 0, head.log()
     text = (head.root / "etc/slurm/slurm.conf").read_text()
@@ -112,7 +112,7 @@ def test_the_head_makes_the_key_and_the_configuration(cluster: Cluster, scripts:
 
 
 def test_nothing_starts_before_it_has_key_and_configuration(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.said("node1", "10.77.1.11")
+    cluster.write_node_line("node1", "10.77.1.11")
     head = cluster.node("head", "10.77.1.10")
     head.stand_in("apt-get", f'[ ! -x "{head.root}/usr/sbin/policy-rc.d" ] || echo held >>"{head.root}/done"')
     assert head.run(scripts["head"]) == 0, head.log()
@@ -126,21 +126,21 @@ def test_nothing_starts_before_it_has_key_and_configuration(cluster: Cluster, sc
         "scontrol ping",
         "systemctl enable --now gpucourse-slurm.service",
     ]
-    assert list(dict.fromkeys(call for call in head.done if call in wanted)) == wanted
-    assert any("slurmctld slurm-client munge libpmix2t64" in call for call in head.done)
-    assert "slurmd" not in " ".join(call for call in head.done if call.startswith("systemctl"))
+    assert list(dict.fromkeys(call for call in head.commands_run if call in wanted)) == wanted
+    assert any("slurmctld slurm-client munge libpmix2t64" in call for call in head.commands_run)
+    assert "slurmd" not in " ".join(call for call in head.commands_run if call.startswith("systemctl"))
 
 
 def test_a_node_keeps_the_name_that_slurm_knows_it_by(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.led()
+    cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()
-    assert "hostnamectl set-hostname node1" in node.done
+    assert "hostnamectl set-hostname node1" in node.commands_run
     assert (node.root / "etc/cloud/cloud.cfg.d/99-gpucourse.cfg").read_text() == "preserve_hostname: true\n"
 
 
 def test_a_gpu_node_takes_the_key_and_counts_its_gpus(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.led()
+    cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()
     key = node.root / "etc/munge/munge.key"
@@ -158,14 +158,14 @@ def test_a_gpu_node_takes_the_key_and_counts_its_gpus(cluster: Cluster, scripts:
         "systemctl restart slurmd",
         "sinfo -h -N -n node1 -o %T %G %E",
     ]
-    assert list(dict.fromkeys(call for call in node.done if call in order)) == order
+    assert list(dict.fromkeys(call for call in node.commands_run if call in order)) == order
     assert (
         "ExecStartPre=/usr/bin/nvidia-smi -L" in (node.root / "etc/systemd/system/slurmd.service.d/gpucourse.conf").read_text()
     )
 
 
 def test_the_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.said("node1", "10.77.1.11")
+    cluster.write_node_line("node1", "10.77.1.11")
     head = cluster.node("head", "10.77.1.10")
     assert head.run(scripts["head"]) == 0, head.log()
     node = cluster.node("worker", "10.77.1.11")
@@ -173,29 +173,31 @@ def test_the_key_leaves_the_shared_folder_once_every_node_has_it(cluster: Cluste
     assert (cluster.directory / "keys/munge.key").exists()
     look(head)
     assert list((cluster.directory / "keys").iterdir()) == []
-    before = head.done.count("systemctl restart slurmctld")
+    before = head.commands_run.count("systemctl restart slurmctld")
     look(head)
-    assert head.done.count("systemctl restart slurmctld") == before, "a look at a cluster that is as it was changes nothing"
+    assert head.commands_run.count("systemctl restart slurmctld") == before, (
+        "a look at a cluster that is as it was changes nothing"
+    )
 
 
 def test_a_head_that_is_made_anew_is_followed(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.led()
+    cluster.leave_head_files()
     node = cluster.node("worker", "10.77.1.11")
     assert node.run(scripts["worker"]) == 0, node.log()
     look(node)
-    assert node.done.count("systemctl restart slurmd") == 1
+    assert node.commands_run.count("systemctl restart slurmd") == 1
     head = cluster.node("another", "10.77.1.99")
     assert head.run(scripts["head"]) == 0, head.log()
     look(node)
     assert (node.root / "etc/munge/munge.key").read_bytes() == (head.root / "etc/munge/munge.key").read_bytes() != b"k" * 1024
     assert "SlurmctldHost=node0(10.77.1.99)" in (node.root / "etc/slurm/slurm.conf").read_text()
     assert "10.77.1.99 node0 # gpucourse" in (node.root / "etc/hosts").read_text()
-    assert node.done.count("systemctl restart slurmd") == 2
+    assert node.commands_run.count("systemctl restart slurmd") == 2
 
 
 @pytest.mark.thorough
 def test_a_daemon_that_does_not_take_the_node_is_told_with_slurms_reason(cluster: Cluster, scripts: dict[str, str]) -> None:
-    cluster.led()
+    cluster.leave_head_files()
     node = cluster.node(
         "worker", "10.77.1.11", sinfo='echo "drained gpu:1 gres/gpu count reported lower than configured (0 < 1)"'
     )
@@ -203,7 +205,7 @@ def test_a_daemon_that_does_not_take_the_node_is_told_with_slurms_reason(cluster
     failed = (node.state / "failed").read_text()
     assert failed.startswith("step 'slurm: daemon' failed")
     assert "Slurm has node1 as: drained gpu:1 gres/gpu count reported lower" in failed
-    assert "systemctl status --no-pager slurmd" in node.done
+    assert "systemctl status --no-pager slurmd" in node.commands_run
     assert not (node.state / "ready").exists()
 
 

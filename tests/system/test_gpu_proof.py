@@ -34,7 +34,7 @@ FORMATS = Case("4.2", {"sizes": "64,128", "dtypes": "bfloat16", "sustained_s": "
 
 
 def test_every_exercise_has_its_case() -> None:
-    assert {case.exercise for case in CASES} == {one.id for module in CATALOG.modules for one in module.exercises}
+    assert {case.exercise for case in CASES} == {exercise.id for module in CATALOG.modules for exercise in module.exercises}
 
 
 def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,11 +112,11 @@ def test_the_librarys_best_is_not_looked_for_without_a_gpu() -> None:
 
 def working_in(folder: Path) -> list[str]:
     """Processes of this computer whose folder is or was in this one."""
-    found = []
+    pids = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         with contextlib.suppress(OSError):  # it ended meanwhile
-            found += [str(link)] if str(link.readlink()).startswith(str(folder)) else []
-    return found
+            pids += [str(link)] if str(link.readlink()).startswith(str(folder)) else []
+    return pids
 
 
 def test_after_the_time_nothing_is_started(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,6 +148,6 @@ def test_one_gpu_has_nothing_to_be_compared_with(exercise: str, check: str) -> N
     metrics: dict[str, Any] = {"cuda": "13.0", "weak_efficiency_percent": None, "strong_speedup": None}
     plan = {"world_size": 1, "nodes": 1}
     verdict = evaluate(CATALOG.exercise(exercise)[1], metrics, plan, {"state": "succeeded"}, mode="aws")
-    found = next(each for each in verdict.checks if each.id == check)
-    assert found.verdict == "not_measured"
-    assert f"run {exercise} --nodes 2" in found.observed
+    result = next(candidate for candidate in verdict.checks if candidate.id == check)
+    assert result.verdict == "not_measured"
+    assert f"run {exercise} --nodes 2" in result.observed

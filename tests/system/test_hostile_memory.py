@@ -67,7 +67,7 @@ def test_no_answer_fills_the_memory(tmp_path: Path, lie: Lie) -> None:
     (tmp_path / "script.py").write_text("print('hello')\n")
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path / "home"), "GPUCOURSE_WORKSPACE": str(tmp_path / "workspace")}
 
-    def measured(*words: str) -> tuple[int, int]:
+    def measure(*words: str) -> tuple[int, int]:
         done = subprocess.run(
             [sys.executable, "-c", _MEASURED, *words], env=environ, capture_output=True, text=True, check=True, timeout=90
         )
@@ -75,10 +75,10 @@ def test_no_answer_fills_the_memory(tmp_path: Path, lie: Lie) -> None:
         return int(code), int(peak)
 
     with liar(tmp_path) as node:
-        code, _ = measured("deploy", "3", "--hosts", f"u@127.0.0.1:{node.port}", "--trust", node.fingerprint)
+        code, _ = measure("deploy", "3", "--hosts", f"u@127.0.0.1:{node.port}", "--trust", node.fingerprint)
         assert code == 0
         node.lie = lie
-        code, peak = measured("run", "--script", str(tmp_path / "script.py"), "--launcher", "torchrun")
+        code, peak = measure("run", "--script", str(tmp_path / "script.py"), "--launcher", "torchrun")
         assert lie.message in node.asked
         assert code in {0, 3, 5, 6, 7}
         assert peak < MOST_MB, f"{peak} MB"

@@ -120,7 +120,7 @@ class World:
         (self.workspace / "runs/canary.txt").parent.mkdir(exist_ok=True)
         (self.workspace / "runs/canary.txt").write_text("and more\n")
 
-    def untouched(self) -> dict[str, str]:
+    def digest_untouched_files(self) -> dict[str, str]:
         """The digest of every file that no command may touch, by name; a name for every folder outside the workspace."""
         seen: dict[str, str] = {}
         for path in sorted((self.root / "now").rglob("*")):
@@ -131,7 +131,7 @@ class World:
         home = sorted(path.relative_to(self.root).as_posix() for path in (self.root / "home").rglob("*"))
         return seen | dict.fromkeys(home, "in the home")
 
-    def leaked(self) -> list[str]:
+    def find_leaks(self) -> list[str]:
         """The files of the program's own that hold the secret, its digest, or what the node wanted to write."""
         marks = (b"the learner's own words", hashlib.sha256(self.secret.read_bytes()).hexdigest().encode())
         files = [path for path in self.workspace.rglob("*") if path.is_file() and path.name != SECRET]
@@ -174,7 +174,7 @@ def _run(world: World, script: str) -> list[str]:
     return ["run", "--script", str(world.root / script), *(["--launcher", "torchrun"] if script.endswith(".py") else [])]
 
 
-def _typed(world: World, lie: Lie, verb: str) -> list[str]:
+def _prepare_command(world: World, lie: Lie, verb: str) -> list[str]:
     """Lay out the workspace that the verb needs; what is typed."""
     module = "2" if lie.slurm else "3"
     world.put("deployed" if verb in {"deploy", "run", "silent"} else f"running {module}")
@@ -193,8 +193,8 @@ def _typed(world: World, lie: Lie, verb: str) -> list[str]:
 
 
 def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) -> None:
-    words = _typed(world, lie, verb)
-    before, world.node.lie = world.untouched(), lie
+    words = _prepare_command(world, lie, verb)
+    before, world.node.lie = world.digest_untouched_files(), lie
     world.node.installed = lie.message != "install"
     world.node.asked.clear()
     world.node.scheduled = lie.slurm
@@ -208,8 +208,8 @@ def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) 
     assert "Traceback" not in printed
     assert CONTROL.search(printed) is None, repr(printed)
     assert seconds < LONGEST_S, f"{seconds:.1f} s"
-    assert world.untouched() == before
-    assert world.leaked() == []
+    assert world.digest_untouched_files() == before
+    assert world.find_leaks() == []
     assert not Path("/tmp/pwn").exists()
     if lie.message == "pack":
         _look_for_loss(world, code, verb)
@@ -235,7 +235,7 @@ def test_an_honest_node_is_served_by_every_verb(world: World, capfd: pytest.Capt
     for slurm in (False, True):
         honest = Lie(name="none", message="nothing", slurm=slurm)
         for verb in ("deploy", "run", "logs", "runs", "cancel", "destroy"):
-            words = _typed(world, honest, verb)
+            words = _prepare_command(world, honest, verb)
             world.node.scheduled = slurm
             code, printed, _ = world.types(capfd, *words)
             assert code == 0, printed
@@ -246,7 +246,7 @@ UNKNOWN = Lie(name="pack: no such run", message="pack", err=as_json({"error": "t
 
 
 def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    words = _typed(world, DAMAGED, "run")
+    words = _prepare_command(world, DAMAGED, "run")
     world.node.lie = DAMAGED
     try:
         code, printed, _ = world.types(capfd, *words)
@@ -273,7 +273,7 @@ def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.Captur
 def test_destroy_keeps_a_lab_whose_outputs_cannot_be_used(
     world: World, capfd: pytest.CaptureFixture[str], error: str | None
 ) -> None:
-    _typed(world, DAMAGED, "destroy")
+    _prepare_command(world, DAMAGED, "destroy")
     [path] = world.workspace.glob("runs/*/*/run.json")
     path.write_text(json.dumps({**world.record(), "error": error}))
     world.node.lie = DAMAGED
@@ -292,7 +292,7 @@ def test_destroy_keeps_a_lab_whose_outputs_cannot_be_used(
 
 
 def test_destroy_goes_on_after_the_node_is_honest_again(world: World, capfd: pytest.CaptureFixture[str]) -> None:
-    words = _typed(world, DAMAGED, "destroy")
+    words = _prepare_command(world, DAMAGED, "destroy")
     world.node.lie = DAMAGED
     try:
         assert world.types(capfd, *words)[0] == 7
@@ -306,7 +306,7 @@ def test_destroy_goes_on_after_the_node_is_honest_again(world: World, capfd: pyt
 
 @pytest.mark.parametrize(("started", "expected"), [(True, 7), (False, 0)])
 def test_a_node_that_knows_no_such_run(world: World, capfd: pytest.CaptureFixture[str], started: bool, expected: int) -> None:
-    words = _typed(world, UNKNOWN, "destroy")
+    words = _prepare_command(world, UNKNOWN, "destroy")
     if not started:  # the command that started it was killed before the last node had begun
         [path] = world.workspace.glob("runs/*/*/run.json")
         path.write_text(json.dumps({**world.record(), "state": "starting", "started": None}))

@@ -24,10 +24,10 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def learner(tmp_path: Path) -> Learner:
     """Somebody whose machines have torch in one Python of several."""
-    one = Learner(tmp_path / "work space")
-    one.workspace.mkdir()
-    (one.workspace / "gpucourse.yaml").write_text(f"node_python: {sys.executable}\n")
-    return one
+    learner = Learner(tmp_path / "work space")
+    learner.workspace.mkdir()
+    (learner.workspace / "gpucourse.yaml").write_text(f"node_python: {sys.executable}\n")
+    return learner
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def servers(learner: Learner, tmp_path: Path) -> Iterator[list[Server]]:
         yield running
 
 
-def said(servers: list[Server]) -> str:
+def format_hosts(servers: list[Server]) -> str:
     return ",".join(f"{server.node.user}@127.0.0.1:{server.node.port}" for server in servers)
 
 
-def known(learner: Learner, servers: list[Server]) -> None:
+def write_known_hosts(learner: Learner, servers: list[Server]) -> None:
     """Let the learner's SSH know the machines, as one login with plain ssh does."""
     folder = Path(learner.environment["HOME"]) / ".ssh"
     folder.mkdir(exist_ok=True)
@@ -49,18 +49,18 @@ def known(learner: Learner, servers: list[Server]) -> None:
     (folder / "known_hosts").write_text("".join(lines))
 
 
-def left(servers: list[Server]) -> list[str]:
+def list_left_files(servers: list[Server]) -> list[str]:
     return [str(path) for server in servers for path in server.home.rglob("*")]
 
 
 def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
-    rehearsed = learner.types("deploy", "3", "--hosts", said(servers), "--dry-run")
+    write_known_hosts(learner, servers)
+    rehearsed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--dry-run")
     assert "2 to create" in rehearsed.out
-    assert left(servers) == []
+    assert list_left_files(servers) == []
     assert learner.documents("status")["stacks"] == []
 
-    document = learner.documents("deploy", "3", "--target", "hosts", "--hosts", said(servers))
+    document = learner.documents("deploy", "3", "--target", "hosts", "--hosts", format_hosts(servers))
     inventory = document["deployment"]["inventory"]["nodes"]
     assert [node["mode"] for node in inventory] == ["hosts", "hosts"]
     assert [node["python"] for node in inventory] == [sys.executable] * 2
@@ -82,11 +82,11 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2)
     logs = learner.types("logs", record["id"])
     assert f"rank 1 of 2 at {inventory[0]['private_address']}" in logs.out + logs.err
-    assert left(servers)
+    assert list_left_files(servers)
 
     typed = learner.types("destroy", "3")
     assert "nothing is left" in typed.out
-    assert left(servers) == []
+    assert list_left_files(servers) == []
     assert all(server.process.poll() is None for server in servers), "the machines themselves are not ours to end"
     assert learner.documents("status")["stacks"] == []
     receipt = json.loads(next((learner.workspace / "receipts").glob("*.json")).read_text())
@@ -96,13 +96,13 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
 
 
 def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
+    write_known_hosts(learner, servers)
     own = servers[0].home / "thesis.tex"
     own.write_text("mine")
     ours = servers[0].home / ".gpucourse"
     (ours / "jobs" / "of-somebody-else").mkdir(parents=True)
-    learner.types("deploy", "3", "--hosts", said(servers))
-    learner.types("deploy", "1", "--hosts", said(servers[:1]))
+    learner.types("deploy", "3", "--hosts", format_hosts(servers))
+    learner.types("deploy", "1", "--hosts", format_hosts(servers[:1]))
     assert "another lab of yours uses it as well" in learner.types("destroy", "3").err
     assert (ours / "labs").is_dir()
     assert not list(servers[1].home.iterdir())
@@ -114,61 +114,61 @@ def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: li
 
 @pytest.mark.thorough
 def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
-    learner.types("deploy", "3", "--hosts", said(servers))
+    write_known_hosts(learner, servers)
+    learner.types("deploy", "3", "--hosts", format_hosts(servers))
     learner.types("run", "3.1", "--script", str(_sleeper(learner)), "--launcher", "python", "--detach", code=None)
     learner.types("destroy", "3", "--discard")
-    assert left(servers) == []
+    assert list_left_files(servers) == []
     homes = [str(server.home).encode() for server in servers]
     until(lambda: not _alive(homes), 10, "every process of the run has ended")
 
 
 def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(learner: Learner, servers: list[Server]) -> None:
-    typed = learner.types("deploy", "3", "--hosts", said(servers), "--json", code=3)
+    typed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--json", code=3)
     error = typed.document["error"]
     assert error["code"] == "unknown_hosts"
     assert error["what"].count("SHA256:") == 2
-    assert left(servers) == []
+    assert list_left_files(servers) == []
     flags = error["hint"][error["hint"].index("--trust") :].split()
-    learner.types("deploy", "3", "--hosts", said(servers), *flags)
+    learner.types("deploy", "3", "--hosts", format_hosts(servers), *flags)
     learner.types("deploy", "3", "--target", "hosts")  # what was vouched for stays so, and nobody has to name them again
     assert learner.documents("status")["stacks"][0]["healthy"]
     learner.types("destroy", "3")
 
 
 def test_another_machine_at_the_same_address_gets_nothing(learner: Learner, servers: list[Server]) -> None:
-    known(learner, [servers[1], servers[0]])
+    write_known_hosts(learner, [servers[1], servers[0]])
     folder = Path(learner.environment["HOME"]) / ".ssh"
     swapped = [(servers[0], servers[1]), (servers[1], servers[0])]
-    lines = (f"[127.0.0.1]:{one.node.port} {other.node.host_key}\n" for one, other in swapped)
+    lines = (f"[127.0.0.1]:{first.node.port} {other.node.host_key}\n" for first, other in swapped)
     (folder / "known_hosts").write_text("".join(lines))
-    typed = learner.types("deploy", "3", "--hosts", said(servers), code=7)
+    typed = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
     assert "shows another host key" in typed.err
-    assert left(servers) == []
+    assert list_left_files(servers) == []
 
 
 def test_the_learners_own_key_opens_where_the_workspaces_does_not(tmp_path: Path) -> None:
     learner = Learner(tmp_path / "work space")
     key = Path(learner.environment["HOME"]) / ".ssh" / "id_ed25519"
     with openssh_nodes(tmp_path / "machines", 1, key) as servers:
-        known(learner, servers)
-        learner.types("deploy", "1", "--hosts", said(servers))
+        write_known_hosts(learner, servers)
+        learner.types("deploy", "1", "--hosts", format_hosts(servers))
         assert learner.types("ssh", "1", "--", "echo", "in").out == "in\n"
         learner.types("destroy", "1")
         other = tmp_path / "other"
         ensure_client_key(other)
-        refused = learner.types("deploy", "1", "--hosts", said(servers), "--key", str(other), code=7)
+        refused = learner.types("deploy", "1", "--hosts", format_hosts(servers), "--key", str(other), code=7)
         assert "ssh-copy-id -i" in refused.err
         key.rename(tmp_path / "elsewhere")
-        assert "ssh-copy-id -i" in learner.types("deploy", "1", "--hosts", said(servers), code=7).err
-        learner.types("deploy", "1", "--hosts", said(servers), "--key", str(tmp_path / "elsewhere"))
+        assert "ssh-copy-id -i" in learner.types("deploy", "1", "--hosts", format_hosts(servers), code=7).err
+        learner.types("deploy", "1", "--hosts", format_hosts(servers), "--key", str(tmp_path / "elsewhere"))
         learner.types("destroy", "1")
-        assert left(servers) == []
+        assert list_left_files(servers) == []
 
 
 def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
-    learner.types("deploy", "3", "--hosts", said(servers))
+    write_known_hosts(learner, servers)
+    learner.types("deploy", "3", "--hosts", format_hosts(servers))
     servers[1].process.terminate()
     servers[1].process.wait(10)
     shown = learner.types("status")
@@ -176,10 +176,10 @@ def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, serve
     assert "does not answer SSH" in shown.out
     learner.types("destroy", "3", code=7)
     assert learner.documents("status")["stacks"][0]["deployment"]["stack"] == "03-hosts"
-    fewer = learner.types("deploy", "3", "--hosts", said(servers[:1]))
+    fewer = learner.types("deploy", "3", "--hosts", format_hosts(servers[:1]))
     assert "is no longer part of the lab" in fewer.err
     learner.types("destroy", "3")
-    assert left(servers[:1]) == []
+    assert list_left_files(servers[:1]) == []
 
 
 @pytest.mark.thorough
@@ -215,16 +215,16 @@ def test_what_makes_no_sense_is_refused_at_once(learner: Learner, words: tuple[s
 
 
 def test_slurm_is_reached_by_its_login_node_alone(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
-    assert "name the login node alone" in learner.types("deploy", "2", "--hosts", said(servers), code=2).err
+    write_known_hosts(learner, servers)
+    assert "name the login node alone" in learner.types("deploy", "2", "--hosts", format_hosts(servers), code=2).err
     if shutil.which("sbatch") is None:
-        assert "has no Slurm" in learner.types("deploy", "2", "--hosts", said(servers[:1]), code=3).err
-    assert left(servers) == []
+        assert "has no Slurm" in learner.types("deploy", "2", "--hosts", format_hosts(servers[:1]), code=3).err
+    assert list_left_files(servers) == []
 
 
 def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
-    host = said(servers[:1])
+    write_known_hosts(learner, servers)
+    host = format_hosts(servers[:1])
     with (Path(learner.environment["HOME"]) / ".ssh" / "known_hosts").open("a") as file:
         file.write(f"[localhost]:{servers[0].node.port} {servers[0].node.host_key}\n")
     twice = learner.types("deploy", "3", "--hosts", f"{host},{host.replace('127.0.0.1', 'localhost')}", code=2)
@@ -234,7 +234,7 @@ def test_one_machine_named_twice_and_a_port_where_nobody_listens(learner: Learne
         typed = learner.types("deploy", "3", "--hosts", f"{host},me@127.0.0.1:{silent.getsockname()[1]}", code=7)
     assert "does not answer SSH" in typed.err
     assert f"ssh -p {servers[0].node.port} " in typed.err
-    assert left(servers) == []
+    assert list_left_files(servers) == []
 
 
 NOISY = """
@@ -248,10 +248,10 @@ trap 'echo logout' EXIT
 
 @pytest.mark.thorough
 def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
+    write_known_hosts(learner, servers)
     for server in servers:
         (server.home / ".bashrc").write_text(NOISY)
-    nodes = learner.documents("deploy", "3", "--hosts", said(servers))["deployment"]["inventory"]["nodes"]
+    nodes = learner.documents("deploy", "3", "--hosts", format_hosts(servers))["deployment"]["inventory"]["nodes"]
     assert all(node["private_address"] for node in nodes)
     assert learner.documents("status")["stacks"][0]["healthy"]
     script = learner.workspace / "meet.py"
@@ -271,7 +271,7 @@ def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, serv
     assert "new mails" not in logs.out + logs.err
     learner.types("run", "--script", str(_sleeper(learner)), "--launcher", "python", "--detach")
     assert "nothing is left" in learner.types("destroy", "3", "--discard").out
-    assert set(left(servers)) == {str(server.home / ".bashrc") for server in servers}
+    assert set(list_left_files(servers)) == {str(server.home / ".bashrc") for server in servers}
 
 
 @pytest.mark.parametrize(
@@ -288,11 +288,11 @@ def test_other_login_shells_that_print(shell: str, file: str, text: str, learner
     line = around if text == "around" else f'exec {need(shell)} -c "$SSH_ORIGINAL_COMMAND"'
     key = learner.workspace / ".gpucourse/keys/id_ed25519"
     with openssh_nodes(tmp_path / "machines", 1, key, shell=line) as servers:
-        known(learner, servers)
+        write_known_hosts(learner, servers)
         start = servers[0].home / file
         start.parent.mkdir(parents=True, exist_ok=True)
         start.write_text(text + "\n")
-        learner.types("deploy", "1", "--hosts", said(servers))
+        learner.types("deploy", "1", "--hosts", format_hosts(servers))
         script = learner.workspace / "count.py"
         script.write_text("print('counted')\n")
         learner.types("run", "1.1", "--script", str(script), "--launcher", "python")
@@ -314,22 +314,22 @@ def test_other_login_shells_that_print(shell: str, file: str, text: str, learner
     ],
 )
 def test_a_shell_that_never_comes_to_the_command(trouble: str, says: str, learner: Learner, servers: list[Server]) -> None:
-    known(learner, servers)
+    write_known_hosts(learner, servers)
     spoilt = servers[1].home / ".bashrc"
     spoilt.write_text(trouble + "\n")
-    refused = learner.types("deploy", "3", "--hosts", said(servers), code=7)
+    refused = learner.types("deploy", "3", "--hosts", format_hosts(servers), code=7)
     assert says in refused.err
     assert len(refused.err) < 2500
-    assert left(servers) == [str(spoilt)]
+    assert list_left_files(servers) == [str(spoilt)]
     spoilt.unlink()
-    learner.types("deploy", "3", "--hosts", said(servers))
+    learner.types("deploy", "3", "--hosts", format_hosts(servers))
     spoilt.write_text(trouble + "\n")
     typed = learner.types("destroy", "3", code=7)
     assert says in typed.err
-    assert left(servers[:1]) == [], "the other machine is cleaned all the same"
+    assert list_left_files(servers[:1]) == [], "the other machine is cleaned all the same"
     spoilt.unlink()
     assert "nothing is left" in learner.types("destroy", "3").out
-    assert left(servers) == []
+    assert list_left_files(servers) == []
     assert learner.documents("status")["stacks"] == []
 
 
@@ -340,10 +340,10 @@ def _sleeper(learner: Learner) -> Path:
 
 
 def _alive(homes: list[bytes]) -> list[int]:
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it ended just now
             variables = (entry / "environ").read_bytes()
             if b"GPUCOURSE_RUN_DIR=" in variables and any(home in variables for home in homes):
-                found.append(int(entry.name))
-    return found
+                pids.append(int(entry.name))
+    return pids

@@ -124,12 +124,12 @@ def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -
     first = first.replace("files: [helper.py]", "files: [helper.py, hole.py]").replace("        tolerance: 0.05\n", "")
     manifest.write_text(f'{first}  - id: "1.2"{second.replace("source.py", "mouth.py")}')
     author = Learner(tmp_path / "workspace", {"GPUCOURSE_COURSE": str(course)})
-    found = author.types("dev", "check", "--run", "--json", code=2, timeout=300).document
+    document = author.types("dev", "check", "--run", "--json", code=2, timeout=300).document
     place = f"modules/{FOLDER}/module.yaml"
-    assert found["complaints"] == [
+    assert document["complaints"] == [
         f"{place}: 1.1: questions.speedup: metrics.speedup is 1.9, and no tolerance stands there (0, where it is exact)",
         f"{place}: 1.2: every check passes as the learner finds it, though there is a solution",
         f"{place}: 1.2: with its solution: checks.wet: failed: false, expected true",
     ]
-    assert [one["verdict"] for one in found["exercises"]] == ["passed", "failed"]
+    assert [exercise["verdict"] for exercise in document["exercises"]] == ["passed", "failed"]
     assert author.processes() == []

@@ -25,11 +25,11 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
         require(slurm=False, cable="1gbit")
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
-    one = Learner(tmp_path_factory.mktemp("link") / "workspace")
-    yield one
-    one.types("destroy", "--all", "--yes", "--discard", "--quiet")
-    assert one.processes() == []
-    assert str(one.workspace) not in Path("/proc/mounts").read_text(encoding="utf-8")
+    learner = Learner(tmp_path_factory.mktemp("link") / "workspace")
+    yield learner
+    learner.types("destroy", "--all", "--yes", "--discard", "--quiet")
+    assert learner.processes() == []
+    assert str(learner.workspace) not in Path("/proc/mounts").read_text(encoding="utf-8")
 
 
 def _cable(learner: Learner, node: int) -> str:
@@ -78,10 +78,10 @@ def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Lear
         assert somebody.types("ssh", "3", "--node", str(node), "--", "hostname").out.strip() == f"node{node}"
 
     profiled = somebody.types("run", "3.3", "--set", "collective=all_reduce", "--set", "max_bytes=1048576", timeout=180)
-    found = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
-    assert (found["link_gbps"], found["link_gb_per_s"], found["link_burst_bytes"]) == (0.1, 0.0125, 131_072)
-    assert found["above_link"] == 0, "what passes at once is no bandwidth above the link's"
-    assert 20 < found["summary"][0]["percent_of_link"] < 115
+    document = json.loads((somebody.run_folder() / "outputs" / "node0" / "metrics.json").read_text(encoding="utf-8"))
+    assert (document["link_gbps"], document["link_gb_per_s"], document["link_burst_bytes"]) == (0.1, 0.0125, 131_072)
+    assert document["above_link"] == 0, "what passes at once is no bandwidth above the link's"
+    assert 20 < document["summary"][0]["percent_of_link"] < 115
     assert "passed" in profiled.out
 
     somebody.types("run", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--nodes", "2", "--detach")

@@ -16,22 +16,22 @@ from typing import Any
 import pytest
 
 from tests.mock_aws.account import Account, eventually, mock_account
-from tests.mock_aws.asking import SPOT, clean, image, launch, refused, wish
+from tests.mock_aws.asking import SPOT, clean, expect_refusal, image, launch, wish
 from tests.mock_aws.process import ROOT
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     with mock_account(tmp_path_factory.mktemp("account")) as account:
         yield account
 
 
 @pytest.fixture
-def account(shared: Account) -> Iterator[Account]:
-    yield shared
-    clean(shared)
+def account(shared_account: Account) -> Iterator[Account]:
+    yield shared_account
+    clean(shared_account)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def account(shared: Account) -> Iterator[Account]:
 )
 def test_an_error_comes_with_its_own_status(account: Account, code: str, status: int) -> None:
     account.fail("DescribeVpcs", code, times=1)
-    assert refused(account.client("ec2").describe_vpcs) == (code, status)
+    assert expect_refusal(account.client("ec2").describe_vpcs) == (code, status)
     assert account.calls("DescribeVpcs")[-1].code == code
     account.client("ec2").describe_vpcs()
 
@@ -62,7 +62,7 @@ def test_an_error_without_words_is_no_error(account: Account) -> None:
     with pytest.raises(ValueError, match="NoSuchThing is not one of the errors known here"):
         account.fail("RunInstances", "NoSuchThing")
     account.fail("DescribeVpcs", "NoSuchThing", message="nothing of the kind", status=418, times=1)
-    assert refused(account.client("ec2").describe_vpcs) == ("NoSuchThing", 418)
+    assert expect_refusal(account.client("ec2").describe_vpcs) == ("NoSuchThing", 418)
 
 
 def test_a_launch_fails_by_zone_and_by_type(account: Account) -> None:
@@ -77,9 +77,11 @@ def test_a_launch_fails_by_zone_and_by_type(account: Account) -> None:
     launch(account, Placement={"AvailabilityZone": "us-east-2b"})
     launch(account, "g6.xlarge", **full)
     subnet = next(
-        one["SubnetId"] for one in account.client("ec2").describe_subnets()["Subnets"] if one["AvailabilityZone"][-1] == "a"
+        description["SubnetId"]
+        for description in account.client("ec2").describe_subnets()["Subnets"]
+        if description["AvailabilityZone"][-1] == "a"
     )
-    assert refused(run, **wish(account, SubnetId=subnet))[0] == "InsufficientInstanceCapacity"
+    assert expect_refusal(run, **wish(account, SubnetId=subnet))[0] == "InsufficientInstanceCapacity"
 
 
 def test_a_start_fails_by_type_too(account: Account) -> None:
@@ -87,18 +89,18 @@ def test_a_start_fails_by_type_too(account: Account) -> None:
     instance = launch(account)
     ec2.stop_instances(InstanceIds=[instance])
     account.fail("StartInstances", "InsufficientInstanceCapacity", instance_type="g4dn.xlarge")
-    assert refused(ec2.start_instances, InstanceIds=[instance])[1] == 500
+    assert expect_refusal(ec2.start_instances, InstanceIds=[instance])[1] == 500
 
 
 def test_the_second_call_fails_or_the_first_two(account: Account) -> None:
     ask = account.client("ec2").describe_vpcs
     account.fail("DescribeVpcs", "InternalError", nth=2)
     ask()
-    assert refused(ask) == ("InternalError", 500)
+    assert expect_refusal(ask) == ("InternalError", 500)
     ask()
     account.calm()
     account.throttle("ec2:Describe*", times=2)
-    assert [refused(ask)[0] for _ in range(2)] == ["RequestLimitExceeded"] * 2
+    assert [expect_refusal(ask)[0] for _ in range(2)] == ["RequestLimitExceeded"] * 2
     ask()
 
 
@@ -134,7 +136,7 @@ def test_a_permission_that_is_missing_is_told_in_each_services_words(
 ) -> None:
     call = getattr(account.client(service), ask)
     account.deny(action)
-    assert refused(call) == (code, status)
+    assert expect_refusal(call) == (code, status)
     account.calm()
     call()
 
@@ -143,17 +145,17 @@ def test_credentials_run_out_in_the_middle(account: Account) -> None:
     ec2, sts, ssm = (account.client(name) for name in ("ec2", "sts", "ssm"))
     account.expire_credentials(after="RunInstances")
     instance = launch(account)
-    assert refused(ec2.describe_vpcs) == ("RequestExpired", 400)
-    assert refused(sts.get_caller_identity) == ("ExpiredToken", 403)
-    assert refused(ssm.describe_parameters) == ("ExpiredTokenException", 400)
+    assert expect_refusal(ec2.describe_vpcs) == ("RequestExpired", 400)
+    assert expect_refusal(sts.get_caller_identity) == ("ExpiredToken", 403)
+    assert expect_refusal(ssm.describe_parameters) == ("ExpiredTokenException", 400)
     account.renew_credentials()
     assert ec2.describe_instances(InstanceIds=[instance])["Reservations"]
     account.expire_credentials(calls=2)
     for _call in range(2):
         sts.get_caller_identity()
-    assert refused(sts.get_caller_identity)[0] == "ExpiredToken"
+    assert expect_refusal(sts.get_caller_identity)[0] == "ExpiredToken"
     account.expire_credentials()
-    assert refused(ec2.describe_vpcs)[0] == "RequestExpired"
+    assert expect_refusal(ec2.describe_vpcs)[0] == "RequestExpired"
 
 
 def test_a_call_can_be_slow(account: Account) -> None:
@@ -169,7 +171,7 @@ def test_a_launch_can_be_held_back_before_and_after_it_happened(account: Account
     account.hold("RunInstances", after=done)
     caller = threading.Thread(target=account.client("ec2").run_instances, kwargs=asked)
     caller.start()
-    eventually("the call is held", lambda: account.held() == ["ec2:RunInstances"])
+    eventually("the call is held", lambda: account.list_held_calls() == ["ec2:RunInstances"])
     assert len(account.resources("instance")) == int(done)
     account.client("ec2").describe_vpcs()  # nobody else is held
     account.release()
@@ -179,7 +181,7 @@ def test_a_launch_can_be_held_back_before_and_after_it_happened(account: Account
 
 def test_an_answer_can_be_lost_though_the_call_was_done(account: Account) -> None:
     account.fail("RunInstances", "Unavailable", after=True)
-    assert refused(account.client("ec2").run_instances, **wish(account)) == ("Unavailable", 503)
+    assert expect_refusal(account.client("ec2").run_instances, **wish(account)) == ("Unavailable", 503)
     assert len(account.resources("instance")) == 1
 
 
@@ -194,8 +196,8 @@ GAPS = {
 def test_a_gap_is_loud_and_nobody_tries_it_twice(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="ec2:DescribeCapacityReservationFleets"), mock_account(tmp_path) as account:  # noqa: PT012
         for service, ask in GAPS.values():
-            assert refused(getattr(account.client(service), ask)) == ("MockHasNoSuchAction", 400)
-        assert [line.split()[0] for line in account.unimplemented()] == list(GAPS)
+            assert expect_refusal(getattr(account.client(service), ask)) == ("MockHasNoSuchAction", 400)
+        assert [line.split()[0] for line in account.list_unimplemented_calls()] == list(GAPS)
 
 
 def test_accounts_know_nothing_of_each_other(account: Account, tmp_path: Path) -> None:

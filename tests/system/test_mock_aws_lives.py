@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.mock_aws.account import Account, mock_account
-from tests.mock_aws.asking import SPOT, clean, described, launch, network, refused
+from tests.mock_aws.asking import SPOT, clean, describe_instance, expect_refusal, launch, network
 
 pytestmark = pytest.mark.system
 
@@ -16,34 +16,34 @@ TRUST = '{"Version": "2012-10-17", "Statement": []}'
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     with mock_account(tmp_path_factory.mktemp("account")) as account:
         yield account
 
 
 @pytest.fixture
-def account(shared: Account) -> Iterator[Account]:
-    yield shared
-    clean(shared)
+def account(shared_account: Account) -> Iterator[Account]:
+    yield shared_account
+    clean(shared_account)
 
 
 def test_a_terminated_instance_keeps_its_name_and_nothing_else(account: Account) -> None:
     ec2 = account.client("ec2")
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "Stack", "Value": "one"}]}]
     instance = launch(account, TagSpecifications=tags)
-    alive = described(account, instance)
+    alive = describe_instance(account, instance)
     assert alive["PublicIpAddress"]
     assert alive["PrivateIpAddress"]
     for _again in range(2):
         ec2.terminate_instances(InstanceIds=[instance])
-    dead = described(account, instance)
+    dead = describe_instance(account, instance)
     assert dead["State"]["Name"] == "terminated"
     assert dead["StateReason"]["Code"] == "Client.UserInitiatedShutdown"
     assert dead["Tags"] == [{"Key": "Stack", "Value": "one"}]
     assert not {"PublicIpAddress", "PrivateIpAddress", "SubnetId", "VpcId"} & dead.keys()
     assert dead.get("NetworkInterfaces", []) == []
     for call in (ec2.start_instances, ec2.stop_instances):
-        assert refused(call, InstanceIds=[instance]) == ("IncorrectInstanceState", 400)
+        assert expect_refusal(call, InstanceIds=[instance]) == ("IncorrectInstanceState", 400)
     assert account.resources() == []
 
 
@@ -53,10 +53,10 @@ def test_a_machine_that_powers_off_does_as_it_was_told_at_its_launch(
 ) -> None:
     instance = launch(account, InstanceInitiatedShutdownBehavior=behaviour)
     account.shut_down(instance)
-    found = described(account, instance)
-    assert found["State"]["Name"] == state
-    assert found["StateReason"]["Code"] == "Client.InstanceInitiatedShutdown"
-    assert found["StateTransitionReason"].startswith("Instance initiated shutdown (20")
+    description = describe_instance(account, instance)
+    assert description["State"]["Name"] == state
+    assert description["StateReason"]["Code"] == "Client.InstanceInitiatedShutdown"
+    assert description["StateTransitionReason"].startswith("Instance initiated shutdown (20")
     assert len(account.resources("volume")) == volumes
 
 
@@ -64,43 +64,46 @@ def test_what_powering_off_does_to_a_spot_instance_is_not_to_be_changed(account:
     ec2 = account.client("ec2")
     on_spot, on_demand = launch(account, InstanceMarketOptions=SPOT), launch(account)
     attribute = "instanceInitiatedShutdownBehavior"
-    found = [ec2.describe_instance_attribute(InstanceId=one, Attribute=attribute) for one in (on_spot, on_demand)]
-    assert [one["InstanceInitiatedShutdownBehavior"]["Value"] for one in found] == ["terminate", "stop"]
+    attributes = [ec2.describe_instance_attribute(InstanceId=item, Attribute=attribute) for item in (on_spot, on_demand)]
+    assert [item["InstanceInitiatedShutdownBehavior"]["Value"] for item in attributes] == ["terminate", "stop"]
     change = {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
-    assert refused(ec2.modify_instance_attribute, InstanceId=on_spot, **change) == ("UnsupportedOperation", 400)
+    assert expect_refusal(ec2.modify_instance_attribute, InstanceId=on_spot, **change) == ("UnsupportedOperation", 400)
     ec2.modify_instance_attribute(InstanceId=on_demand, **change)
     account.shut_down(on_spot)
-    assert described(account, on_spot)["State"]["Name"] == "terminated"
+    assert describe_instance(account, on_spot)["State"]["Name"] == "terminated"
 
 
 def test_a_spot_request_is_cancelled_where_the_courses_policy_lets_one(account: Account) -> None:
     ec2 = account.client("ec2")
     instance = launch(account, InstanceMarketOptions=SPOT)
-    asked = {"SpotInstanceRequestIds": [described(account, instance)["SpotInstanceRequestId"]]}
+    asked = {"SpotInstanceRequestIds": [describe_instance(account, instance)["SpotInstanceRequestId"]]}
     assert ec2.describe_spot_instance_requests(**asked)["SpotInstanceRequests"][0]["Tags"] == []
     ec2.cancel_spot_instance_requests(**asked)
-    assert described(account, instance)["State"]["Name"] == "running"
+    assert describe_instance(account, instance)["State"]["Name"] == "running"
 
 
 def test_a_burstable_instance_has_the_credits_that_it_was_launched_with(account: Account) -> None:
     ec2 = account.client("ec2")
     usual = launch(account, "t3.medium")
     told = launch(account, "t3.medium", CreditSpecification={"CpuCredits": "standard"})
-    found = ec2.describe_instance_credit_specifications(InstanceIds=[usual, told])["InstanceCreditSpecifications"]
-    assert {one["InstanceId"]: one["CpuCredits"] for one in found} == {usual: "unlimited", told: "standard"}
+    specifications = ec2.describe_instance_credit_specifications(InstanceIds=[usual, told])["InstanceCreditSpecifications"]
+    assert {specification["InstanceId"]: specification["CpuCredits"] for specification in specifications} == {
+        usual: "unlimited",
+        told: "standard",
+    }
 
 
 def test_a_machine_of_the_spot_market_is_taken_back(account: Account) -> None:
     ec2 = account.client("ec2")
     instance = launch(account, InstanceMarketOptions=SPOT)
-    found = described(account, instance)
-    assert found["InstanceLifecycle"] == "spot"
-    asked = {"SpotInstanceRequestIds": [found["SpotInstanceRequestId"]]}
+    description = describe_instance(account, instance)
+    assert description["InstanceLifecycle"] == "spot"
+    asked = {"SpotInstanceRequestIds": [description["SpotInstanceRequestId"]]}
     (request,) = ec2.describe_spot_instance_requests(**asked)["SpotInstanceRequests"]
     assert (request["State"], request["Type"], request["InstanceId"]) == ("active", "one-time", instance)
-    assert refused(ec2.stop_instances, InstanceIds=[instance])[0] == "UnsupportedOperation"
+    assert expect_refusal(ec2.stop_instances, InstanceIds=[instance])[0] == "UnsupportedOperation"
     account.interrupt(instance)
-    assert described(account, instance)["StateReason"]["Code"] == "Server.SpotInstanceTermination"
+    assert describe_instance(account, instance)["StateReason"]["Code"] == "Server.SpotInstanceTermination"
     assert ec2.describe_spot_instance_requests(**asked)["SpotInstanceRequests"][0]["State"] == "closed"
     with pytest.raises(ValueError, match="there is no instance"):
         account.interrupt(instance)
@@ -109,11 +112,11 @@ def test_a_machine_of_the_spot_market_is_taken_back(account: Account) -> None:
 def test_a_stopped_machine_has_no_public_address_and_gets_another(account: Account) -> None:
     ec2 = account.client("ec2")
     instance = launch(account)
-    before = described(account, instance)
+    before = describe_instance(account, instance)
     ec2.stop_instances(InstanceIds=[instance])
-    assert "PublicIpAddress" not in described(account, instance)
+    assert "PublicIpAddress" not in describe_instance(account, instance)
     ec2.start_instances(InstanceIds=[instance])
-    after = described(account, instance)
+    after = describe_instance(account, instance)
     assert after["PublicIpAddress"] != before["PublicIpAddress"]
     assert after["PrivateIpAddress"] == before["PrivateIpAddress"]
 
@@ -129,16 +132,16 @@ def test_a_network_is_kept_while_anything_is_in_it(account: Account) -> None:
     target = efs.create_mount_target(FileSystemId=system, SubnetId=subnet, SecurityGroups=[group])["MountTargetId"]
     held = ("DependencyViolation", 400)
 
-    assert refused(ec2.delete_subnet, SubnetId=subnet) == held
-    assert refused(ec2.delete_security_group, GroupId=group) == held
-    assert refused(ec2.detach_internet_gateway, InternetGatewayId=gateway, VpcId=vpc) == held
+    assert expect_refusal(ec2.delete_subnet, SubnetId=subnet) == held
+    assert expect_refusal(ec2.delete_security_group, GroupId=group) == held
+    assert expect_refusal(ec2.detach_internet_gateway, InternetGatewayId=gateway, VpcId=vpc) == held
     ec2.terminate_instances(InstanceIds=[instance])
     ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     ec2.delete_internet_gateway(InternetGatewayId=gateway)
 
-    assert refused(ec2.delete_subnet, SubnetId=subnet) == held  # the mount target
-    assert refused(ec2.delete_security_group, GroupId=group) == held
-    assert refused(efs.delete_file_system, FileSystemId=system) == ("FileSystemInUse", 409)
+    assert expect_refusal(ec2.delete_subnet, SubnetId=subnet) == held  # the mount target
+    assert expect_refusal(ec2.delete_security_group, GroupId=group) == held
+    assert expect_refusal(efs.delete_file_system, FileSystemId=system) == ("FileSystemInUse", 409)
     efs.delete_mount_target(MountTargetId=target)
     efs.delete_file_system(FileSystemId=system)
     ec2.delete_subnet(SubnetId=subnet)
@@ -146,8 +149,8 @@ def test_a_network_is_kept_while_anything_is_in_it(account: Account) -> None:
     other = ec2.create_security_group(GroupName="other", Description="other", VpcId=vpc)["GroupId"]
     rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
     ec2.authorize_security_group_ingress(GroupId=other, IpPermissions=[rule])
-    assert refused(ec2.delete_security_group, GroupId=group) == held  # a rule of the other one
-    assert refused(ec2.delete_vpc, VpcId=vpc) == held
+    assert expect_refusal(ec2.delete_security_group, GroupId=group) == held  # a rule of the other one
+    assert expect_refusal(ec2.delete_vpc, VpcId=vpc) == held
     ec2.delete_security_group(GroupId=other)
     ec2.delete_security_group(GroupId=group)
     ec2.delete_vpc(VpcId=vpc)
@@ -156,7 +159,7 @@ def test_a_network_is_kept_while_anything_is_in_it(account: Account) -> None:
 def test_a_region_has_room_for_five_networks(account: Account) -> None:
     ec2 = account.client("ec2")
     made = [ec2.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"] for number in range(4)]
-    assert refused(ec2.create_vpc, CidrBlock="10.9.0.0/16") == ("VpcLimitExceeded", 400)
+    assert expect_refusal(ec2.create_vpc, CidrBlock="10.9.0.0/16") == ("VpcLimitExceeded", 400)
     for vpc in made:
         ec2.delete_vpc(VpcId=vpc)
 
@@ -164,10 +167,10 @@ def test_a_region_has_room_for_five_networks(account: Account) -> None:
 def test_a_key_pair_is_found_and_deleted_by_its_id(account: Account) -> None:
     ec2 = account.client("ec2")
     pair = ec2.import_key_pair(KeyName="learner", PublicKeyMaterial=KEY)["KeyPairId"]
-    assert refused(ec2.import_key_pair, KeyName="learner", PublicKeyMaterial=KEY)[0] == "InvalidKeyPair.Duplicate"
+    assert expect_refusal(ec2.import_key_pair, KeyName="learner", PublicKeyMaterial=KEY)[0] == "InvalidKeyPair.Duplicate"
     assert ec2.describe_key_pairs(KeyPairIds=[pair])["KeyPairs"][0]["KeyName"] == "learner"
     ec2.delete_key_pair(KeyPairId=pair)
-    assert refused(ec2.describe_key_pairs, KeyPairIds=[pair]) == ("InvalidKeyPair.NotFound", 400)
+    assert expect_refusal(ec2.describe_key_pairs, KeyPairIds=[pair]) == ("InvalidKeyPair.NotFound", 400)
 
 
 def test_the_console_shows_no_keys_where_no_computer_stands_behind(account: Account) -> None:
@@ -197,13 +200,13 @@ def test_everything_that_is_left_is_seen_with_its_tags_and_region(account: Accou
     iam.create_role(RoleName="backstop", AssumeRolePolicyDocument=TRUST)
     ssm.put_parameter(Name="/mine", Value="1", Type="String")
 
-    found = account.resources()
-    assert {resource.kind for resource in found} == {
+    resources = account.resources()
+    assert {resource.kind for resource in resources} == {
         *("volume", "snapshot", "network interface", "address", "key pair", "placement group", "security group", "subnet"),
         *("route table", "internet gateway", "vpc", "file system", "schedule", "schedule group", "role", "parameter"),
     }
-    assert len(found) == 16
-    tagged = {(resource.kind, resource.region) for resource in found if resource.tags.get("Project") == "gpucourse"}
+    assert len(resources) == 16
+    tagged = {(resource.kind, resource.region) for resource in resources if resource.tags.get("Project") == "gpucourse"}
     assert tagged == {("volume", "us-west-2"), ("file system", "us-east-2")}
     assert [str(resource) for resource in account.resources("vpc")] == [f"vpc {vpc} (us-east-2)"]
 

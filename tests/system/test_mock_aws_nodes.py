@@ -11,7 +11,7 @@ import pytest
 
 from gpucourse.local import processes
 from tests.mock_aws.account import Account, eventually, mock_account
-from tests.mock_aws.asking import described, launch
+from tests.mock_aws.asking import describe_instance, launch
 from tests.parts import need
 from tests.simulated import make_key
 
@@ -32,7 +32,7 @@ class Learner:
 
     def address(self, instance: str) -> str:
         """Where the account says that it is."""
-        return str(described(self.account, instance)["PublicIpAddress"])
+        return str(describe_instance(self.account, instance)["PublicIpAddress"])
 
     def pin(self, instance: str) -> None:
         """Trust the host key that the console shows, under the instance's present address, and no other."""
@@ -86,21 +86,21 @@ def test_every_instance_is_a_machine_of_its_own(learner: Learner) -> None:
 
 
 def test_a_machine_goes_with_its_instance(learner: Learner) -> None:
-    one, other = learner.launch(), learner.launch()
-    for instance in (one, other):
+    first, other = learner.launch(), learner.launch()
+    for instance in (first, other):
         learner.pin(instance)
-    address, home = learner.address(one), Path(learner.account.computer(one)["home"])
+    address, home = learner.address(first), Path(learner.account.computer(first)["home"])
     assert learner.ssh(address, "touch", "kept").returncode == 0
 
-    learner.account.client("ec2").stop_instances(InstanceIds=[one])
+    learner.account.client("ec2").stop_instances(InstanceIds=[first])
     assert learner.ssh(address, "true").returncode == 255
-    learner.account.client("ec2").start_instances(InstanceIds=[one])
-    assert learner.address(one) != address
-    learner.pin(one)
-    assert learner.ssh(learner.address(one), "ls").stdout == "kept\n"
+    learner.account.client("ec2").start_instances(InstanceIds=[first])
+    assert learner.address(first) != address
+    learner.pin(first)
+    assert learner.ssh(learner.address(first), "ls").stdout == "kept\n"
 
-    address = learner.address(one)
-    learner.account.client("ec2").terminate_instances(InstanceIds=[one])
+    address = learner.address(first)
+    learner.account.client("ec2").terminate_instances(InstanceIds=[first])
     assert learner.ssh(address, "true").returncode == 255
     eventually("its files are gone", lambda: not home.exists())
     address = learner.address(other)

@@ -95,9 +95,9 @@ class Stack:
         said = Said(done.returncode, time.monotonic() - started, text=done.stdout[-4000:] + done.stderr[-4000:])
         for line in done.stdout.splitlines():
             event = json.loads(line) if line.startswith("{") else {}
-            found = event.get("diagnostic", {})
-            if found.get("severity") == "error":
-                said.errors[found.get("address", "")] = f"{found['summary']} {found.get('detail', '')}"
+            diagnostic = event.get("diagnostic", {})
+            if diagnostic.get("severity") == "error":
+                said.errors[diagnostic.get("address", "")] = f"{diagnostic['summary']} {diagnostic.get('detail', '')}"
         return said
 
     def apply(self) -> Said:

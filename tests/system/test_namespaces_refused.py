@@ -13,7 +13,7 @@ from tests.system.cli import Learner
 pytestmark = pytest.mark.system
 
 
-def test_what_forbids_namespaces_is_named_with_the_command_that_allows_them(tmp_path: Path) -> None:
+def test_what_forbids_namespaces_is_named_with_its_remedy(tmp_path: Path) -> None:
     try:
         require(slurm=False, cable="1gbit")
     except Lacking as error:

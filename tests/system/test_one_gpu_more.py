@@ -153,7 +153,7 @@ def _answers() -> dict[str, Any]:
         "type": [kind.name, kind.vcpus, kind.gpus, kind.vram_mib, kind.quota],
         "price": str(PriceBook(region="us-east-1").instance(kind.name).usd_per_hour),
         "quotas": [[quota.code, quota.name, quota.needed] for quota in quotas],
-        "asked": [call["QuotaCode"] for call in account.named("get_service_quota")],
+        "asked": [call["QuotaCode"] for call in account.list_calls("get_service_quota")],
         "terraform": [lab["instance_type"], lab["gpus"]],
         "policy": policy_text(),
         "found": gpu.gpu,

@@ -33,16 +33,16 @@ def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody whose computer refuses namespaces, with module 2's lab up."""
     slurm.need_slurm()
     with no_namespaces() as before:
-        one = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=before)
-        one.types("deploy", "2", timeout=180)
-        yield one
-        one.types("destroy", "2", "--yes", "--discard", "--quiet")
-        assert one.processes() == []
+        learner = Learner(tmp_path_factory.mktemp("one_host") / "workspace", before=before)
+        learner.types("deploy", "2", timeout=180)
+        yield learner
+        learner.types("destroy", "2", "--yes", "--discard", "--quiet")
+        assert learner.processes() == []
 
 
 def _state_of_the_system() -> dict[str, tuple[int, ...]]:
-    found = [path for folder in OF_THE_SYSTEM for path in (folder, *folder.rglob("*")) if path.exists()]
-    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in found}
+    paths = [path for folder in OF_THE_SYSTEM for path in (folder, *folder.rglob("*")) if path.exists()]
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in paths}
 
 
 def _lab(somebody: Learner) -> dict[str, Any]:
@@ -101,21 +101,21 @@ def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
     assert somebody.newest_run()["verdict"] == "passed"
     ran = somebody.types("run", "2.3")
     verdicts = {
-        each["id"]: each["verdict"] for each in json.loads((somebody.run_folder() / "verdict.json").read_text())["checks"]
+        check["id"]: check["verdict"] for check in json.loads((somebody.run_folder() / "verdict.json").read_text())["checks"]
     }
     assert verdicts.pop("distinct-hosts") == "not_measured"
     assert "host names could not differ" in " ".join(ran.out.split())
     assert set(verdicts.values()) == {"passed"}
-    found = json.loads((somebody.run_folder() / "metrics.json").read_text())
-    assert (found["hosts"], found["machines"], found["computers"]) == (2, None, 1)
+    document = json.loads((somebody.run_folder() / "metrics.json").read_text())
+    assert (document["hosts"], document["machines"], document["computers"]) == (2, None, 1)
 
 
 @pytest.mark.thorough
 def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
     other = Learner(tmp_path / "workspace", before=somebody.before)
     other.types("deploy", "2", "--nodes", "1")
-    for one, count in ((somebody, 3), (other, 1)):
-        assert len(slurm.on_head(one, "sinfo -h -N -t idle -o %N").split()) == count
+    for owner, count in ((somebody, 3), (other, 1)):
+        assert len(slurm.on_head(owner, "sinfo -h -N -t idle -o %N").split()) == count
     other.types("destroy", "2", "--yes")
     assert other.processes() == []
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
@@ -146,11 +146,11 @@ def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody:
 def test_a_plain_user_to_whom_no_numbers_are_lent(tmp_path: Path) -> None:
     slurm.need_slurm()
     with tempfile.TemporaryDirectory(prefix="plain-user-") as folder:
-        one = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
+        learner = Learner(Path(folder) / "workspace", before=words_of_a_plain_user(Path(folder), lent=False))
         try:
-            said = " ".join(one.types("deploy", "2", "--nodes", "1").out.split())
+            said = " ".join(learner.types("deploy", "2", "--nodes", "1").out.split())
             assert "sudo usermod --add-subuids" in said
-            assert slurm.on_head(one, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"
+            assert slurm.on_head(learner, "srun -n1 --gres=gpu:1 id -u") == f"{NUMBER}\n"
         finally:
-            one.types("destroy", "2", "--yes", "--discard", "--quiet")
-    assert one.processes() == []
+            learner.types("destroy", "2", "--yes", "--discard", "--quiet")
+    assert learner.processes() == []

@@ -116,7 +116,7 @@ def test_a_script_that_only_writes_the_numbers_passes_no_exercise(lab: Learner, 
     assert "for no exercise" in lab.types("logs", "-f").out
 
 
-def test_a_module_that_did_not_travel_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
+def test_a_missing_module_is_diagnosed_with_the_flag_that_sends_it(lab: Learner, tmp_path: Path) -> None:
     (tmp_path / "hidden.py").write_text("import importlib\nimportlib.import_module('not_seen')\n")
     typed = lab.types("run", "--script", str(tmp_path / "hidden.py"), "--launcher", "python", "--nodes", "1", code=4)
     assert "[module-missing]" in typed.out

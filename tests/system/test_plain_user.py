@@ -24,9 +24,9 @@ def somebody() -> Iterator[Learner]:
     folder = Path(tempfile.mkdtemp(prefix="plain-user-"))  # pytest's own folders are closed to others
     try:
         before = words_of_a_plain_user(folder)
-        one = Learner(folder / "workspace", before=before)
-        yield one
-        one.types("destroy", "--all", "--yes", "--discard", "--quiet", code=None)
+        learner = Learner(folder / "workspace", before=before)
+        yield learner
+        learner.types("destroy", "--all", "--yes", "--discard", "--quiet", code=None)
     finally:
         shutil.rmtree(folder)
 
@@ -34,14 +34,14 @@ def somebody() -> Iterator[Learner]:
 def _processes_of_his() -> list[str]:
     """Processes under his number, or under one of those that are lent to him."""
     his = {NUMBER, *range(LENT, LENT + MANY)}
-    found = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if process.stat().st_uid in his and ") Z" not in (process / "stat").read_text():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
+                pids.append((process / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def test_a_plain_user_has_a_cluster_runs_a_job_and_leaves_nothing(somebody: Learner) -> None:

@@ -160,7 +160,7 @@ def test_terraform_from_pip_does_the_same(from_pip: Lab) -> None:
     assert len(changes) == 4
     inventory = lab.stack().up(lab.watch)
     assert [node.name for node in inventory.nodes] == ["node0", "node1"]
-    assert sorted(lab.told("done")) == sorted(changes)
+    assert sorted(lab.list_resource_events("done")) == sorted(changes)
     lab.do(0, "fail not today", on="undo")
     with pytest.raises(Exception, match="not today"):
         lab.stack().down()
@@ -175,10 +175,10 @@ def test_terraform_from_pip_ends_gracefully(from_pip: Lab, monkeypatch: pytest.M
     lab.do(1, "wait")
     child = lab.elsewhere("up")
     eventually("node 1 on its way", lab.mark(1, "here").exists)
-    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said.read_bytes())
+    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said_file.read_bytes())
     child.send_signal(signal.SIGINT)
     assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    assert Interrupted.__name__ in lab.said.read_text(encoding="utf-8")
+    assert Interrupted.__name__ in lab.said_file.read_text(encoding="utf-8")
     log = lab.stack().paths.terraform_log("apply").read_text(encoding="utf-8")
     assert log.count("Interrupt received") == 1
     assert "Traceback" not in log

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
-from gpucourse.workspace.lock import holder, is_held, locked
+from gpucourse.workspace.lock import hold_lock, holder, is_held
 from gpucourse.workspace.paths import StackPaths
 from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
@@ -43,10 +43,10 @@ def test_ctrl_c_once_is_graceful(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")
     eventually("node 1 on its way", lab.mark(1, "here").exists)
-    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said.read_bytes())
+    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said_file.read_bytes())
     child.send_signal(signal.SIGINT)
     assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    said = lab.said.read_text(encoding="utf-8")
+    said = lab.said_file.read_text(encoding="utf-8")
     assert said.count("stopping: Terraform finishes what is in flight") == 1
     assert "Interrupted terraform apply was stopped after 3 changes" in said
     assert "Traceback" not in said
@@ -65,20 +65,20 @@ def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> Non
     """Nothing is changed by a plan: however often it is pressed, the end is quick, clean and told once."""
     stack = lab.stack()
     stack.prepare()
-    with locked(stack.paths.terraform_lock, wait_s=1):
+    with hold_lock(stack.paths.terraform_lock, wait_s=1):
         child = lab.elsewhere("up")
-        eventually("the note", lambda: b"waiting for it to end" in lab.said.read_bytes())
+        eventually("the note", lambda: b"waiting for it to end" in lab.said_file.read_bytes())
         for _ in range(3):
             child.send_signal(signal.SIGINT)
         assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    assert "Interrupted stopped before Terraform was started" in lab.said.read_text(encoding="utf-8")
+    assert "Interrupted stopped before Terraform was started" in lab.said_file.read_text(encoding="utf-8")
     assert lab.stack().addresses() == []
 
 
 def test_nothing_is_touched_while_an_orphan_works(lab: Lab) -> None:
     """It may be about to build its first node: then there is no state yet that would say so."""
     stack = lab.stack(lock_wait_s=0.1)
-    with locked(stack.paths.terraform_lock, wait_s=1):
+    with hold_lock(stack.paths.terraform_lock, wait_s=1):
         for verb in (stack.prepare, stack.plan, stack.up, stack.down):
             with pytest.raises(StackBusy, match="still at work here"):
                 verb()
@@ -86,7 +86,7 @@ def test_nothing_is_touched_while_an_orphan_works(lab: Lab) -> None:
         assert [path.name for path in stack.folder.iterdir()] == ["terraform.lock"]
 
 
-def test_killed_while_building_terraform_goes_on_and_the_next_command_waits(lab: Lab) -> None:
+def test_terraform_outlives_a_killed_command_and_the_next_one_waits(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")
     eventually("node 1 on its way", lab.mark(1, "here").exists)
@@ -101,7 +101,7 @@ def test_killed_while_building_terraform_goes_on_and_the_next_command_waits(lab:
     threading.Timer(0.3, lab.mark(1, "go").touch).start()
     inventory = lab.stack().up(lab.watch)
     assert len(inventory.nodes) == 2
-    assert lab.told("done") == [], "what the first Terraform finished is not built again"
+    assert lab.list_resource_events("done") == [], "what the first Terraform finished is not built again"
     assert [note for note in lab.notes() if f"(process {terraform})" in note and "waiting" in note]
     assert lab.stack().plan() == []
     lab.stack().down()

@@ -37,7 +37,12 @@ def test_plan_up_down(lab: Lab) -> None:
     ]
     assert inventory.stack == "03-local"
     assert lab.standing() == ["node0", "node1"]
-    assert sorted(lab.told("planned")) == sorted(lab.told("started")) == sorted(lab.told("done")) == sorted(changes)
+    assert (
+        sorted(lab.list_resource_events("planned"))
+        == sorted(lab.list_resource_events("started"))
+        == sorted(lab.list_resource_events("done"))
+        == sorted(changes)
+    )
     assert stack.exists()
     assert sorted(stack.addresses()) == sorted(address for _, address in changes)
     assert stat.S_IMODE(stack.paths.terraform.stat().st_mode) == 0o700
@@ -59,7 +64,7 @@ def test_what_was_planned_is_what_is_applied(lab: Lab) -> None:
     planned = stack.plan(lab.watch)
     stack.paths.variables.write_text(json.dumps({**stack.variables, "node_count": 3}), encoding="utf-8")
     assert [node.name for node in stack.up(lab.watch).nodes] == ["node0"]
-    assert sorted(lab.told("done")) == sorted(planned)
+    assert sorted(lab.list_resource_events("done")) == sorted(planned)
 
 
 def test_other_variables_drop_the_plan(lab: Lab) -> None:
@@ -84,7 +89,7 @@ def test_replace_makes_one_node_anew(lab: Lab) -> None:
     stack = lab.stack()
     assert stack.plan(replace=["terraform_data.node[1]"]) == [("replace", "terraform_data.node[1]")]
     stack.up(lab.watch)
-    assert lab.told("done") == [("delete", "terraform_data.node[1]"), ("create", "terraform_data.node[1]")]
+    assert lab.list_resource_events("done") == [("delete", "terraform_data.node[1]"), ("create", "terraform_data.node[1]")]
     assert lab.standing() == ["node0", "node1"]
 
 
@@ -101,7 +106,7 @@ def test_a_node_that_fails_is_named_and_the_rest_stands(lab: Lab) -> None:
     assert error.exit_code == ExitCode.INFRASTRUCTURE
     assert error.log is not None
     assert "port 2222 is taken" in error.log.read_text(encoding="utf-8")
-    assert lab.told("failed") == [("create", "terraform_data.node[1]")]
+    assert lab.list_resource_events("failed") == [("create", "terraform_data.node[1]")]
     assert lab.standing() == ["node0"]
 
     lab.forget(1)
@@ -206,7 +211,7 @@ def test_a_watcher_that_fails_does_not_leave_terraform_alone(lab: Lab) -> None:
 def test_a_state_that_could_not_be_stored_is_taken_back(lab: Lab) -> None:
     stack = lab.stack()
     stack.up()
-    stack.paths.state.rename(stack.paths.rescued_state)
+    stack.paths.state.rename(stack.paths.error_state)
     assert stack.exists()
     assert len(lab.stack().down(lab.watch)) == 4
     assert lab.standing() == []

@@ -43,9 +43,9 @@ def test_more_processes_than_gpus_end_with_a_sentence_and_do_not_wait(
 def test_an_error_on_any_rank_counts_and_nan_is_the_worst(ranks: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = ranks.torch
     world = ranks.World(rank=0, size=2, device=torch.device("cpu"), waiting_room=None)
-    right, found = torch.tensor([2.0, -4.0]), torch.tensor([2.0, -3.0])
+    right, tensor = torch.tensor([2.0, -4.0]), torch.tensor([2.0, -3.0])
     for other, expected in ((0.125, 0.25), (0.5, 0.5)):
         monkeypatch.setattr(ranks.World, "gather", lambda _, mine, other=other: [mine, other])
-        assert world.error(found, right) == expected
+        assert world.error(tensor, right) == expected
     monkeypatch.setattr(ranks.World, "gather", lambda _, mine: [0.1, mine])
     assert str(world.error(torch.tensor([float("nan"), 1.0]), right)) == "nan"

@@ -13,12 +13,12 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError, UsageError
 from gpucourse.model.plan import Upload
-from gpucourse.remote import answers, jobs, premises
+from gpucourse.remote import answers, host_probe, jobs
 from gpucourse.remote.fleet import Fleet
 from gpucourse.remote.push import parcels, push, send_file
 from gpucourse.remote.ssh import SshTransport
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, marked, ssh_lab
+from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
@@ -263,13 +263,13 @@ def test_temporary_files_of_a_lost_run_go_with_whoever_finds_it(
     place = Path((run.folder() / "logs" / "rank0.log").read_text().strip())
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
     if found_by == "a look":
-        assert jobs.state(link, run_id).ended
+        assert jobs.state(link, run_id).has_ended
     else:
-        assert ("link", str(place)) in premises.ours(link, "lab", [run_id]).found
-        assert premises.clear(link, "lab", [run_id]).found == ()
+        assert ("link", str(place)) in host_probe.ours(link, "lab", [run_id]).found
+        assert host_probe.clear(link, "lab", [run_id]).found == ()
     assert not os.path.lexists(place)
     assert not (run.folder() / "tmp").exists()
-    assert not marked(run.folder())
+    assert not find_marked_processes(run.folder())
 
 
 def _digest(path: Path) -> str:

@@ -17,7 +17,7 @@ from gpucourse.remote import execute, jobs
 from gpucourse.remote.execute import _spec  # what a retried start sends again
 from gpucourse.remote.push import parcels, push
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, SshLab, eventually, marked, ssh_lab
+from tests.sshlab import KINDS, SshLab, eventually, find_marked_processes, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
@@ -47,15 +47,15 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def make(lab: SshLab, tmp_path: Path) -> Iterator[Make]:
     made: list[Run] = []
 
-    def prepared(script: str, *arguments: str, **options: object) -> Run:
+    def prepare_run(script: str, *arguments: str, **options: object) -> Run:
         made.append(prepare(lab, tmp_path, script, *arguments, **options))  # type: ignore[arg-type]
         return made[-1]
 
-    yield prepared
+    yield prepare_run
     for run in made:
         execute.cancel(run.fleet, run.plan.run_id, 0.2)
         for node in run.plan.nodes:
-            assert not marked(run.folder(node.name)), "processes of the run are left"
+            assert not find_marked_processes(run.folder(node.name)), "processes of the run are left"
         run.fleet.close()
 
 
@@ -68,7 +68,7 @@ def test_two_nodes_to_the_end(make: Make, lab: SshLab) -> None:
         work = lab.homes[name] / ".gpucourse" / "jobs" / run.plan.run_id / "work"
         arguments = ["--name", "a b", "$(id)\n'\""]
         assert run.log(rank, name).decode() == f"rank {rank} {arguments} {work}\noops\n"
-        assert run.told(name, rank) == run.log(rank, name)
+        assert run.collect_log(name, rank) == run.log(rank, name)
         assert not run.paths.rank_log(name, None).exists()
     assert sorted((e.node, e.code, e.reason, e.killed) for e in result.node_exits) == [
         ("node0", 0, "exited", 0), ("node1", 0, "exited", 0)
@@ -89,7 +89,7 @@ def test_what_a_script_finds_in_its_environment(make: Make, lab: SshLab) -> None
     expected = [str(folder), f"{folder}/outputs", run.plan.run_id, "1", "x=1 ünï\n$HOME"]
     assert run.log().decode() == "\n".join(expected) + "\n"
     described = jobs.state(run.fleet.link(run.plan.nodes[0]), run.plan.run_id)
-    assert described.ended
+    assert described.has_ended
 
 
 @on_both
@@ -144,7 +144,7 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
     jobs.start(link, spec)
     run.fleet.close()  # no client: the node must do it alone
     eventually((run.folder() / "done").exists, "the node ends the run")
-    assert not marked(run.folder())
+    assert not find_marked_processes(run.folder())
     result = run.follow()
     (ended,) = result.node_exits
     assert (ended.reason, ended.code) == ("timed_out", 137)
@@ -154,13 +154,13 @@ def test_the_deadline_is_kept_by_the_node(make: Make, lab: SshLab) -> None:
 
 
 @on_both
-def test_cancel_ends_everything_stubborn_stopped_and_in_sessions_of_its_own(make: Make) -> None:
+def test_cancel_ends_stubborn_stopped_and_detached_processes(make: Make) -> None:
     run = make(STUBBORN).launch()
-    eventually(lambda: all(len(marked(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
+    eventually(lambda: all(len(find_marked_processes(run.folder(n))) >= 4 for n in ("node0", "node1")), "all processes are up")
     outcomes = execute.cancel(run.fleet, run.plan.run_id, 0.5)
     assert all(outcome.take().killed >= 4 for outcome in outcomes)
-    assert not marked(run.folder("node0"))
-    assert not marked(run.folder("node1"))
+    assert not find_marked_processes(run.folder("node0"))
+    assert not find_marked_processes(run.folder("node1"))
     assert all(outcome.take().state == "ended" for outcome in execute.cancel(run.fleet, run.plan.run_id, 0.5))
     assert {e.reason for e in run.follow().node_exits} == {"cancelled"}
 
@@ -192,7 +192,7 @@ def test_what_the_launcher_leaves_behind_is_ended(make: Make, lab: SshLab) -> No
     run = make(script, nodes=lab.nodes[:1]).launch()
     (ended,) = run.follow().node_exits
     assert (ended.code, ended.killed) == (0, 1)
-    assert not marked(run.folder())
+    assert not find_marked_processes(run.folder())
 
 
 def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab: SshLab) -> None:
@@ -235,9 +235,9 @@ def test_supervisor_killed_is_lost_and_leaves_nothing(make: Make, lab: SshLab) -
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGKILL)
     (ended,) = run.follow().node_exits
     assert (ended.reason, ended.code) == ("lost", 137)
-    assert not marked(run.folder())
+    assert not find_marked_processes(run.folder())
     state = execute.states(run.fleet, run.plan.run_id)["node0"]
-    assert state.ended
+    assert state.has_ended
     assert state.exit == ended
 
 
@@ -246,7 +246,7 @@ def test_a_stopped_supervisor_does_not_stop_a_cancel(make: Make, lab: SshLab) ->
     os.kill(int((run.folder() / "supervisor.pid").read_text()), signal.SIGSTOP)
     (outcome,) = execute.cancel(run.fleet, run.plan.run_id, 0.3)
     assert outcome.take().state == "ended"
-    assert not marked(run.folder())
+    assert not find_marked_processes(run.folder())
 
 
 def test_two_ranks_on_one_node_as_a_launcher_starts_them(make: Make, lab: SshLab) -> None:
@@ -287,7 +287,7 @@ def test_where_one_node_cannot_start_the_other_is_ended(make: Make, lab: SshLab)
     blocked.write_text("in the way")
     with pytest.raises(GpucourseError, match="1 of 2 nodes failed: node1"):
         run.launch()
-    assert not marked(run.folder("node0"))
+    assert not find_marked_processes(run.folder("node0"))
     failed = [e for e in run.events if isinstance(e, NodeEvent) and not e.ok]
     assert [(e.node, e.step) for e in failed] == [("node1", "start")]
     blocked.unlink()
@@ -299,12 +299,12 @@ def test_probe_sees_taken_ports_and_missing_modules(lab: SshLab, make: Make) -> 
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
         fleet = make("").fleet
-        found = execute.probe(fleet, modules=("json", "no_such_module_at_all"), ports=(port, port))
-        assert found.port is None
-        assert found.nodes["node1"].missing == ("no_such_module_at_all",)
-        assert found.nodes["node0"].cores >= 1
-        assert "lo" in found.nodes["node0"].interfaces
-        assert found.nodes["node0"].python_version.startswith("3.")
+        findings = execute.probe(fleet, modules=("json", "no_such_module_at_all"), ports=(port, port))
+        assert findings.port is None
+        assert findings.nodes["node1"].missing == ("no_such_module_at_all",)
+        assert findings.nodes["node0"].cores >= 1
+        assert "lo" in findings.nodes["node0"].interfaces
+        assert findings.nodes["node0"].python_version.startswith("3.")
         wider = execute.probe(fleet, ports=(port, port + 1))
         assert wider.port in {None, port + 1}
     assert execute.probe(fleet, ports=(port, port)).port == port

@@ -16,7 +16,7 @@ from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.remote import execute, follow
 from tests.runs import Run, prepare
-from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, marked, ssh_lab
+from tests.sshlab import KINDS, OPENSSH_FIRST, Line, SshLab, eventually, find_marked_processes, ssh_lab
 
 pytestmark = pytest.mark.system
 on_both = pytest.mark.parametrize("lab", KINDS, indirect=True)
@@ -173,11 +173,11 @@ def test_a_node_that_does_not_come_back(lab: SshLab, line: Line, tmp_path: Path)
     assert isinstance(caught.value, UnreachableError)
     assert "gpucourse logs" in caught.value.hint
     assert run.log() == b"up\n"
-    assert marked(run.folder()), "the run goes on where nobody can reach it"
+    assert find_marked_processes(run.folder()), "the run goes on where nobody can reach it"
     direct = Run(type(run.fleet)(run.fleet._transport, lab.nodes), run.plan, run.paths, lab)
     finish(direct)
     run.fleet.close()
-    assert not marked(run.folder())
+    assert not find_marked_processes(run.folder())
 
 
 def test_let_go_and_taken_up_again(lab: SshLab, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_ctrl_c_leaves_at_once_and_the_run_goes_on(lab: SshLab, tmp_path: Path) 
     with pytest.raises(KeyboardInterrupt):
         execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, press, run.stop)
     assert time.monotonic() - began < 3
-    assert marked(run.folder())
+    assert find_marked_processes(run.folder())
     finish(run)
 
 
@@ -243,7 +243,7 @@ def _resident() -> int:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 
-def test_a_log_is_kept_to_its_limit_here_and_on_the_node_and_the_run_goes_on(lab: SshLab, tmp_path: Path) -> None:
+def test_a_log_keeps_to_its_limit_on_both_sides_and_the_run_goes_on(lab: SshLab, tmp_path: Path) -> None:
     limit, copies = 1 << 20, 30  # of a block of 1 MiB
     run = prepare(lab, tmp_path, FLOOD, str(copies), nodes=lab.nodes[:1], log_limit=limit).launch()
     result = run.follow()

@@ -163,13 +163,13 @@ def test_many_drivers_start_one_host(tmp_path: Path) -> None:
     with simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         with ThreadPoolExecutor(12) as pool:
             done = list(pool.map(lambda number: lab.drive("up", f"node{number}"), range(12)))
-        assert [one.returncode for one in done] == [0] * 12
+        assert [process.returncode for process in done] == [0] * 12
         hosts = [pid for pid in processes.carrying(processes.marker(processes.STACK, lab.uid)) if processes.command_of(pid)]
         assert hosts == [lab.host_pid]
         assert len({lab.read(f"node{number}").port for number in range(12)}) == 12
         with ThreadPoolExecutor(12) as pool:
             done = list(pool.map(lambda number: lab.drive("down", f"node{number}"), range(12)))
-        assert [one.returncode for one in done] == [0] * 12
+        assert [process.returncode for process in done] == [0] * 12
         assert lab.leftovers() == []
 
 

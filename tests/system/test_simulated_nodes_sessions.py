@@ -40,7 +40,7 @@ def running(lab: SimulatedNodes) -> list[int]:
 
 
 @asynccontextmanager
-async def connected(lab: SimulatedNodes) -> AsyncIterator[Any]:
+async def connect(lab: SimulatedNodes) -> AsyncIterator[Any]:
     node = lab.node("node0")
     known = asyncssh.import_known_hosts(f"[127.0.0.1]:{node.port} {node.host_key}\n")
     settings = {"known_hosts": known, "client_keys": [str(lab.key)], "username": node.user, "config": None, "agent_path": None}
@@ -51,7 +51,7 @@ async def connected(lab: SimulatedNodes) -> AsyncIterator[Any]:
 @pytest.mark.parametrize("name", ["KILL", "TERM", "SEGV", "HUP", "INT"])
 def test_the_signal_that_ended_a_command_is_told(lab: SimulatedNodes, name: str) -> None:
     async def ask() -> Any:
-        async with connected(lab) as connection:
+        async with connect(lab) as connection:
             return await connection.run(f"echo before; exec 2>/dev/null; kill -{name} $$", encoding=None)
 
     done = asyncio.run(ask())
@@ -60,7 +60,7 @@ def test_the_signal_that_ended_a_command_is_told(lab: SimulatedNodes, name: str)
 
 def test_a_signal_from_the_client_reaches_the_whole_group(lab: SimulatedNodes) -> None:
     async def ask() -> Any:
-        async with connected(lab) as connection:
+        async with connect(lab) as connection:
             process = await connection.create_process("sleep 600 & echo up; wait")
             await process.stdout.readline()
             process.send_signal("TERM")
@@ -79,7 +79,7 @@ def test_a_terminal_has_the_client_s_size_and_keys(lab: SimulatedNodes) -> None:
     script = f"stty -echo; stty size; {INTERRUPTED}; trap 'stty size' WINCH; echo ready; while :; do sleep 0.02; done"
 
     async def ask() -> list[str]:
-        async with connected(lab) as connection:
+        async with connect(lab) as connection:
             process = await connection.create_process(script, term_type="xterm", term_size=(91, 17))
             lines = [await process.stdout.readline() for _ in range(2)]
             process.change_terminal_size(132, 50)
@@ -93,7 +93,7 @@ def test_a_terminal_has_the_client_s_size_and_keys(lab: SimulatedNodes) -> None:
 
 def test_a_hundred_commands_at_once_on_one_connection(lab: SimulatedNodes) -> None:
     async def ask() -> list[Any]:
-        async with connected(lab) as connection:
+        async with connect(lab) as connection:
             return await asyncio.gather(*(connection.run(f"echo {number}; exit {number}") for number in range(100)))
 
     assert [(done.stdout, done.exit_status) for done in asyncio.run(ask())] == [(f"{n}\n", n) for n in range(100)]
@@ -222,15 +222,15 @@ def begin(lab: SimulatedNodes, script: str, terminal: list[str]) -> subprocess.P
 
 def children_of(pid: int) -> list[int]:
     """Every descendant of a process."""
-    found: list[int] = []
+    pids: list[int] = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(entry.read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
         if parent == pid:
-            found += [int(entry.parent.name), *children_of(int(entry.parent.name))]
-    return found
+            pids += [int(entry.parent.name), *children_of(int(entry.parent.name))]
+    return pids
 
 
 def test_a_dropped_connection_is_not_the_end_of_the_input(lab: SimulatedNodes) -> None:

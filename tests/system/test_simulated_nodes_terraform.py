@@ -79,8 +79,8 @@ class Terraformed:
         done = subprocess.run(
             [*self.argv, "output", "-json"], cwd=self.folder, capture_output=True, text=True, timeout=60, check=True
         )
-        found: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]["value"]
-        self.nodes.nodes = [Node(**node) for node in found]
+        nodes: list[dict[str, Any]] = json.loads(done.stdout)["nodes"]["value"]
+        self.nodes.nodes = [Node(**node) for node in nodes]
         return self.nodes.nodes
 
     def destroy(self) -> None:

@@ -85,9 +85,7 @@ def test_a_mistake_in_a_batch_file(cluster: Learner, tmp_path: Path, wish: str, 
     assert slurm.queue(cluster) == []
 
 
-def test_a_batch_file_without_its_first_line_and_one_that_the_shell_does_not_understand(
-    cluster: Learner, tmp_path: Path
-) -> None:
+def test_a_batch_file_without_first_line_and_one_with_a_syntax_error(cluster: Learner, tmp_path: Path) -> None:
     own = Path(batch(tmp_path, "--nodes=2", body="if true; then"))
     said = cluster.types("run", "2.1", "--script", str(own), code=4)
     assert "syntax error" in said.err
@@ -119,7 +117,7 @@ def test_a_process_that_fails_is_named(cluster: Learner, tmp_path: Path) -> None
     assert slurm.queue(cluster) == []
 
 
-def test_one_task_of_an_array_that_fails_keeps_the_dependent_job_from_starting(cluster: Learner) -> None:
+def test_a_failed_array_task_keeps_the_dependent_job_from_starting(cluster: Learner) -> None:
     said = cluster.types("run", "2.4", "--set", "values=0.001,none", code=4)
     record = cluster.newest_run()
     states = {job["job"].rpartition("_")[2]: job["state"] for job in record["slurm"]["jobs"]}

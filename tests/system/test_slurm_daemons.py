@@ -83,7 +83,7 @@ def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Calla
     job = cluster.newest_run()["slurm"]["jobs"][0]
     assert (job["state"], job["restarts"]) == ("COMPLETED", 1)
     assert job["node"] != node
-    healths = {one["node"]: one for one in cluster.documents("status")["stacks"][0]["nodes"]}
+    healths = {node_health["node"]: node_health for node_health in cluster.documents("status")["stacks"][0]["nodes"]}
     assert seen in healths[node]["detail"]
     cluster.types("deploy", "2", "--quiet")
     slurm.eventually(cluster, r"^3$", "sinfo -h -N -t idle -o %N | wc -l")
@@ -165,11 +165,11 @@ def test_what_munge_refuses_is_named_and_deploy_mends_it(cluster: Learner) -> No
     assert "munged does not answer" in refused
     assert "gpucourse deploy 2 starts it again" in refused
     slurm.inside(cluster, "node1", "sh", "-c", "head -c 512 /dev/urandom > /etc/munge/munge.key")
-    healths = {one["node"]: one["detail"] for one in cluster.documents("status")["stacks"][0]["nodes"]}
+    healths = {node["node"]: node["detail"] for node in cluster.documents("status")["stacks"][0]["nodes"]}
     assert healths["node0"] == "munged of it ended"
     assert healths["node1"] == "munge refuses: the machine has another munge.key than the head"
     cluster.types("deploy", "2", "--quiet")
-    assert all(one["healthy"] for one in cluster.documents("status")["stacks"][0]["nodes"])
+    assert all(node["healthy"] for node in cluster.documents("status")["stacks"][0]["nodes"])
 
 
 def test_a_slurm_that_names_wrong_reasons_is_found_at_deploy(cluster: Learner) -> None:

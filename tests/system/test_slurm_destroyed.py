@@ -21,10 +21,10 @@ pytestmark = pytest.mark.system
 @pytest.fixture(scope="module")
 def somebody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody whose cluster is harmed, in turn, by each test."""
-    one = Learner(tmp_path_factory.mktemp("harmed") / "workspace")
-    slurm.stand_up(one)
-    yield one
-    one.types("destroy", "2", "--yes", "--discard", "--quiet")
+    learner = Learner(tmp_path_factory.mktemp("harmed") / "workspace")
+    slurm.stand_up(learner)
+    yield learner
+    learner.types("destroy", "2", "--yes", "--discard", "--quiet")
 
 
 def _nodes(somebody: Learner) -> Path:
@@ -65,9 +65,7 @@ def test_a_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(somebod
 
 
 @pytest.mark.thorough
-def test_a_run_of_a_cluster_that_was_started_anew_is_lost_and_takes_no_other_job_for_its_own(
-    somebody: Learner, tmp_path: Path
-) -> None:
+def test_a_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(somebody: Learner, tmp_path: Path) -> None:
     own = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
     somebody.types("run", "2.1", "--script", own, "--detach")
     number = slurm.eventually(somebody, "RUNNING", "squeue -h -o '%i %T'").split()[0]

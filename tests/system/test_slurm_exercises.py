@@ -22,7 +22,9 @@ def metrics(cluster: Learner) -> dict[str, Any]:
 
 
 def verdicts(cluster: Learner) -> dict[str, str]:
-    return {each["id"]: each["verdict"] for each in json.loads((cluster.run_folder() / "verdict.json").read_text())["checks"]}
+    return {
+        check["id"]: check["verdict"] for check in json.loads((cluster.run_folder() / "verdict.json").read_text())["checks"]
+    }
 
 
 def test_one_job(cluster: Learner) -> None:
@@ -46,9 +48,9 @@ def test_five_jobs_the_queue_and_one_cancelled(cluster: Learner) -> None:
     assert "(Priority)" in picture
     assert picture.splitlines()[1] in ran.out  # the picture is on the screen as it was
     assert "scancel" in ran.err
-    found = metrics(cluster)["slurm"]
-    assert [job["state"] for job in found["jobs"]] == ["COMPLETED"] * 4 + ["CANCELLED"]
-    assert len({job["node"] for job in found["jobs"][:3]}) == 3
+    documents = metrics(cluster)["slurm"]
+    assert [job["state"] for job in documents["jobs"]] == ["COMPLETED"] * 4 + ["CANCELLED"]
+    assert len({job["node"] for job in documents["jobs"][:3]}) == 3
     assert (cluster.workspace / "deliverables/2.1").is_dir()
     assert list((cluster.workspace / "deliverables/2.1").rglob("squeue.txt"))
 
@@ -94,11 +96,11 @@ def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
 @pytest.mark.parametrize("nodes", [2, pytest.param(3, marks=pytest.mark.thorough)])
 def test_several_machines(cluster: Learner, nodes: int) -> None:
     ran = cluster.types("run", "2.3", "--nodes", str(nodes))
-    found = metrics(cluster)
+    documents = metrics(cluster)
     assert set(verdicts(cluster).values()) == {"passed"}
-    assert [row["procid"] for row in found["ranks"]] == list(range(nodes))
-    assert len({row["machine"] for row in found["ranks"]}) == nodes
-    assert found["expected_sum"] == nodes * (nodes + 1) / 2
+    assert [row["procid"] for row in documents["ranks"]] == list(range(nodes))
+    assert len({row["machine"] for row in documents["ranks"]}) == nodes
+    assert documents["expected_sum"] == nodes * (nodes + 1) / 2
     logs = {log.name for log in (cluster.run_folder() / "logs").glob("*-rank*.log")}
     assert len(logs) == nodes  # the output of each process, under the name of its node
     assert len({name.partition("-rank")[0] for name in logs}) == nodes
@@ -116,10 +118,10 @@ def test_an_array_over_learning_rates(cluster: Learner, settings: tuple[str, ...
     ran = cluster.types("run", "2.4", "--set", "epochs=1", *settings)
     assert "--dependency=afterok:" in ran.err
     assert set(verdicts(cluster).values()) == {"passed"}
-    found = metrics(cluster)
-    assert [row["value"] for row in found["rows"]] == values
-    assert found["best_value"] == min(found["rows"], key=lambda row: row["final_loss"])["value"]
-    assert len(found["slurm"]["jobs"]) == len(values) + 1
+    documents = metrics(cluster)
+    assert [row["value"] for row in documents["rows"]] == values
+    assert documents["best_value"] == min(documents["rows"], key=lambda row: row["final_loss"])["value"]
+    assert len(documents["slurm"]["jobs"]) == len(values) + 1
     for name in ("sweep.png", "metrics.json", "array.sbatch"):
         assert (cluster.workspace / "deliverables/2.4" / name).is_file(), name
 

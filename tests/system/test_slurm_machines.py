@@ -41,29 +41,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 def test_each_machine_is_its_own(cluster: Cluster) -> None:
-    assert cluster.said("srun -N2 --gres=gpu:1 sh -c 'echo $(hostname) $CUDA_VISIBLE_DEVICES' | sort") == "node1 0\nnode2 0"
+    assert (
+        cluster.run_on_head("srun -N2 --gres=gpu:1 sh -c 'echo $(hostname) $CUDA_VISIBLE_DEVICES' | sort") == "node1 0\nnode2 0"
+    )
     assert cluster.node("node1").private_address == "10.77.0.11"
     cluster.ssh("node1", "echo here > /shared/file")
-    assert cluster.said("cat /shared/file") == "here"
+    assert cluster.run_on_head("cat /shared/file") == "here"
     assert cluster.states() == {}
 
 
 def test_who_waits_is_told_the_true_reason(cluster: Cluster) -> None:
     for _ in range(3):
-        cluster.said("cd /shared && sbatch --gres=gpu:1 --wrap 'sleep 60'")
-    eventually("Resources", lambda: "Resources" in cluster.said("squeue -h -t PD -o %r"))
-    cluster.said("scancel --user $(id -un)")
+        cluster.run_on_head("cd /shared && sbatch --gres=gpu:1 --wrap 'sleep 60'")
+    eventually("Resources", lambda: "Resources" in cluster.run_on_head("squeue -h -t PD -o %r"))
+    cluster.run_on_head("scancel --user $(id -un)")
     eventually("idle", cluster.idle)
 
 
 def test_a_killed_slurmctld_is_named_and_comes_back_and_jobs_go_on(cluster: Cluster) -> None:
-    job = cluster.said("cd /shared && sbatch --parsable --gres=gpu:1 --wrap 'sleep 8; echo whole' -o whole.out")
-    eventually("running", lambda: cluster.said(f"squeue -h -j {job} -o %T") == "RUNNING")
+    job = cluster.run_on_head("cd /shared && sbatch --parsable --gres=gpu:1 --wrap 'sleep 8; echo whole' -o whole.out")
+    eventually("running", lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING")
     cluster.inside("node0", "pkill", "-TERM", "-x", "slurmctld")
     eventually("named", lambda: "slurmctld" in cluster.states().get("node0", ""))
     cluster.up("node0")
     assert cluster.states().get("node0") is None
-    eventually("whole", lambda: cluster.said("cat /shared/whole.out") == "whole")
+    eventually("whole", lambda: cluster.run_on_head("cat /shared/whole.out") == "whole")
 
 
 def test_a_killed_slurmd_is_named_and_comes_back(cluster: Cluster) -> None:
@@ -83,11 +85,11 @@ def test_a_machine_without_power_is_named_and_boots_again_with_its_disk(cluster:
 
 
 @pytest.mark.thorough
-def test_a_slurmctld_killed_in_the_first_seconds_of_a_job_starts_it_anew_or_names_the_loss(cluster: Cluster) -> None:
+def test_a_slurmctld_killed_early_restarts_the_job_or_names_the_loss(cluster: Cluster) -> None:
     text = "[ -e early.seen ] || { touch early.seen; sleep 20; }; echo whole"
-    job = cluster.said(f"cd /shared && sbatch --parsable --gres=gpu:1 --open-mode=append -o early.out --wrap '{text}'")
-    eventually("running", lambda: cluster.said(f"squeue -h -j {job} -o %T") == "RUNNING")
-    eventually("begun", lambda: "early.seen" in cluster.said("ls /shared"))
+    job = cluster.run_on_head(f"cd /shared && sbatch --parsable --gres=gpu:1 --open-mode=append -o early.out --wrap '{text}'")
+    eventually("running", lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING")
+    eventually("begun", lambda: "early.seen" in cluster.run_on_head("ls /shared"))
     cluster.inside("node0", "pkill", "-KILL", "-x", "slurmctld")
     eventually("named", lambda: "one just submitted may start anew or be lost" in cluster.states().get("node0", ""))
     cluster.up("node0")
@@ -96,7 +98,7 @@ def test_a_slurmctld_killed_in_the_first_seconds_of_a_job_starts_it_anew_or_name
     _mend(cluster)  # where Slurm held it back, or drained its node
 
 
-def test_a_node_that_slurm_has_drained_is_named_with_its_meaning_and_mended(cluster: Cluster) -> None:
+def test_a_drained_node_is_named_with_its_meaning_and_repaired(cluster: Cluster) -> None:
     # What versions that do not sort it out themselves say of the node that still runs such a job.
     cluster.inside("node0", "scontrol", "update", "nodename=node1", "state=drain", "reason=Duplicate jobid")
     said = cluster.states()["node1"]
@@ -106,22 +108,22 @@ def test_a_node_that_slurm_has_drained_is_named_with_its_meaning_and_mended(clus
 
 
 @pytest.mark.thorough
-def test_a_job_on_a_dead_slurmd_goes_back_into_the_queue_and_begin_time_can_be_skipped(cluster: Cluster) -> None:
+def test_a_job_on_a_dead_slurmd_is_requeued_and_its_wait_can_be_skipped(cluster: Cluster) -> None:
     text = 'echo restarts=$SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     cluster.ssh("node0", f"cd /shared && sbatch -w node1 --gres=gpu:1 --open-mode=append -o dead.out --wrap '{text}'")
-    eventually("running", lambda: cluster.said("squeue -h -o %T") == "RUNNING")
+    eventually("running", lambda: cluster.run_on_head("squeue -h -o %T") == "RUNNING")
     cluster.inside("node1", "pkill", "-KILL", "-x", "slurmd")
     eventually("named", lambda: cluster.states().get("node1") == "slurmd of it ended")
     # By itself Slurm comes to this after SlurmdTimeout and a round of its questions, half a minute.
     cluster.inside("node0", "scontrol", "update", "nodename=node1", "state=down", "reason=Not responding")
-    eventually("BeginTime", lambda: cluster.said("squeue -h -o '%T %r'") == "PENDING BeginTime")
+    eventually("BeginTime", lambda: cluster.run_on_head("squeue -h -o '%T %r'") == "PENDING BeginTime")
     _mend(cluster, busy=True)
-    assert cluster.said("squeue -h -o '%T %r'") == "PENDING BeginTime"
+    assert cluster.run_on_head("squeue -h -o '%T %r'") == "PENDING BeginTime"
     # Slurm ends what is left of the first start. A second one before that is refused: Duplicate jobid.
     eventually("ended", lambda: cluster.inside("node1", "pgrep", "-x", "slurmstepd")["output"] == "")
     # And one that came too early after all waits again.
     eventually("out of the queue", lambda: _skipping_the_wait(cluster))
-    assert re.search(r"restarts=\d", cluster.said("cat /shared/dead.out"))
+    assert re.search(r"restarts=\d", cluster.run_on_head("cat /shared/dead.out"))
     eventually("idle", cluster.idle)
 
 
@@ -145,7 +147,7 @@ def test_a_clock_that_is_ahead_is_named_and_mended(cluster: Cluster) -> None:
     subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", "-o", str(ahead), "-"], input=source, text=True, check=True)
     cluster.inside("node1", "sh", "-c", _again("munged", "LD_PRELOAD=/shared/ahead.so"))
     assert "node1" not in cluster.ssh("node1", "sinfo -h -N -o %N").stdout.decode()
-    eventually("named", lambda: "its clock" in cluster.states().get("node1", "") or _spoken_to(cluster))
+    eventually("named", lambda: "its clock" in cluster.states().get("node1", "") or _provoke_refusal(cluster))
     cluster.up("node1")
     eventually("mended", lambda: cluster.states() == {})
     # Head and node take each other's word.
@@ -168,14 +170,14 @@ def _mend(cluster: Cluster, *, busy: bool = False) -> None:
         eventually("idle", cluster.idle)
 
 
-def _spoken_to(cluster: Cluster) -> bool:
+def _provoke_refusal(cluster: Cluster) -> bool:
     """Have the head say something to node1, which must refuse it; never true."""
-    cluster.said("timeout 3 srun -w node1 true")
+    cluster.run_on_head("timeout 3 srun -w node1 true")
     return False
 
 
 def _is_whole(cluster: Cluster) -> bool:
-    return cluster.said("cat /shared/early.out").endswith("whole")
+    return cluster.run_on_head("cat /shared/early.out").endswith("whole")
 
 
 def _is_lost(cluster: Cluster) -> bool:
@@ -184,10 +186,10 @@ def _is_lost(cluster: Cluster) -> bool:
 
 def _skipping_the_wait(cluster: Cluster) -> bool:
     """Start what Slurm lets wait two minutes because it was put back into the queue; whether the queue is empty."""
-    waiting = cluster.said("squeue -h -o '%i %r'")
+    waiting = cluster.run_on_head("squeue -h -o '%i %r'")
     for line in waiting.splitlines():
         if line.endswith(" BeginTime"):
-            cluster.said(f"scontrol update JobId={line.split()[0]} StartTime=now")
+            cluster.run_on_head(f"scontrol update JobId={line.split()[0]} StartTime=now")
     return not waiting
 
 

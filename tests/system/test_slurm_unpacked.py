@@ -21,10 +21,10 @@ DAEMONS = ("slurmctld", "slurmd", "slurmstepd")
 HIDE = 'cd "$1" && mount -t overlay hidden /usr -o ro,lowerdir=.:/usr || exit 77; shift; cd /; exec "$@"'
 
 
-def test_without_an_installed_slurm_a_cluster_stands_on_packages_unpacked_aside(tmp_path: Path) -> None:
+def test_without_an_installed_slurm_a_cluster_runs_on_unpacked_packages(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can hide the installed Slurm from a command")
-    files = installed()
+    files = list_installed_files()
     hidden, cache = whiteouts(tmp_path / "hidden", files), tmp_path / "cache"
     learner = Learner(tmp_path / "workspace", {"XDG_CACHE_HOME": str(cache)})
 
@@ -53,7 +53,7 @@ def test_without_an_installed_slurm_a_cluster_stands_on_packages_unpacked_aside(
     assert (layer / "usr" / "share" / "told").read_text() == "from the layer\n"
 
 
-def installed() -> list[Path]:
+def list_installed_files() -> list[Path]:
     """The files of the installed packages that lie below /usr; skips where there are none."""
     if missing := [tool for tool in ("dpkg", "unshare", "slurmctld", "munged") if shutil.which(tool) is None]:
         pytest.skip(f"not installed: {', '.join(missing)}")

@@ -121,9 +121,9 @@ class Terraform:
     def _address(self, process: subprocess.Popen[bytes], log: Path) -> str:
         give_up = time.monotonic() + DEADLINE_S
         while True:
-            found = re.search(r"TF_REATTACH_PROVIDERS='(.*)'", log.read_text())
-            if found:
-                return found[1]
+            match = re.search(r"TF_REATTACH_PROVIDERS='(.*)'", log.read_text())
+            if match:
+                return match[1]
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < give_up, log.read_text()
             time.sleep(0.05)
@@ -178,15 +178,15 @@ def _arrows(graph: str) -> dict[str, set[str]]:
     return arrows
 
 
-def _reached(arrows: dict[str, set[str]], start: str) -> set[str]:
+def _reach(arrows: dict[str, set[str]], start: str) -> set[str]:
     """Everything that `start` waits for, near or far."""
-    found: set[str] = set()
+    resources: set[str] = set()
     left = [start]
     while left:
-        new = arrows.get(left.pop(), set()) - found
-        found |= new
+        new = arrows.get(left.pop(), set()) - resources
+        resources |= new
         left += new
-    return found
+    return resources
 
 
 def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terraform) -> None:
@@ -204,8 +204,8 @@ def test_nodes_come_after_all_that_they_need_and_go_before_it(terraform: Terrafo
         "module.lab.module.storage.aws_efs_mount_target.shared (expand)",
         "module.lab.aws_placement_group.close (expand)",
     }
-    assert needed - _reached(arrows, "module.lab.module.nodes.aws_instance.node (expand)") == set()
-    assert "module.lab.module.network.aws_subnet.public (expand)" in _reached(
+    assert needed - _reach(arrows, "module.lab.module.nodes.aws_instance.node (expand)") == set()
+    assert "module.lab.module.network.aws_subnet.public (expand)" in _reach(
         arrows, "module.lab.module.storage.aws_efs_mount_target.shared (expand)"
     )
 

@@ -40,18 +40,18 @@ def test_a_part_of_a_benchmark_that_fails_leaves_the_other_parts() -> None:
         yield from attempt("64 nodes", fails)
         yield from attempt("2 nodes", lambda: [row("2 nodes")])
 
-    found = list(measure())
-    assert [(each.what, each.held) for each in found] == [("64 nodes", False), ("2 nodes", True)]
-    assert found[0].failure.startswith("no room xxx")
-    assert len(found[0].failure) == 200
+    rows = list(measure())
+    assert [(measured_row.what, measured_row.held) for measured_row in rows] == [("64 nodes", False), ("2 nodes", True)]
+    assert rows[0].failure.startswith("no room xxx")
+    assert len(rows[0].failure) == 200
 
 
 def test_ctrl_c_keeps_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    def stopped() -> Iterator[Row]:
+    def stop() -> Iterator[Row]:
         yield row("first")
         raise KeyboardInterrupt
 
-    assert main(["stopped"], {"stopped": stopped}) == 130
+    assert main(["stopped"], {"stopped": stop}) == 130
     assert "first  1.000 s" in capsys.readouterr().out
 
 

@@ -37,11 +37,11 @@ def environment(version: str, system: str, machine: str) -> dict[str, str]:
 
 def versions_there(there: Mapping[str, str]) -> dict[str, str]:
     """The version of each package on such a computer."""
-    found = [line for line in PACKAGE.finditer(TEXT) if line["marker"] is None or Marker(line["marker"]).evaluate(dict(there))]
-    return {line["name"]: line["version"] for line in found}
+    lines = [line for line in PACKAGE.finditer(TEXT) if line["marker"] is None or Marker(line["marker"]).evaluate(dict(there))]
+    return {line["name"]: line["version"] for line in lines}
 
 
-def needed() -> list[Requirement]:
+def list_requirements() -> list[Requirement]:
     """What pyproject.toml asks for, without torch, and what builds the project."""
     document = tomllib.loads((install.HERE / "pyproject.toml").read_text(encoding="utf-8"))
     project = document["project"]
@@ -61,12 +61,12 @@ def test_no_index_and_no_build_of_torch_is_named() -> None:
     assert [name for name in names if name.startswith(("torch", "triton", "nvidia", "cuda"))] == []
 
 
-@pytest.mark.parametrize("version", pythons.promised_versions())
+@pytest.mark.parametrize("version", pythons.list_promised_versions())
 @pytest.mark.parametrize(("system", "machine"), SYSTEMS)
 def test_all_that_is_needed_is_there(version: str, system: str, machine: str) -> None:
     there = environment(version, system, machine)
     versions = versions_there(there)
-    for requirement in needed():
+    for requirement in list_requirements():
         if requirement.marker is None or requirement.marker.evaluate(dict(there)):
             assert requirement.specifier.contains(versions[requirement.name.lower()]), requirement
     assert versions["transformers"] == install.pinned_version("transformers")

@@ -12,7 +12,7 @@ from tests import pythons
 
 
 def test_one_range_of_pythons_is_promised_everywhere() -> None:
-    versions = pythons.promised_versions()
+    versions = pythons.list_promised_versions()
     project = tomllib.loads((pythons.ROOT / "pyproject.toml").read_text())
     oldest = versions[0]
     major, minor = oldest.split(".")

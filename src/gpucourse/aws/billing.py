@@ -15,7 +15,7 @@ _METRIC = "UnblendedCost"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Billed:
+class BilledCost:
     """What was billed between two days (the second not included), in USD: in all, and by AWS's name of the service.
 
     `requests` is how many requests it took, each of which costs a cent. `final` is False where AWS may still correct it.
@@ -33,7 +33,7 @@ class Billed:
         return sum((amount for _service, amount in self.services), Decimal(0))
 
 
-def billed(account: Account, first: date, last: date) -> Billed:
+def query_billed_cost(account: Account, first: date, last: date) -> BilledCost:
     """What carries the course's tag, from the first day to the last.
 
     Nothing, where the tag `Project` is not activated as a cost allocation tag. Raises what a call raises.
@@ -61,7 +61,7 @@ def billed(account: Account, first: date, last: date) -> Billed:
                 totals[name] = totals.get(name, Decimal(0)) + Decimal(group["Metrics"][_METRIC]["Amount"])
         page = str(answer.get("NextPageToken") or "")
         if not page:
-            return Billed(first=first, until=until, services=_largest_first(totals), requests=requests, final=final)
+            return BilledCost(first=first, until=until, services=_largest_first(totals), requests=requests, final=final)
 
 
 def _largest_first(totals: dict[str, Decimal]) -> tuple[tuple[str, Decimal], ...]:

@@ -44,7 +44,7 @@ def caller_cidr(environ: Mapping[str, str], ask: Callable[[str], str] = fetch) -
         raise MissingError(f"{url} did not answer with an address but with {said[:60]!r}", hint=_SAY_IT) from error
     if address.version == 6:
         raise MissingError(f"{url} sees an IPv6 address ({address}); the labs speak IPv4", hint=_SAY_IT)
-    return checked_cidr(f"{address}/32")
+    return validate_cidr(f"{address}/32")
 
 
 def _why(error: Exception) -> str:
@@ -60,7 +60,7 @@ def _why(error: Exception) -> str:
     return f"cannot be reached ({words})"
 
 
-def checked_cidr(text: str) -> str:
+def validate_cidr(text: str) -> str:
     """`text` as the range that may reach SSH: one public IPv4 address. Raises UsageError for anything wider or private."""
     try:
         network = ipaddress.ip_network(text.strip())

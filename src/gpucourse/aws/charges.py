@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from gpucourse.aws import instances, sweep, tags
+from gpucourse.aws import instances, resource_scan, tags
 from gpucourse.aws.kinds import VOLUME
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
@@ -15,16 +15,16 @@ _BILLED = {"pending", "running", "stopping"}
 _GIB = Decimal(1 << 30)
 
 
-def standing(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
+def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
     """Every charge of this stack that runs at this moment. A stopped instance costs its disk, and nothing else.
 
     Spot instances are charged at their own zone's price where the book knows it. Raises what a call raises.
     """
     wanted = tags.ours(stack=stack)
-    found = instances.find(account, stack=stack)
-    modules = {instance.module for instance in found if instance.module}
+    cloud_instances = instances.find(account, stack=stack)
+    modules = {instance.module for instance in cloud_instances if instance.module}
     return [
-        *_machines(book, found),
+        *_machines(book, cloud_instances),
         *(
             Charge(
                 item=volume["VolumeId"],
@@ -37,7 +37,7 @@ def standing(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
                 since=volume["CreateTime"],
                 rate=book.disk(),
             )
-            for volume in sweep.items(account, VOLUME, wanted)
+            for volume in resource_scan.items(account, VOLUME, wanted)
         ),
         *(
             Charge(
@@ -50,15 +50,15 @@ def standing(account: Account, book: PriceBook, *, stack: str) -> list[Charge]:
                 since=system["CreationTime"],
                 rate=book.storage(),
             )
-            for system in sweep.file_systems(account, wanted)
+            for system in resource_scan.file_systems(account, wanted)
         ),
     ]
 
 
-def endings(found: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
+def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
     """The instances that AWS still lists as ended or stopped, by every ledger item that ended with them."""
     ended: dict[str, CloudInstance] = {}
-    for instance in found:
+    for instance in cloud_instances:
         if instance.state not in _BILLED:
             ended[instance.id] = ended[address_item(instance.id)] = instance
     return ended
@@ -69,9 +69,9 @@ def address_item(instance: str) -> str:
     return f"{instance}:ipv4"
 
 
-def _machines(book: PriceBook, found: Iterable[CloudInstance]) -> list[Charge]:
+def _machines(book: PriceBook, cloud_instances: Iterable[CloudInstance]) -> list[Charge]:
     charges: list[Charge] = []
-    for instance in found:
+    for instance in cloud_instances:
         if instance.state not in _BILLED:
             continue
         charges.append(

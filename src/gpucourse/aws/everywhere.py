@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 
-from gpucourse.aws import sweep, tags
+from gpucourse.aws import resource_scan, tags
 from gpucourse.aws.kinds import INSTANCE, NETWORK, VOLUME
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CredentialsError, PermissionRefused
@@ -41,20 +41,20 @@ def _holds(place: Account) -> bool | None:
     filters = [{"Key": key, "Values": [value]} for key, value in tags.ours().items()]
     for look in (
         lambda: place.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters),
-        lambda: _described(place),
+        lambda: _iterate_tagged(place),
     ):
         try:
-            return _any(look())
+            return _has_items(look())
         except _REFUSED:
             continue
     return None
 
 
-def _described(place: Account) -> Iterator[object]:
+def _iterate_tagged(place: Account) -> Iterator[object]:
     for kind in _TELLING:
-        yield from sweep.items(place, kind, tags.ours())
-    yield from sweep.file_systems(place, tags.ours())
+        yield from resource_scan.items(place, kind, tags.ours())
+    yield from resource_scan.file_systems(place, tags.ours())
 
 
-def _any(found: Iterable[object]) -> bool:
-    return any(True for _one in found)
+def _has_items(things: Iterable[object]) -> bool:
+    return any(True for _one in things)

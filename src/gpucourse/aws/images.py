@@ -38,20 +38,20 @@ def resolve(account: Account, kind: ImageKind) -> Image:
     """The best image of that kind that this region has today. Raises MissingError where it has none of them."""
     names = CANDIDATES[kind]
     answer = account.call("ssm", "get_parameters", Names=list(names))
-    found = {parameter["Name"]: parameter["Value"] for parameter in answer["Parameters"]}
-    name = next((name for name in names if name in found), None)
+    image_ids = {parameter["Name"]: parameter["Value"] for parameter in answer["Parameters"]}
+    name = next((name for name in names if name in image_ids), None)
     if name is None:
         raise MissingError(
             f"{account.region} has none of the images that the course knows ({kind})",
             hint="choose another --region, or upgrade: pip install --upgrade gpucourse",
         )
-    images = account.call("ec2", "describe_images", ImageIds=[found[name]])["Images"]
+    images = account.call("ec2", "describe_images", ImageIds=[image_ids[name]])["Images"]
     if not images:
-        raise MissingError(f"{found[name]}, which {name} names, is not in {account.region}", hint="choose another --region")
+        raise MissingError(f"{image_ids[name]}, which {name} names, is not in {account.region}", hint="choose another --region")
     root = images[0].get("RootDeviceName")
     sizes = [
         int(device["Ebs"]["VolumeSize"])
         for device in images[0].get("BlockDeviceMappings") or ()
         if device.get("DeviceName") == root and "VolumeSize" in device.get("Ebs", {})
     ]
-    return Image(id=found[name], parameter=name, root_gib=max(sizes, default=0))
+    return Image(id=image_ids[name], parameter=name, root_gib=max(sizes, default=0))

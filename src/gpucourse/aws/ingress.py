@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpucourse.aws import tags
-from gpucourse.aws.caller import checked_cidr
+from gpucourse.aws.caller import validate_cidr
 from gpucourse.aws.session import Account
 from gpucourse.errors import MissingError
 
@@ -13,7 +13,7 @@ SSH = 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class OpenedRule:
     """One SSH rule that now lets another address in."""
 
     group: str
@@ -22,23 +22,23 @@ class Opened:
     now: str
 
 
-def allowed(account: Account, *, stack: str) -> list[str]:
+def list_allowed_addresses(account: Account, *, stack: str) -> list[str]:
     """The addresses that may reach SSH of this stack, as /32."""
     return sorted({rule["CidrIpv4"] for _group, rule in _ssh_rules(account, stack)})
 
 
-def allow(account: Account, cidr: str, *, stack: str) -> list[Opened]:
+def allow(account: Account, cidr: str, *, stack: str) -> list[OpenedRule]:
     """Let `cidr` (one address) reach SSH of this stack instead of the address so far; the rules that changed.
 
     Raises UsageError for anything but one public address, MissingError where the stack has no SSH rule here.
     """
-    wanted = checked_cidr(cidr)
+    wanted = validate_cidr(cidr)
     rules = _ssh_rules(account, stack)
     if not rules:
         raise MissingError(
             f"there is no SSH rule of this stack in {account.region}", hint="build it again: gpucourse deploy, with the module"
         )
-    changed: list[Opened] = []
+    changed: list[OpenedRule] = []
     for group, rule in rules:
         if rule["CidrIpv4"] == wanted:
             continue
@@ -51,7 +51,7 @@ def allow(account: Account, cidr: str, *, stack: str) -> list[Opened]:
             GroupId=group,
             SecurityGroupRules=[{"SecurityGroupRuleId": rule["SecurityGroupRuleId"], "SecurityGroupRule": new}],
         )
-        changed.append(Opened(group=group, rule=rule["SecurityGroupRuleId"], before=rule["CidrIpv4"], now=wanted))
+        changed.append(OpenedRule(group=group, rule=rule["SecurityGroupRuleId"], before=rule["CidrIpv4"], now=wanted))
     return changed
 
 

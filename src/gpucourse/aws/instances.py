@@ -20,12 +20,12 @@ POLL_S = 5.0
 def find(account: Account, *, stack: str | None = None, course: str | None = None) -> list[CloudInstance]:
     """Every instance with our tags in this region, by node name; for about an hour also those that have ended."""
     wanted = tags.filters(tags.ours(stack=stack, course=course))
-    found = [
-        _described(instance, account.region)
+    instances = [
+        _parse_instance(instance, account.region)
         for reservation in account.pages("ec2", "describe_instances", "Reservations", Filters=wanted)
         for instance in reservation["Instances"]
     ]
-    return sorted(found, key=lambda instance: (instance.stack, instance.node, instance.launched))
+    return sorted(instances, key=lambda instance: (instance.stack, instance.node, instance.launched))
 
 
 def stop(account: Account, ids: Sequence[str]) -> None:
@@ -52,15 +52,15 @@ def wait(
     """Wait until all of these are in `state`; how they are then. Raises InfrastructureError where one ends or time is up."""
     deadline = clock() + timeout_s
     while True:
-        found = _by_id(account, ids)
-        if all(instance.state == state for instance in found) and len(found) == len(set(ids)):
-            return found
-        dead = [instance for instance in found if not instance.alive and state not in {"shutting-down", "terminated"}]
+        instances = _by_id(account, ids)
+        if all(instance.state == state for instance in instances) and len(instances) == len(set(ids)):
+            return instances
+        dead = [instance for instance in instances if not instance.alive and state not in {"shutting-down", "terminated"}]
         if dead:
             said = "; ".join(f"{instance.id} ({instance.reason or 'no reason given'})" for instance in dead)
             raise InfrastructureError(f"these instances ended instead of becoming {state}: {said}", hint="gpucourse status")
         if clock() >= deadline:
-            said = ", ".join(f"{instance.id} is {instance.state}" for instance in found) or "AWS does not list them"
+            said = ", ".join(f"{instance.id} is {instance.state}" for instance in instances) or "AWS does not list them"
             raise InfrastructureError(f"not {state} after {timeout_s:.0f} s: {said}", hint="look again: gpucourse status")
         sleep(POLL_S)
 
@@ -81,9 +81,9 @@ def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
 def retag_expires(account: Account, ids: Iterable[str], expires: datetime) -> None:
     """Write another end of life on these resources: the tag that `status`, the sweep and people read."""
     stamp = expires.astimezone(UTC).isoformat(timespec="seconds")
-    found = sorted(set(ids))
-    if found:
-        account.call("ec2", "create_tags", Resources=found, Tags=[{"Key": "Expires", "Value": stamp}])
+    unique_ids = sorted(set(ids))
+    if unique_ids:
+        account.call("ec2", "create_tags", Resources=unique_ids, Tags=[{"Key": "Expires", "Value": stamp}])
 
 
 def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
@@ -93,10 +93,10 @@ def _by_id(account: Account, ids: Sequence[str]) -> list[CloudInstance]:
         if error.kind == "gone":  # a new instance is not listed at once, an old one no longer
             return []
         raise
-    return [_described(instance, account.region) for reservation in pages for instance in reservation["Instances"]]
+    return [_parse_instance(instance, account.region) for reservation in pages for instance in reservation["Instances"]]
 
 
-def _described(item: dict[str, Any], region: str) -> CloudInstance:
+def _parse_instance(item: dict[str, Any], region: str) -> CloudInstance:
     known = tags.of(item)
     market: Market = "spot" if item.get("InstanceLifecycle") == "spot" else "on-demand"
     said = str(item.get("StateTransitionReason", ""))

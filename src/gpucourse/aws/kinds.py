@@ -25,7 +25,7 @@ class Step:
         words = ["aws", self.service, self.operation.replace("_", "-"), "--region", region]
         for name, value in self.parameters.items():
             words.append("--" + re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower())
-            words += [shlex.quote(str(one)) for one in (value if isinstance(value, (list, tuple)) else [value])]
+            words += [shlex.quote(str(item)) for item in (value if isinstance(value, (list, tuple)) else [value])]
         return " ".join(words)
 
 

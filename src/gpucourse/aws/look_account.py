@@ -26,14 +26,14 @@ def plan(account: Account) -> list[Finding]:
     """3: the account is not on the Free plan, which starts no GPU instance."""
     what = "account plan"
     try:
-        found = account.call("freetier", "get_account_plan_state")
+        answer = account.call("freetier", "get_account_plan_state")
     except CloudError as error:
         if error.kind != "gone":
             raise
         detail = "AWS has no plan on record for this account; accounts older than the plans (July 2025) have none"
         return [Finding(what=what, state="unknown", detail=detail, mend="the first deploy tells")]
-    kind, status = str(found.get("accountPlanType", "")), str(found.get("accountPlanStatus", ""))
-    credit = found.get("accountPlanRemainingCredits") or {}
+    kind, status = str(answer.get("accountPlanType", "")), str(answer.get("accountPlanStatus", ""))
+    credit = answer.get("accountPlanRemainingCredits") or {}
     left = f", {credit['amount']:.2f} {credit.get('unit', 'USD')} of credits left" if "amount" in credit else ""
     if kind == "FREE":
         detail = f"Free plan{left}: it starts no GPU instance, not even a t3.medium"
@@ -51,7 +51,7 @@ def region(account: Account) -> list[Finding]:
     # A region that does not exist cannot answer; one of the course's own says so for it.
     place = account if account.region in REGIONS else account.in_region(DEFAULT_REGION)
     regions = place.call("ec2", "describe_regions", AllRegions=True)["Regions"]
-    known = {found["RegionName"]: found.get("OptInStatus", "") for found in regions}
+    known = {entry["RegionName"]: entry.get("OptInStatus", "") for entry in regions}
     status = known.get(account.region)
     if status is None:
         mend = f"choose one with --region, such as {DEFAULT_REGION}; all: {', '.join(sorted(known))}"

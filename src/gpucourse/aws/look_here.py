@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
-from gpucourse.aws.caller import checked_cidr
+from gpucourse.aws.caller import validate_cidr
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.model.cloud import Finding, LabNeed, Market
 
@@ -20,8 +20,8 @@ def terraform(version: str | None) -> list[Finding]:
     match = re.match(r"v?(\d+)\.(\d+)\.(\d+)", version or "")
     if version is None or match is None:
         return [Finding(what=what, state="missing", detail=version or "not found", mend=_GET_TERRAFORM)]
-    found = tuple(int(part) for part in match.groups())
-    if found < OLDEST_TERRAFORM:
+    installed_version = tuple(int(part) for part in match.groups())
+    if installed_version < OLDEST_TERRAFORM:
         detail = f"{version} cannot check the signature of AWS's provider; 1.6.1 and newer can"
         return [Finding(what=what, state="missing", detail=detail, mend=_GET_TERRAFORM)]
     return [Finding(what=what, state="ok", detail=version)]
@@ -41,7 +41,7 @@ def public_key(text: str) -> list[Finding]:
 
 def address(said: str, ask: Callable[[], str]) -> list[Finding]:
     """10: this computer has a public IPv4 address, the one that SSH will be open to. Raises MissingError, UsageError."""
-    cidr = checked_cidr(said) if said else ask()
+    cidr = validate_cidr(said) if said else ask()
     return [Finding(what="your address", state="ok", detail=f"SSH will be open to {cidr} alone")]
 
 

@@ -75,7 +75,7 @@ def type_for(gpu: str, size: str = "xlarge") -> InstanceType:
     raise UnknownName("GPU", gpu, table.choices)
 
 
-def checked_region(name: str) -> str:
+def validate_region(name: str) -> str:
     """`name`, where it is written as AWS writes regions; whether there is one is for AWS to say. Raises UsageError."""
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]", name):
         raise UsageError(f"'{name}' is not written like a region of AWS", hint=f"such as {', '.join(REGIONS)}")
@@ -89,8 +89,8 @@ def zones(account: Account) -> tuple[Zone, ...]:
         {"Name": "zone-type", "Values": ["availability-zone"]},
         {"Name": "state", "Values": ["available"]},
     ]
-    found = account.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
-    return tuple(sorted((Zone(name=zone["ZoneName"], id=zone["ZoneId"]) for zone in found), key=lambda zone: zone.name))
+    described = account.call("ec2", "describe_availability_zones", Filters=filters)["AvailabilityZones"]
+    return tuple(sorted((Zone(name=zone["ZoneName"], id=zone["ZoneId"]) for zone in described), key=lambda zone: zone.name))
 
 
 def offers(account: Account, types: Iterable[str]) -> Offers:
@@ -111,13 +111,13 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
     return Offers(region=account.region, by_type={name: frozenset(where) for name, where in by_type.items()}, zones=known)
 
 
-def first_attempt(found: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Attempt | None:
+def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Attempt | None:
     """Where to try first: the first zone that offers this type and all of `with_types`; None where there is none."""
-    return next((Attempt(zone=zone, instance_type=wanted) for zone in _fitting(found, wanted, with_types)), None)
+    return next((Attempt(zone=zone, instance_type=wanted) for zone in _suitable_zones(zone_offers, wanted, with_types)), None)
 
 
 def next_attempt(
-    found: Offers, tried: list[tuple[Attempt, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
+    zone_offers: Offers, tried: list[tuple[Attempt, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
 ) -> Attempt | None:
     """Where to try after these tries failed: a zone that AWS named, the next zone, then the next type of `allowed`.
 
@@ -129,7 +129,7 @@ def next_attempt(
     done = {attempt for attempt, _failure in tried}
     with_types = tuple(with_types)
     for kind in allowed:
-        places = _fitting(found, kind, with_types)
+        places = _suitable_zones(zone_offers, kind, with_types)
         named = [zone for _attempt, failure in tried[-1:] for zone in failure.suggested if zone in places]
         for zone in dict.fromkeys([*named, *places]):
             attempt = Attempt(zone=zone, instance_type=kind)
@@ -138,5 +138,5 @@ def next_attempt(
     return None
 
 
-def _fitting(found: Offers, kind: str, with_types: Iterable[str]) -> tuple[str, ...]:
-    return found.common(frozenset({kind, *with_types}))
+def _suitable_zones(zone_offers: Offers, kind: str, with_types: Iterable[str]) -> tuple[str, ...]:
+    return zone_offers.common(frozenset({kind, *with_types}))

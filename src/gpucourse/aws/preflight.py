@@ -24,7 +24,7 @@ POLICY_HINT = "give this identity the course's policy: gpucourse doctor --policy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Circumstances:
+class LabEnvironment:
     """What the looks need to know besides the account.
 
     `terraform` is the version that was found, or None. `public_key` is the workspace's key (its text, empty where there is
@@ -46,18 +46,18 @@ class Circumstances:
     request: str = "gpucourse doctor --target aws --request-quota"
 
 
-def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -> list[Finding]:
+def preflight(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
     """Everything that stands between these labs and this account in its region, in the order in which to mend it.
 
     Without credentials the account's own looks are one finding. Never raises for what AWS or the network answers.
     """
     here = [
-        *_guarded("Terraform", partial(look_here.terraform, known.terraform)),
-        *_guarded("SSH key", partial(look_here.public_key, known.public_key)),
-        *_guarded("your address", partial(look_here.address, known.ssh_cidr, known.ask_address)),
+        *_run_check("Terraform", partial(look_here.terraform, known.terraform)),
+        *_run_check("SSH key", partial(look_here.public_key, known.public_key)),
+        *_run_check("your address", partial(look_here.address, known.ssh_cidr, known.ask_address)),
     ]
-    price = _guarded("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent), "price")
-    who = _guarded(look_account.IDENTITY, partial(look_account.identity, account), "credentials")
+    price = _run_check("price", partial(look_here.prices, known.book, labs, known.market, known.budget, known.spent), "price")
+    who = _run_check(look_account.IDENTITY, partial(look_account.identity, account), "credentials")
     if any(finding.state in {"missing", "unknown"} for finding in who):
         rest = Finding(
             what="AWS account",
@@ -79,8 +79,8 @@ def preflight(account: Account, labs: Sequence[LabNeed], known: Circumstances) -
         ("leftovers", partial(look_lab.leftovers, account, known.standing, known.regions or REGIONS)),
         ("permission to start", partial(look_lab.permission, account, labs, known.market)),
     ]
-    backstop = partial(_guarded, schedule.WHAT, lambda: [schedule.readiness(account)], "backstop")
-    findings = chain(*run_all([*(partial(_guarded, *look) for look in looks), backstop], limit=AT_ONCE))
+    backstop = partial(_run_check, schedule.WHAT, lambda: [schedule.readiness(account)], "backstop")
+    findings = chain(*run_all([*(partial(_run_check, *look) for look in looks), backstop], limit=AT_ONCE))
     return [here[0], *who, *findings, *here[1:], *price]
 
 
@@ -89,15 +89,15 @@ def blocking(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.state == "missing"]
 
 
-def _quotas(account: Account, labs: Sequence[LabNeed], known: Circumstances) -> list[Finding]:
+def _quotas(account: Account, labs: Sequence[LabNeed], known: LabEnvironment) -> list[Finding]:
     """The quotas; where one is too small, also the role that a request for more needs."""
-    found = look_lab.quotas(account, labs, known.market, known.request)
-    if any(finding.state == "missing" for finding in found):
-        found += _guarded("quota role", partial(look_account.quota_role, account))
-    return found
+    findings = look_lab.quotas(account, labs, known.market, known.request)
+    if any(finding.state == "missing" for finding in findings):
+        findings += _run_check("quota role", partial(look_account.quota_role, account))
+    return findings
 
 
-def _guarded(what: str, look: Callable[[], list[Finding]], kind: FindingKind = "other") -> list[Finding]:
+def _run_check(what: str, look: Callable[[], list[Finding]], kind: FindingKind = "other") -> list[Finding]:
     """What the look finds, of this kind; an error of AWS is a finding like any other."""
     try:
         return [replace(finding, kind=kind) for finding in look()]

@@ -39,7 +39,7 @@ class PriceBook:
             known = [rate for (kind, bought, _zone), rate in self.fresh if (kind, bought) == (name, market)]
         if known:
             return max(known, key=lambda rate: rate.usd_per_hour)
-        return self._shipped_spot(name) if market == "spot" else self._shipped_on_demand(name)
+        return self._read_spot_price(name) if market == "spot" else self._read_on_demand_price(name)
 
     def disk(self) -> Rate:
         """One hour of one GB of gp3."""
@@ -62,7 +62,7 @@ class PriceBook:
             return None
         above = instance_type(name).vcpus * (1 - Decimal(row["baseline"][name]))
         rate = Rate(
-            usd_per_hour=Decimal(row["usd_per_vcpu_hour"]), source=row["source"], date=row["date"], note=self._borrowed()
+            usd_per_hour=Decimal(row["usd_per_vcpu_hour"]), source=row["source"], date=row["date"], note=self._price_note()
         )
         return above, rate
 
@@ -70,33 +70,36 @@ class PriceBook:
         row = table("prices")[name]
         hours = Decimal(table("prices")["hours_per_month"])
         return Rate(
-            usd_per_hour=Decimal(row["usd_per_gb_month"]) / hours, source=row["source"], date=row["date"], note=self._borrowed()
+            usd_per_hour=Decimal(row["usd_per_gb_month"]) / hours,
+            source=row["source"],
+            date=row["date"],
+            note=self._price_note(),
         )
 
-    def _borrowed(self) -> str:
+    def _price_note(self) -> str:
         row = hardware().prices["on_demand"]
         home = row["region"]
         return "" if self.region in {home, *row["same_in"]} else f"the price of {home}; {self.region} may differ"
 
-    def _shipped_on_demand(self, name: str) -> Rate:
+    def _read_on_demand_price(self, name: str) -> Rate:
         row = hardware().prices["on_demand"]
         price = hardware().row(name).get("usd_per_hour")
         if price is None:
             raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
-        return Rate(usd_per_hour=Decimal(price), source=row["source"], date=row["date"], note=self._borrowed())
+        return Rate(usd_per_hour=Decimal(price), source=row["source"], date=row["date"], note=self._price_note())
 
-    def _shipped_spot(self, name: str) -> Rate:
+    def _read_spot_price(self, name: str) -> Rate:
         row = hardware().prices["spot"]
         low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
         if low_high is None:
-            on_demand = self._shipped_on_demand(name)
+            on_demand = self._read_on_demand_price(name)
             return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
         low, high = low_high
         note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
         return Rate(usd_per_hour=Decimal(high), source=row["source"], date=row["date"], note=note)
 
 
-def refreshed(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
+def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
     """The book with today's prices of these types, on demand and spot, as far as AWS gives them.
 
     What it does not give keeps the shipped price, and `complaints` says why.
@@ -145,7 +148,7 @@ def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zo
 
 
 def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:
-    found: dict[tuple[str, Market, str], Rate] = {}
+    rates: dict[tuple[str, Market, str], Rate] = {}
     for name in types:
         filters = {
             "instanceType": name,
@@ -166,8 +169,8 @@ def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple
         prices = [price for item in items for price in _hourly(json.loads(item))]
         if prices:
             rate = Rate(usd_per_hour=max(prices), source=PRICE_LIST, date=now.date().isoformat())
-            found[name, "on-demand", ""] = rate
-    return found
+            rates[name, "on-demand", ""] = rate
+    return rates
 
 
 def _hourly(item: dict[str, Any]) -> list[Decimal]:

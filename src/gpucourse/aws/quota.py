@@ -25,13 +25,13 @@ _OPEN = {"PENDING", "CASE_OPENED"}
 
 def needs(labs: Iterable[LabNeed], market: Market) -> dict[tuple[str, Market], dict[str, int]]:
     """vCPUs that each module takes of each quota it needs, by (quota code, market)."""
-    found: dict[tuple[str, Market], dict[str, int]] = {}
+    needed: dict[tuple[str, Market], dict[str, int]] = {}
     for lab in labs:
         for machines in lab.machines:
             kind, bought = instance_type(machines.instance_type), machines.market(market)
-            taken = found.setdefault((kind.quota[bought], bought), {})
+            taken = needed.setdefault((kind.quota[bought], bought), {})
             taken[lab.module] = taken.get(lab.module, 0) + kind.vcpus * machines.count
-    return found
+    return needed
 
 
 def assess(account: Account, labs: Sequence[LabNeed], market: Market = "on-demand") -> list[Quota]:
@@ -128,14 +128,14 @@ def console_page(quota: Quota) -> str:
     return f"https://{quota.region}.console.aws.amazon.com/servicequotas/home/services/{SERVICE}/quotas/{quota.code}"
 
 
-def _request(found: dict[str, Any], region: str, *, opened_before: bool = False) -> QuotaRequest:
+def _request(answer: dict[str, Any], region: str, *, opened_before: bool = False) -> QuotaRequest:
     return QuotaRequest(
-        code=found["QuotaCode"],
+        code=answer["QuotaCode"],
         region=region,
-        wanted=int(found["DesiredValue"]),
-        status=found["Status"],
-        id=found.get("Id", ""),
-        case=found.get("CaseId", ""),
+        wanted=int(answer["DesiredValue"]),
+        status=answer["Status"],
+        id=answer.get("Id", ""),
+        case=answer.get("CaseId", ""),
         opened_before=opened_before,
     )
 

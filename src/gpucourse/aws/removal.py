@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from gpucourse.aws import schedule, sweep, tags
+from gpucourse.aws import resource_scan, schedule, tags
 from gpucourse.aws.kinds import (
     FILE_SYSTEM,
     INSTANCE,
@@ -26,7 +26,7 @@ from gpucourse.aws.kinds import (
 )
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, GpucourseError
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.model.event import ResourceEvent, Watcher
 from gpucourse.parallel import run_all
 
@@ -48,56 +48,60 @@ class _Work:
 
 def remove(
     account: Account,
-    found: list[Found],
+    resources: list[CloudResource],
     watcher: Watcher,
     *,
     patience_s: float = PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> list[Found]:
+) -> list[CloudResource]:
     """Remove these things, all regions at once; what could not be removed, each with the reason in `note`.
 
     What is already gone counts as removed. Nothing without our Project, Course and Stack tags is touched. What answers
     that others depend on it is tried again until `patience_s` seconds have passed.
     """
     deadline = clock() + patience_s
-    regions = sorted({one.region for one in found})
+    regions = sorted({resource.region for resource in resources})
 
-    def one_region(region: str) -> list[Found]:
+    def one_region(region: str) -> list[CloudResource]:
         work = _Work(account=account.in_region(region), watcher=watcher, deadline=deadline, sleep=sleep, clock=clock)
-        return _remove_in(work, [one for one in found if one.region == region])
+        return _remove_in(work, [resource for resource in resources if resource.region == region])
 
-    return [one for left in run_all([partial(one_region, region) for region in regions], limit=len(regions)) for one in left]
+    return [
+        resource
+        for left in run_all([partial(one_region, region) for region in regions], limit=len(regions))
+        for resource in left
+    ]
 
 
-def _remove_in(work: _Work, found: list[Found]) -> list[Found]:
-    left: list[Found] = []
+def _remove_in(work: _Work, resources: list[CloudResource]) -> list[CloudResource]:
+    left: list[CloudResource] = []
     for kind in ORDER:
-        mine = [one for one in found if one.kind == kind]
+        mine = [resource for resource in resources if resource.kind == kind]
         if kind == SECURITY_GROUP.name:
-            for one in mine:
-                _loosen(work, one)
-        if kind in {SCHEDULES, ROLE} and any(one.kind == INSTANCE.name for one in left):
-            left += [replace(one, note="kept, since it still has to end the instances above") for one in mine]
+            for resource in mine:
+                _loosen(work, resource)
+        if kind in {SCHEDULES, ROLE} and any(resource.kind == INSTANCE.name for resource in left):
+            left += [replace(resource, note="kept, since it still has to end the instances above") for resource in mine]
             continue
-        for one in mine:
-            if (note := _remove_one(work, one)) is not None:
-                left.append(replace(one, note=note))
+        for resource in mine:
+            if (note := _remove_one(work, resource)) is not None:
+                left.append(replace(resource, note=note))
         if kind == INSTANCE.name and left:  # what they hold will not come free, however long one waits
             work = replace(work, deadline=work.clock())
         if kind in {INSTANCE.name, MOUNT_TARGET, FILE_SYSTEM}:
-            left += _still_going(work, [one for one in mine if one.id not in {gone.id for gone in left}])
+            left += _still_going(work, [resource for resource in mine if resource.id not in {gone.id for gone in left}])
     return left
 
 
-def _remove_one(work: _Work, one: Found) -> str | None:
+def _remove_one(work: _Work, resource: CloudResource) -> str | None:
     """Why it could not be removed, or None where it is gone."""
-    if not one.seen:
-        return one.note
-    if one.tags.get("Project") != tags.PROJECT:
+    if not resource.seen:
+        return resource.note
+    if resource.tags.get("Project") != tags.PROJECT:
         return "it does not carry the course's tag, so it was left alone"
     began = work.clock()
-    address = f"{one.region} {one.kind} {one.id}"
+    address = f"{resource.region} {resource.kind} {resource.id}"
 
     def tell(state: Any, detail: str = "") -> None:
         seconds = work.clock() - began
@@ -106,7 +110,7 @@ def _remove_one(work: _Work, one: Found) -> str | None:
     tell("started")
     while True:
         try:
-            for step in _steps(work.account, one):
+            for step in _steps(work.account, resource):
                 _do(work.account, step)
         except GpucourseError as error:
             kind = error.kind if isinstance(error, CloudError) else ""
@@ -115,7 +119,7 @@ def _remove_one(work: _Work, one: Found) -> str | None:
                 tell("progress", error.what)
                 work.sleep(PAUSE_S)
                 continue
-            held = _held_by(work.account, one) if kind == "in_use" else ""
+            held = _describe_holders(work.account, resource) if kind == "in_use" else ""
             tell("failed", error.what)
             return f"{error.what}{held}"
         break
@@ -132,60 +136,60 @@ def _do(account: Account, step: Step) -> None:
             raise
 
 
-def _steps(account: Account, one: Found) -> Iterator[Step]:
+def _steps(account: Account, resource: CloudResource) -> Iterator[Step]:
     """The calls that remove it, made from how AWS describes it now; none where it is gone or no longer ours."""
-    wanted: dict[str, str] = {key: one.tags[key] for key in ("Project", "Course", "Stack") if key in one.tags}
-    if one.kind == MOUNT_TARGET:
-        if any(target["MountTargetId"] == one.id for target in _targets(account, one.parent, wanted)):
-            yield Step("efs", "delete_mount_target", {"MountTargetId": one.id})
-    elif one.kind == FILE_SYSTEM:
-        if any(system["FileSystemId"] == one.id for system in sweep.file_systems(account, wanted)):
-            yield Step("efs", "delete_file_system", {"FileSystemId": one.id})
-    elif one.kind == SCHEDULES:
-        if any(name == one.id for name, _tags in sweep.schedule_groups(account, wanted)):
-            yield Step("scheduler", "delete_schedule_group", {"Name": one.id})
-    elif one.kind == ROLE:
-        if any(name == one.id for name, _tags in sweep.roles(account, wanted)):
-            yield from role_steps(one.id, schedule.POLICY_NAME)
-    elif one.kind in _BY_NAME:
-        kind = _BY_NAME[one.kind]
-        for item in sweep.items(account, kind, wanted):
-            if item[kind.id] == one.id:
+    wanted: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
+    if resource.kind == MOUNT_TARGET:
+        if any(target["MountTargetId"] == resource.id for target in _targets(account, resource.parent, wanted)):
+            yield Step("efs", "delete_mount_target", {"MountTargetId": resource.id})
+    elif resource.kind == FILE_SYSTEM:
+        if any(system["FileSystemId"] == resource.id for system in resource_scan.file_systems(account, wanted)):
+            yield Step("efs", "delete_file_system", {"FileSystemId": resource.id})
+    elif resource.kind == SCHEDULES:
+        if any(name == resource.id for name, _tags in resource_scan.schedule_groups(account, wanted)):
+            yield Step("scheduler", "delete_schedule_group", {"Name": resource.id})
+    elif resource.kind == ROLE:
+        if any(name == resource.id for name, _tags in resource_scan.roles(account, wanted)):
+            yield from role_steps(resource.id, schedule.POLICY_NAME)
+    elif resource.kind in _BY_NAME:
+        kind = _BY_NAME[resource.kind]
+        for item in resource_scan.items(account, kind, wanted):
+            if item[kind.id] == resource.id:
                 yield from kind.remove(item)
     else:
-        raise CloudError(f"{one.id} is of a kind that the course does not make", hint=one.remove)
+        raise CloudError(f"{resource.id} is of a kind that the course does not make", hint=resource.remove)
 
 
 def _targets(account: Account, system: str, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
-    ours = any(known["FileSystemId"] == system for known in sweep.file_systems(account, wanted))
-    return sweep.mount_targets(account, system) if ours else []
+    ours = any(known["FileSystemId"] == system for known in resource_scan.file_systems(account, wanted))
+    return resource_scan.mount_targets(account, system) if ours else []
 
 
-def _still_going(work: _Work, leaving: list[Found]) -> list[Found]:
+def _still_going(work: _Work, leaving: list[CloudResource]) -> list[CloudResource]:
     """Wait until these have left altogether, since the network cannot go before them; those that did not in time."""
     while leaving:
         try:
-            leaving = [one for one in leaving if _present(work.account, one)]
+            leaving = [resource for resource in leaving if _present(work.account, resource)]
         except GpucourseError as error:
             if work.clock() >= work.deadline or not isinstance(error, CloudError):
-                return [replace(one, note=error.what) for one in leaving]
+                return [replace(resource, note=error.what) for resource in leaving]
         if leaving and work.clock() >= work.deadline:
-            return [replace(one, note="it was told to go and is still there") for one in leaving]
+            return [replace(resource, note="it was told to go and is still there") for resource in leaving]
         if leaving:
             work.sleep(PAUSE_S)
     return []
 
 
-def _present(account: Account, one: Found) -> bool:
+def _present(account: Account, resource: CloudResource) -> bool:
     try:
-        return any(True for _step in _steps(account, one))
+        return any(True for _step in _steps(account, resource))
     except CloudError as error:
         if error.kind == "gone":
             return False
         raise
 
 
-def _loosen(work: _Work, group: Found) -> None:
+def _loosen(work: _Work, group: CloudResource) -> None:
     """Take back the rules of our group that name groups: two groups that name each other could never be deleted."""
     try:
         if not any(True for _step in _steps(work.account, group)):
@@ -208,9 +212,9 @@ def _loosen(work: _Work, group: Found) -> None:
         return  # the deletion itself says what is wrong
 
 
-def _held_by(account: Account, one: Found) -> str:
+def _describe_holders(account: Account, resource: CloudResource) -> str:
     """Which network interfaces, ours or not, still stand in the network that does not go; in words, or nothing."""
-    field = {"security group": "group-id", "subnet": "subnet-id", "VPC": "vpc-id"}.get(one.kind)
+    field = {"security group": "group-id", "subnet": "subnet-id", "VPC": "vpc-id"}.get(resource.kind)
     if field is None:
         return ""
     try:
@@ -219,7 +223,7 @@ def _held_by(account: Account, one: Found) -> str:
                 "ec2",
                 "describe_network_interfaces",
                 "NetworkInterfaces",
-                Filters=[{"Name": field, "Values": [one.id]}],
+                Filters=[{"Name": field, "Values": [resource.id]}],
             )
         )
     except GpucourseError:

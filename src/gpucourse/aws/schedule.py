@@ -88,7 +88,7 @@ def arm(
             _put(backstop, instance, expires)
         return f"AWS ends {len(ids)} instance{'' if len(ids) == 1 else 's'} at {_when(expires)}Z"
 
-    return _tried(do)
+    return _report_attempt(do)
 
 
 def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[float], None] = time.sleep) -> Finding:
@@ -104,7 +104,7 @@ def move(account: Account, expires: datetime, *, stack: str, sleep: Callable[[fl
             raise CloudError("this stack has no schedule to move", hint="the deadline on the nodes holds all the same")
         return f"AWS ends {len(names)} instance{'' if len(names) == 1 else 's'} at {_when(expires)}Z"
 
-    return _tried(do)
+    return _report_attempt(do)
 
 
 def disarm(account: Account, *, stack: str) -> Finding:
@@ -119,17 +119,17 @@ def disarm(account: Account, *, stack: str) -> Finding:
             _unless_gone(account, "iam", "delete_role", RoleName=role_name(stack))
         return "taken away"
 
-    return _tried(do)
+    return _report_attempt(do)
 
 
-def armed(account: Account, *, stack: str) -> dict[str, datetime]:
+def read_scheduled_ends(account: Account, *, stack: str) -> dict[str, datetime]:
     """When AWS will end which instance of the stack, in UTC. Empty where there is no backstop. Raises what a call raises."""
-    found: dict[str, datetime] = {}
+    end_times: dict[str, datetime] = {}
     for name in _schedules(account, group_name(stack)):
         known = account.call("scheduler", "get_schedule", Name=name, GroupName=group_name(stack))
         stamp = known["ScheduleExpression"].removeprefix("at(").removesuffix(")")
-        found[name] = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
-    return found
+        end_times[name] = datetime.fromisoformat(stamp).replace(tzinfo=UTC)
+    return end_times
 
 
 def readiness(account: Account) -> Finding:
@@ -138,13 +138,13 @@ def readiness(account: Account) -> Finding:
     try:
         for _group in account.pages("scheduler", "list_schedule_groups", "ScheduleGroups", NamePrefix=tags.PROJECT):
             break
-        found = _arn(account, ROLE)
+        role_arn = _arn(account, ROLE)
     except GpucourseError as error:
         return Finding(what=WHAT, state="unknown", detail=error.what, mend=mend)
-    if not found:
+    if not role_arn:
         detail = f"there is no role {ROLE}; deploy makes one for the lab where this identity may, else goes without"
         return Finding(what=WHAT, state="warning", detail=detail, mend=mend)
-    return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {found}")
+    return Finding(what=WHAT, state="ok", detail=f"AWS can end instances by itself, as {role_arn}")
 
 
 def role_name(stack: str) -> str:
@@ -152,7 +152,7 @@ def role_name(stack: str) -> str:
     return f"{ROLE}-{stack}"[:64]
 
 
-def _tried(do: Callable[[], str]) -> Finding:
+def _report_attempt(do: Callable[[], str]) -> Finding:
     try:
         return Finding(what=WHAT, state="ok", detail=do())
     except GpucourseError as error:
@@ -173,7 +173,7 @@ def _role(account: Account, stack: str, wanted: dict[str, str]) -> str:
         Path=PATH,
         AssumeRolePolicyDocument=json.dumps(TRUST),
         Description="Lets EventBridge Scheduler end the instances of one gpucourse lab",
-        Tags=tags.listed(wanted),
+        Tags=tags.to_aws_tags(wanted),
     )
     account.call("iam", "put_role_policy", RoleName=role_name(stack), PolicyName=POLICY_NAME, PolicyDocument=json.dumps(MAY))
     return str(made["Role"]["Arn"])
@@ -199,7 +199,7 @@ def _unless_gone(account: Account, service: str, operation: str, **parameters: s
 
 def _make_group(account: Account, name: str, wanted: dict[str, str]) -> None:
     try:
-        account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.listed(wanted))
+        account.call("scheduler", "create_schedule_group", Name=name, Tags=tags.to_aws_tags(wanted))
     except CloudError as error:
         if error.cloud_code != "ConflictException":
             raise
@@ -233,7 +233,7 @@ def _put(backstop: _Backstop, instance: str, expires: datetime) -> None:
 
 def _schedules(account: Account, group: str) -> list[str]:
     try:
-        return [found["Name"] for found in account.pages("scheduler", "list_schedules", "Schedules", GroupName=group)]
+        return [entry["Name"] for entry in account.pages("scheduler", "list_schedules", "Schedules", GroupName=group)]
     except CloudError as error:
         if error.kind == "gone":
             return []

@@ -36,7 +36,7 @@ IAM_NAMES = {"efs": "elasticfilesystem", "service-quotas": "servicequotas", "res
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class AwsIdentity:
     """Who asks: the account's number and the identity's name in it."""
 
     account: str
@@ -92,16 +92,16 @@ class Account:
         known = made.meta.method_to_api_mapping if made is not None else {}
         return f"{IAM_NAMES.get(service, service)}:{known.get(operation) or operation.title().replace('_', '')}"
 
-    def identity(self) -> Identity:
+    def identity(self) -> AwsIdentity:
         """Who asks. The cheapest way to know whether there are credentials at all."""
-        found = self.call("sts", "get_caller_identity")
-        return Identity(account=str(found["Account"]), arn=str(found["Arn"]))
+        answer = self.call("sts", "get_caller_identity")
+        return AwsIdentity(account=str(answer["Account"]), arn=str(answer["Arn"]))
 
     def _make(self, service: str) -> Any:
         from botocore.config import Config
 
         key = f"AWS_ENDPOINT_URL_{service.upper().replace('-', '_')}"
-        make: Callable[..., Any] = self._started().client  # the stubs know one overload a service, and no plain str
+        make: Callable[..., Any] = self._start_session().client  # the stubs know one overload a service, and no plain str
         return make(
             service,
             region_name=HOMES.get(service, self.region),
@@ -114,7 +114,7 @@ class Account:
             ),
         )
 
-    def _started(self) -> boto3.Session:
+    def _start_session(self) -> boto3.Session:
         """The session, with what `environ` says and nothing of this process's own environment."""
         if self._session is None:
             import boto3
@@ -165,17 +165,17 @@ class _Told:
         if error is None or not type(error).__module__.startswith(("botocore", "boto3")):
             return
         action = self.account.action(self.service, self.operation)
-        if (ours := _translated(error, f"{action} in {self.account.region}", action)) is not None:
+        if (ours := _translate_error(error, f"{action} in {self.account.region}", action)) is not None:
             raise ours from error
 
 
-def _translated(error: BaseException, where: str, action: str) -> GpucourseError | None:
+def _translate_error(error: BaseException, where: str, action: str) -> GpucourseError | None:
     from botocore import exceptions as known
 
     if isinstance(error, known.ClientError):
         said = error.response.get("Error", {})
         failure = failures.classify(str(said.get("Code", "")), str(said.get("Message", "")), action)
-        return _answered(failure, where, action)
+        return _make_error(failure, where, action)
     if isinstance(error, known.ParamValidationError):  # we asked wrongly: a fault of this program
         return None
     credentials = (
@@ -200,7 +200,7 @@ def _translated(error: BaseException, where: str, action: str) -> GpucourseError
     return CloudError(f"AWS could not be asked ({where}): {error}", hint="check the region's name and ~/.aws/config")
 
 
-def _answered(failure: Failure, where: str, action: str) -> GpucourseError:
+def _make_error(failure: Failure, where: str, action: str) -> GpucourseError:
     what = f"{where}: {failures.sentence(failure)}"
     if failure.kind == "permission":
         return PermissionRefused(what, hint=failure.cure, action=failure.action or action)

@@ -34,6 +34,6 @@ def fits(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(tags.get(key) == value for key, value in wanted.items())
 
 
-def listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
+def to_aws_tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """The tags as AWS wants them when something is made."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]

@@ -42,8 +42,8 @@ def answer(
     if template:
         path = act.template(context, answering)
         if json:
-            session.face.document({"sheet": path})
-        session.face.note(f"fill in {path}, then: gpucourse answer {exercise}")
+            session.console.document({"sheet": path})
+        session.console.note(f"fill in {path}, then: gpucourse answer {exercise}")
         return ExitCode.DONE
     sheet = context.paths.answers(answering.exercise.id)
     if file is not None:
@@ -51,7 +51,7 @@ def answer(
     elif settings:
         results = act.take(context, answering, pairs(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
     elif somebody_there(session):
-        results = _asked(session, answering)
+        results = _ask_questions(session, answering)
     elif sheet.is_file() or json:
         results = answers_of(context, answering.exercise)
     else:
@@ -60,24 +60,24 @@ def answer(
             hint=f"gpucourse answer {exercise} --template writes one to fill in",
         )
     if json:
-        session.face.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})
-    session.face.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode))
+        session.console.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})
+    session.console.show(view(answering.exercise, results, run=answering.pinned, mode=answering.mode))
     return _code(results, exercise)
 
 
-def _asked(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
+def _ask_questions(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
     """Ask question by question; each answer is kept at once, so that nothing is lost however the person leaves."""
     from gpucourse.learning import answer as act
     from gpucourse.learning.evidence import answers_of
-    from gpucourse.ui.views.answers import judged, question
+    from gpucourse.ui.views.answers import judgement, question
 
     context, questions = session.context, answering.exercise.questions
-    session.face.note(
+    session.console.note(
         "Enter leaves a question as it is, Ctrl-D ends. Longer texts: gpucourse answer --template, then an editor"
     )
     for number, asked in enumerate(questions, 1):
         before = answering.answers.get(asked.id)
-        session.face.show(question(asked, number, len(questions), now=None if before is None else str(before)))
+        session.console.show(question(asked, number, len(questions), now=None if before is None else str(before)))
         while True:
             line = ask(session, f"{asked.unit or 'answer'}> ")
             if line is None:
@@ -87,18 +87,18 @@ def _asked(session: Session, answering: Answering) -> tuple[AnswerResult, ...]:
             try:
                 act.weigh(context, answering, asked, line)
             except ValueError as error:
-                session.face.warn(str(error))
+                session.console.warn(str(error))
                 continue
             results = act.take(context, answering, {asked.id: line})
-            session.face.show(judged(next(each for each in results if each.id == asked.id)))
+            session.console.show(judgement(next(result for result in results if result.id == asked.id)))
             break
     return answers_of(context, answering.exercise)
 
 
 def _code(results: Sequence[AnswerResult], exercise: str) -> int:
-    bad = [each for each in results if each.verdict == "failed"]
+    bad = [result for result in results if result.verdict == "failed"]
     if bad:
-        names = ", ".join(each.id for each in bad)
+        names = ", ".join(result.id for result in bad)
         raise CheckFailed(
             f"{len(bad)} of {len(results)} answers are not right: {names}",
             hint=f"gpucourse hint {exercise}, and again: gpucourse answer {exercise}",

@@ -16,7 +16,7 @@ def somebody_there(session: Session) -> bool:
 
 def ask(session: Session, prompt: str) -> str | None:
     """The line that the person types, without white space around it; None where they ended the input (Ctrl-D)."""
-    err = session.face.err
+    err = session.console.err
     err.write(prompt)
     if isinstance(sys.stdin, io.TextIOWrapper) and sys.stdin.errors == "strict":
         with suppress(io.UnsupportedOperation):  # something was read already

@@ -16,7 +16,7 @@ from gpucourse.cli.options import Options, split
 from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode, GpucourseError, Interrupted, UsageError
 from gpucourse.outside.names import printable
-from gpucourse.ui.console import Face
+from gpucourse.ui.console import Console
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -28,10 +28,10 @@ def run_command(arguments: Sequence[str]) -> int:
         with _signals(), closing(session):
             return _dispatch(rest, session)
     except GpucourseError as error:
-        session.face.error(error)
+        session.console.error(error)
         return int(error.exit_code)
     except KeyboardInterrupt:
-        session.face.error(Interrupted("interrupted"))
+        session.console.error(Interrupted("interrupted"))
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has left (`| head`). Python would complain once more while it closes the stream.
@@ -39,10 +39,10 @@ def run_command(arguments: Sequence[str]) -> int:
         return int(ExitCode.DONE)
     except OSError as error:
         failure = _too_long(error) if error.errno == errno.ENAMETOOLONG else _fault(error, session)
-        session.face.error(failure)
+        session.console.error(failure)
         return int(failure.exit_code)
     except Exception as error:  # noqa: BLE001 (the boundary: whatever else happens is a fault of ours, and says so)
-        session.face.error(_fault(error, session))
+        session.console.error(_fault(error, session))
         return int(ExitCode.FAULT)
 
 
@@ -68,7 +68,7 @@ def _dispatch(arguments: list[str], session: Session) -> int:
 
 
 def _session(options: Options) -> Session:
-    face = Face(
+    console = Console(
         json=options.json,
         quiet=options.quiet,
         verbose=options.verbose,
@@ -76,7 +76,7 @@ def _session(options: Options) -> Session:
         stderr=sys.stderr,
         environ=os.environ,
     )
-    return Session(options=options, face=face)
+    return Session(options=options, console=console)
 
 
 @contextmanager

@@ -26,20 +26,20 @@ def break_(
     """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""
     from gpucourse.cli.flags import pairs
     from gpucourse.runs.break_ import break_exercise
-    from gpucourse.runs.prepare import Order
+    from gpucourse.runs.prepare import RunRequest
     from gpucourse.ui.views.drill import drill
 
     listed = f"gpucourse show {exercise} lists its parameters"
-    order = Order(exercise=exercise, nodes=nodes, settings=pairs(settings or [], listed))
+    run_request = RunRequest(exercise=exercise, nodes=nodes, settings=pairs(settings or [], listed))
     session = session_of(ctx)
     context = session.context
-    session.face.mode(context.settings.target)
-    with session.face.watch() as live:
+    session.console.mode(context.settings.target)
+    with session.console.watch() as live:
         context.watch = live
-        record = break_exercise(context, order, how).record
+        record = break_exercise(context, run_request, how).record
     if record is None:  # only a dry run has none
         raise AssertionError(exercise)
     if json:
-        session.face.document({"run": record, "folder": context.paths.run(record.exercise, record.id).folder})
-    session.face.show(drill(record))
+        session.console.document({"run": record, "folder": context.paths.run(record.exercise, record.id).folder})
+    session.console.show(drill(record))
     return ExitCode.DONE

@@ -16,12 +16,12 @@ def cancel(ctx: typer.Context, run: RunArgument = None, json: JsonFlag = False) 
 
     session = session_of(ctx)
     context = session.context
-    found = records.find(context.paths, run)
-    session.face.mode(found.mode)
-    with session.face.watch() as live:
+    run_record = records.find(context.paths, run)
+    session.console.mode(run_record.mode)
+    with session.console.watch() as live:
         context.watch = live
-        record = act(context, found)
+        record = act(context, run_record)
     if json:
-        session.face.document({"run": record})
-    session.face.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
+        session.console.document({"run": record})
+    session.console.note(f"run {record.id} is {record.state}; its logs: gpucourse logs {record.id}")
     return ExitCode.DONE

@@ -9,17 +9,17 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import ExitCode
 
 if TYPE_CHECKING:
-    from gpucourse.labs.results import Changed
+    from gpucourse.labs.results import ChangeResult
 
 
-def show_change(session: Session, act: Callable[[], Changed], *, json: bool) -> int:
+def show_change(session: Session, act: Callable[[], ChangeResult], *, json: bool) -> int:
     """Change the lab with progress on the screen, show what it became; the exit code."""
-    from gpucourse.ui.views.changed import changed
+    from gpucourse.ui.views.changed import change_result
 
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         session.context.watch = live
         result = act()
     if json:
-        session.face.document(result)
-    session.face.show(changed(result))
+        session.console.document(result)
+    session.console.show(change_result(result))
     return ExitCode.DONE

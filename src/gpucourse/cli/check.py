@@ -56,20 +56,20 @@ def check(
         from gpucourse.runs.drill import open_drill
 
         if (drill := open_drill(session.context, exercise)) is not None:
-            session.face.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
+            session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
         record, verdict = recheck.check(session.context, exercise, run)
         if json:
-            session.face.document({"run": record.id, "verdict": verdict})
-        session.face.show(view(verdict))
+            session.console.document({"run": record.id, "verdict": verdict})
+        session.console.show(view(verdict))
         return code_of(record, verdict)
-    found = recheck.check_all(session.context)
+    checks = recheck.check_all(session.context)
     if json:
-        session.face.document({"exercises": [vars(each) | {"regressed": each.regressed} for each in found]})
-    session.face.show(view_of_all(found))
-    bad = [each.exercise for each in found if each.verdict and each.verdict.verdict in {"failed", "error"}]
+        session.console.document({"exercises": [vars(check) | {"regressed": check.has_regressed} for check in checks]})
+    session.console.show(view_of_all(checks))
+    bad = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if bad:
         raise CheckFailed(
-            f"{len(bad)} of {len(found)} exercises do not hold: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
+            f"{len(bad)} of {len(checks)} exercises do not hold: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
         )
     return ExitCode.DONE
 
@@ -77,12 +77,12 @@ def check(
 def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
     """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
     from gpucourse.runs.drill import diagnose as act
-    from gpucourse.ui.views.drill import diagnosed
+    from gpucourse.ui.views.drill import diagnosis_result
 
     record, verdict = act(session.context, exercise, how, rank)
     if json:
-        session.face.document({"run": record, "verdict": verdict})
-    session.face.show(diagnosed(record, verdict))
+        session.console.document({"run": record, "verdict": verdict})
+    session.console.show(diagnosis_result(record, verdict))
     bad = [check for check in verdict.checks if check.verdict != "passed"]
     if bad:
         raise CheckFailed(f"not yet. {bad[0].title}: {bad[0].expected} ({bad[0].observed})", hint=bad[0].hint)

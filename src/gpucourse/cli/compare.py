@@ -23,10 +23,10 @@ def compare(
 
     session = session_of(ctx)
     context = session.context
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         context.watch = live
         result = act(context, runs)
     if json:
-        session.face.document(result)
-    session.face.show(view(result))
+        session.console.document(result)
+    session.console.show(view(result))
     return ExitCode.DONE

@@ -52,13 +52,13 @@ def lessons(session: Session) -> Iterator[str]:
 
 
 @_quietly
-def trusted_folders(_session: Session) -> Iterator[str]:
+def list_trusted_folders(_session: Session) -> Iterator[str]:
     """The folders of others that this person allowed."""
     import os
 
-    from gpucourse.workspace.trust import trusted
+    from gpucourse.workspace.trust import list_trusted_folders
 
-    yield from trusted(os.environ)
+    yield from list_trusted_folders(os.environ)
 
 
 @_quietly

@@ -8,13 +8,13 @@ from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError
 
 
-def confirmed(session: Session, question: str, *, yes: bool, command: str) -> bool:
+def confirm(session: Session, question: str, *, yes: bool, command: str) -> bool:
     """Whether the person agrees; `yes` answers for them, anything but yes is no.
 
     `command` is what they typed, for the hint. Raises UsageError where nobody can be asked: no terminal, or --json.
     """
     if yes:
         return True
-    if session.options.json or not sys.stdin.isatty() or not session.face.err.terminal:
+    if session.options.json or not sys.stdin.isatty() or not session.console.err.terminal:
         raise UsageError("this asks before it goes on, and there is no terminal to ask at", hint=f"{command} --yes")
-    return session.face.ask(question, sys.stdin)
+    return session.console.ask(question, sys.stdin)

@@ -24,9 +24,9 @@ def cost(
 
     session = session_of(ctx)
     if billed:
-        session.face.note("asking Cost Explorer, which costs $0.01 a request")
+        session.console.note("asking Cost Explorer, which costs $0.01 a request")
     known = act(session.context, ask_aws=billed)
     if json:
-        session.face.document(vars(known) | {"left_usd": known.left})
-    session.face.show(view(known))
+        session.console.document(vars(known) | {"left_usd": known.remaining_usd})
+    session.console.show(view(known))
     return ExitCode.DONE

@@ -87,7 +87,7 @@ def deploy(
     )
     meant = target_of(session.context, request)
     request = replace(request, target=meant.name)
-    session.face.mode(meant.name)
+    session.console.mode(meant.name)
     try:
         return _deploy(session, meant, request, yes=yes, json=json)
     except UnknownHosts as error:
@@ -122,7 +122,7 @@ def _deploy(session: Session, target: Target[Any, Any], request: DeployRequest, 
     from gpucourse.labs.results import PricedProposal
 
     with ExitStack() as held:
-        with session.face.watch() as live:
+        with session.console.watch() as live:
             session.context.watch = live
             proposal = held.enter_context(target.propose(session.context, request))
             priced = proposal if isinstance(proposal, PricedProposal) else None
@@ -138,22 +138,22 @@ def _deploy_priced(
     session: Session, target: Target[Any, Any], request: DeployRequest, proposal: PricedProposal, *, yes: bool, json: bool
 ) -> int:
     """Show what would be built and what it costs; after a yes, build it."""
-    from gpucourse.cli.confirm import confirmed
+    from gpucourse.cli.confirm import confirm
     from gpucourse.ui.views.cloud import quote
 
     command = typed_command(request)
     if request.dry_run:
         if json:
-            session.face.document(_prices(proposal))
-        session.face.show(quote(proposal, again=command))
+            session.console.document(_prices(proposal))
+        session.console.show(quote(proposal, again=command))
         return ExitCode.DONE
     if proposal.matters:
-        session.face.show(quote(proposal))
-    proposal.purse.check(proposal.quotes, over_budget=request.over_budget)
+        session.console.show(quote(proposal))
+    proposal.budget.check(proposal.quotes, over_budget=request.over_budget)
     question = "Build this?" if any(price.creates for price in proposal.quotes) else "Change the lab like this?"
-    if proposal.matters and not confirmed(session, question, yes=yes, command=command):
+    if proposal.matters and not confirm(session, question, yes=yes, command=command):
         raise Interrupted(f"nothing was {'built, and nothing costs' if proposal.fresh else 'changed'}", hint=command)
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         session.context.watch = live
         built = target.build(session.context, proposal)
     return _show_built(session, built, prices=_prices(proposal), json=json)
@@ -163,30 +163,30 @@ def _show_plan(session: Session, planned: Deployed, *, json: bool) -> int:
     from gpucourse.ui.views.lab import deploy_plan
 
     if json:
-        session.face.document(planned)
-    session.face.show(deploy_plan(planned))
+        session.console.document(planned)
+    session.console.show(deploy_plan(planned))
     return ExitCode.DONE
 
 
 def _show_built(session: Session, built: Built, *, prices: dict[str, object] | None = None, json: bool) -> int:
     """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
-    from gpucourse.ui.views.cloud import built as paid
-    from gpucourse.ui.views.lab import deployed
+    from gpucourse.ui.views.cloud import cloud_deploy_result as paid
+    from gpucourse.ui.views.lab import deploy_result
 
-    context, face = session.context, session.face
+    context, console = session.context, session.console
     if json and prices is None:  # it is one lab
-        face.document(built.labs[0])
+        console.document(built.labs[0])
     elif json:
-        face.document({"labs": built.labs, **(prices or {}), **_worst(built)})
+        console.document({"labs": built.labs, **(prices or {}), **_worst(built)})
     for lab in built.labs:
         first = context.catalog.module(lab.deployment.module).exercises[0].id
-        show = paid if lab.deployment.costs else deployed
-        face.show(show(lab, context.paths.stack(lab.deployment.stack).ssh_config, first))
+        show = paid if lab.deployment.costs else deploy_result
+        console.show(show(lab, context.paths.stack(lab.deployment.stack).ssh_config, first))
     if not built.errors:
         return ExitCode.DONE
     *others, worst = sorted(built.errors, key=lambda error: error.exit_code)
     for error in others:
-        face.error(error)
+        console.error(error)
     raise worst
 
 
@@ -202,21 +202,21 @@ def _worst(built: Built) -> dict[str, object]:
 
 
 def _prices(proposal: PricedProposal) -> dict[str, object]:
-    purse = proposal.purse
+    budget = proposal.budget
     return {
         "quotes": [price.document() for price in proposal.quotes],
         "later": [choice.gpu for choice in proposal.later],
         "notes": proposal.notes,
         "findings": proposal.findings,
-        "budget_usd": str(purse.budget) if purse.budget is not None else None,
-        "spent_usd": f"{purse.spent:.4f}",
-        "left_usd": f"{purse.left:.4f}" if purse.left is not None else None,
+        "budget_usd": str(budget.budget) if budget.budget is not None else None,
+        "spent_usd": f"{budget.spent:.4f}",
+        "left_usd": f"{budget.remaining:.4f}" if budget.remaining is not None else None,
     }
 
 
 def _is_vouched(session: Session, error: UnknownHosts) -> bool:
     """Whether the person says that every fingerprint is the right one. `--yes` is no answer to that."""
     return all(
-        session.face.ask(f"{host.said} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
+        session.console.ask(f"{host.said} shows the host key {host.fingerprint}. Is that the right machine?", sys.stdin)
         for host in error.strangers
     )

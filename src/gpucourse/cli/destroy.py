@@ -32,42 +32,44 @@ def destroy(
     json: JsonFlag = False,
 ) -> int:
     """Bring outputs home, take the lab down, and prove that nothing is left."""
-    from gpucourse.labs.destroy import Which, survey
+    from gpucourse.labs.destroy import DestroyRequest, survey
     from gpucourse.labs.destroy import destroy as act
-    from gpucourse.ui.views.lab import destroyed
+    from gpucourse.ui.views.lab import destroy_result
 
     if (module is None) == (not everything):
         raise UsageError("name one module, or all of them", hint="gpucourse destroy 3, or gpucourse destroy --all")
     session = session_of(ctx)
     context = session.context
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         context.watch = live
-        found = survey(context, Which(module=module, target=target, gpu=gpu))
-    _agree(session, found, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
-    if any(lab.simulated for lab in found.labs):
-        session.face.mode(SIMULATED)
-    with session.face.watch() as live:
+        targets = survey(context, DestroyRequest(module=module, target=target, gpu=gpu))
+    _agree(session, targets, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
+    if any(lab.simulated for lab in targets.labs):
+        session.console.mode(SIMULATED)
+    with session.console.watch() as live:
         context.watch = live
-        result = act(context, found, discard=discard)
+        result = act(context, targets, discard=discard)
     if json:
-        session.face.document({"receipts": result.receipts} | ({"error": _told(result.errors)} if result.errors else {}))
+        session.console.document(
+            {"receipts": result.receipts} | ({"error": _describe_errors(result.errors)} if result.errors else {})
+        )
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
-        session.face.show(destroyed(result.receipts, context.paths.receipts, asked=asked, others=found.others))
+        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=targets.others))
     return _worst(session, result.errors)
 
 
-def _agree(session: Session, found: Survey, *, yes: bool, discard: bool, command: str) -> None:
+def _agree(session: Session, targets: Survey, *, yes: bool, discard: bool, command: str) -> None:
     """Ask, where something that costs money goes. Raises Interrupted after a no."""
-    if yes or not (found.strays or any(lab.costs for lab in found.labs)):
+    if yes or not (targets.strays or any(lab.costs for lab in targets.labs)):
         return
-    from gpucourse.cli.confirm import confirmed
-    from gpucourse.labs.destroy import going
-    from gpucourse.ui.views.going import going as view
+    from gpucourse.cli.confirm import confirm
+    from gpucourse.labs.destroy import preview_destroy
+    from gpucourse.ui.views.destroy_preview import destroy_preview as view
 
-    paid = going(session.context, found.labs)
-    session.face.show(view(paid, strays=found.strays, others=len(found.labs) - len(paid), discard=discard))
-    if not confirmed(session, "Take this down?", yes=yes, command=command):
+    paid = preview_destroy(session.context, targets.labs)
+    session.console.show(view(paid, untracked=targets.strays, others=len(targets.labs) - len(paid), discard=discard))
+    if not confirm(session, "Take this down?", yes=yes, command=command):
         raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")
 
 
@@ -77,7 +79,7 @@ def _not_deployed(module: str | None, target: str | None, gpu: str | None) -> st
     return what + (f" on {target}" if target else "") + (f" with {gpu}" if gpu else "")
 
 
-def _told(errors: list[GpucourseError]) -> dict[str, object]:
+def _describe_errors(errors: list[GpucourseError]) -> dict[str, object]:
     worst = max(errors, key=lambda error: error.exit_code)
     said = " | ".join(error.what for error in errors)
     return {"code": worst.code, "what": said, "hint": worst.hint, "log": worst.log, "exit_code": int(worst.exit_code)}
@@ -89,5 +91,5 @@ def _worst(session: Session, errors: list[GpucourseError]) -> int:
         return ExitCode.DONE
     *others, worst = sorted(errors, key=lambda error: error.exit_code)
     for error in others:
-        session.face.error(error)
+        session.console.error(error)
     raise worst

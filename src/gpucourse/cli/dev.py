@@ -10,7 +10,7 @@ import typer
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, ManifestError, UsageError
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 
 
 def dev(
@@ -26,21 +26,23 @@ def dev(
 ) -> int:
     """For authors: the whole course linted; with --run every exercise run on simulated nodes."""
     from gpucourse.learning.dev import check_course
-    from gpucourse.ui.views.many import rehearsed
+    from gpucourse.ui.views.many import rehearsals
 
     if module and not run:
         raise UsageError("--module goes with --run", hint=f"gpucourse dev {what} --run --module 3")
     session = session_of(ctx)
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         checked = check_course(folder, run=run, modules=module or [], watch=live)
     if run and not checked.catalog.broken:
-        session.face.show(rehearsed(checked.rehearsed))
+        session.console.show(rehearsals(checked.rehearsed))
     modules = checked.catalog.modules
     if json:
-        session.face.document(
-            {"modules": [each.id for each in modules], "complaints": checked.complaints, "exercises": checked.rehearsed}
+        session.console.document(
+            {"modules": [module.id for module in modules], "complaints": checked.complaints, "exercises": checked.rehearsed}
         )
     if checked.complaints:
         raise ManifestError(checked.complaints, hint="how a module is written: docs/authoring.md")
-    session.face.note(f"{checked.catalog.folders.modules}: {counted(len(modules), 'module')}, nothing to complain about")
+    session.console.note(
+        f"{checked.catalog.folders.modules}: {format_count(len(modules), 'module')}, nothing to complain about"
+    )
     return ExitCode.DONE

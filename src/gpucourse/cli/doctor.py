@@ -12,7 +12,7 @@ from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpucourse.labs.request import Look
+    from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount
 
 
@@ -54,7 +54,7 @@ def doctor(
     json: JsonFlag = False,
 ) -> int:
     """Everything that would stop the course, each with the command that mends it."""
-    from gpucourse.labs.request import Look
+    from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount, every, find
 
     session = session_of(ctx)
@@ -67,7 +67,7 @@ def doctor(
         given = {name: value is not None for name, value in typed.items()}
         _only_on_aws(**given, ssh_cidr=bool(ssh_cidr), request_quota=request_quota)
         return _machine(session, module, json=json)
-    look = Look(
+    look = PreflightRequest(
         module=module,
         gpu=tuple(dict.fromkeys(filter(None, (gpu or "").lower().replace(" ", "").split(",")))),
         nodes=nodes,
@@ -86,47 +86,47 @@ def _machine(session: Session, module: str | None, *, json: bool) -> int:
 
     if module is not None:
         session.context.catalog.module(module)
-    found = act(session.context)
+    findings = act(session.context)
     if json:
-        session.face.document({"findings": found})
-    session.face.show(machine(found))
-    return ExitCode.MISSING if any(one.state == "missing" for one in found) else ExitCode.DONE
+        session.console.document({"findings": findings})
+    session.console.show(machine(findings))
+    return ExitCode.MISSING if any(finding.state == "missing" for finding in findings) else ExitCode.DONE
 
 
-def _account(session: Session, target: HasAccount, look: Look, *, json: bool) -> int:
+def _account(session: Session, target: HasAccount, look: PreflightRequest, *, json: bool) -> int:
     from gpucourse.ui.views.doctor import account
 
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         session.context.watch = live
         examined = target.examine(session.context, look)
     if json:
-        session.face.document({"target": target.name, **vars(examined), "usd": examined.usd})
-    session.face.show(account(examined))
+        session.console.document({"target": target.name, **vars(examined), "usd": examined.usd})
+    session.console.show(account(examined))
     return ExitCode.MISSING if examined.missing or examined.blind else ExitCode.DONE
 
 
-def _request(session: Session, target: HasAccount, look: Look, *, yes: bool, json: bool) -> int:
-    from gpucourse.cli.confirm import confirmed
-    from gpucourse.ui.views.doctor import quotas, requested
+def _request(session: Session, target: HasAccount, look: PreflightRequest, *, yes: bool, json: bool) -> int:
+    from gpucourse.cli.confirm import confirm
+    from gpucourse.ui.views.doctor import quota_requests, quotas
 
     context = session.context
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         context.watch = live
         short = target.short_quotas(context, look)
-    asking = [one for one in short if one.to_ask]
-    session.face.show(quotas(short, look.region or context.settings.region))
+    asking = [short_quota for short_quota in short if short_quota.to_ask]
+    session.console.show(quotas(short, look.region or context.settings.region))
     many = f"{len(asking)} higher quota{'s' if len(asking) > 1 else ''}"
     again = target.request_command(look)
     again += " --spot" if look.spot else ""
-    agreed = bool(asking) and confirmed(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=again)
+    agreed = bool(asking) and confirm(session, f"Ask AWS for {many}? It costs nothing.", yes=yes, command=again)
     requests = target.request_quotas(context, look, asking) if agreed else []
     if json:
-        session.face.document({"quotas": short, "requests": requests})
+        session.console.document({"quotas": short, "requests": requests})
     if requests:
-        session.face.show(requested(requests))
+        session.console.show(quota_requests(requests))
     elif asking:
-        session.face.note("Nothing was asked.")
-    return ExitCode.MISSING if any(one.quota.enough is None for one in short) else ExitCode.DONE
+        session.console.note("Nothing was asked.")
+    return ExitCode.MISSING if any(short_quota.quota.enough is None for short_quota in short) else ExitCode.DONE
 
 
 def _policy(session: Session, target: HasAccount, *, json: bool) -> int:
@@ -135,8 +135,8 @@ def _policy(session: Session, target: HasAccount, *, json: bool) -> int:
     from gpucourse.ui.tables import Code, View
 
     if json:
-        session.face.document({"policy": document.loads(target.policy())})
-    session.face.show(View(parts=(Code(target.policy().rstrip("\n")),)))
+        session.console.document({"policy": document.loads(target.policy())})
+    session.console.show(View(parts=(Code(target.policy().rstrip("\n")),)))
     return ExitCode.DONE
 
 

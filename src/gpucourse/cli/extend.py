@@ -26,12 +26,12 @@ def extend(
     from gpucourse.ui.views.changed import more_time as view
 
     session = session_of(ctx)
-    more = more_time(session.context, module, parse_seconds(duration, f"gpucourse extend {module} 2h"), gpu=gpu)
-    if more.above_budget:
-        from gpucourse.cli.confirm import confirmed
+    extension = more_time(session.context, module, parse_seconds(duration, f"gpucourse extend {module} 2h"), gpu=gpu)
+    if extension.above_budget:
+        from gpucourse.cli.confirm import confirm
 
         command = f"gpucourse extend {module} {duration}"
-        session.face.show(view(more))
-        if not confirmed(session, "Spend more than the budget?", yes=yes, command=command):
+        session.console.show(view(extension))
+        if not confirm(session, "Spend more than the budget?", yes=yes, command=command):
             raise Interrupted("nothing was changed", hint="the budget stands in gpucourse.yaml (budget_usd)")
-    return show_change(session, lambda: act(session.context, more), json=json)
+    return show_change(session, lambda: act(session.context, extension), json=json)

@@ -65,16 +65,16 @@ def _known_target(name: str | None) -> str | None:
 def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
     """What stands after each --set, by its name. Raises UsageError for one without an equals sign, and for a name that is
     given twice: nobody could say which of the two was meant."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for setting in settings:
         name, equals, value = setting.partition("=")
         name = name.strip()
         if not equals or not name:
             raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
-        if name in found:
-            raise UsageError(f"--set {name} is given twice: {found[name]} and {value}", hint=f"name {name} once")
-        found[name] = value
-    return found
+        if name in values:
+            raise UsageError(f"--set {name} is given twice: {values[name]} and {value}", hint=f"name {name} once")
+        values[name] = value
+    return values
 
 
 @overload

@@ -16,7 +16,7 @@ from gpucourse.model.event import Note
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.learning.bundle import Opened
+    from gpucourse.learning.bundle import OpenBundle
     from gpucourse.learning.grade import Pending
     from gpucourse.model.score import Grade
 
@@ -45,7 +45,7 @@ def grade(
     if csv and json:
         raise UsageError("--csv and --json exclude each other", hint="gpucourse grade --csv > points.csv")
     session = session_of(ctx)
-    session.context.watch = lambda event: session.face.warn(event.text) if isinstance(event, Note) else None
+    session.context.watch = lambda event: session.console.warn(event.text) if isinstance(event, Note) else None
     if bundle is not None:
         return _bundle(session, bundle, by, json=json)
     judging = bool(review or judge)
@@ -65,13 +65,13 @@ def _show_own(session: Session, *, csv: bool, json: bool) -> int:
     from gpucourse.ui.views import grade as views
     from gpucourse.units import now_utc
 
-    face, points = session.face, act(session.context)
+    console, points = session.console, act(session.context)
     if csv:
-        face.text(views.as_csv([(who(session.context), now_utc(), points)]))
+        console.text(views.as_csv([(who(session.context), now_utc(), points)]))
     elif json:
-        face.document(vars(points))
+        console.document(vars(points))
     else:
-        face.show(views.grade(points))
+        console.show(views.grade(points))
     return _code([_few(tuple(points.changed))] if points.changed else [], "gpucourse check --all says which, and what to do")
 
 
@@ -81,42 +81,42 @@ def _show_bundles(
     """The points of every bundle that can be opened, then why others cannot; the worst decides the exit code."""
     from gpucourse.ui.views import grade as views
 
-    face = session.face
-    grades: list[tuple[Opened, Grade]] = []
+    console = session.console
+    grades: list[tuple[OpenBundle, Grade]] = []
     errors: list[GpucourseError] = []
     for path in paths:
         try:
-            grades.append(_graded(session, path, review))
+            grades.append(_grade_bundle(session, path, review))
         except GpucourseError as error:
             if len(paths) == 1:
                 raise
             errors.append(error)
     if csv:
-        face.text(views.as_csv([(each.card.by, each.card.made, points) for each, points in grades]))
+        console.text(views.as_csv([(bundle.card.by, bundle.card.made, points) for bundle, points in grades]))
     elif json:
-        face.document({"bundles": [_document(*each) for each in grades], "errors": [error.what for error in errors]})
+        console.document({"bundles": [_document(*bundle) for bundle in grades], "errors": [error.what for error in errors]})
     else:
-        for each, points in grades:
-            face.show(views.opened(each, points))
-    for each, points in grades:
-        if files := each.changed or tuple(points.changed):
-            hint = f"gpucourse grade --open {each.path} shows them, and what they cost"
-            errors.append(CheckFailed(f"files were changed: {each.path.name}: {_few(files)}", hint=hint))
+        for bundle, points in grades:
+            console.show(views.bundle_grade(bundle, points))
+    for bundle, points in grades:
+        if files := bundle.changed or tuple(points.changed):
+            hint = f"gpucourse grade --open {bundle.path} shows them, and what they cost"
+            errors.append(CheckFailed(f"files were changed: {bundle.path.name}: {_few(files)}", hint=hint))
     return _worst(session, errors)
 
 
-def _graded(session: Session, path: Path, review: Callable[[Context], None] | None) -> tuple[Opened, Grade]:
-    from gpucourse.learning.bundle import check_reviewer, opened
+def _grade_bundle(session: Session, path: Path, review: Callable[[Context], None] | None) -> tuple[OpenBundle, Grade]:
+    from gpucourse.learning.bundle import check_reviewer, open_bundle
     from gpucourse.learning.grade import grade as act
 
-    with opened(session.context, path) as bundle:
+    with open_bundle(session.context, path) as bundle:
         if review is not None:
             check_reviewer(session.context, bundle)
             review(bundle.context)
         return bundle, act(bundle.context)
 
 
-def _document(bundle: Opened, points: Grade) -> dict[str, object]:
+def _document(bundle: OpenBundle, points: Grade) -> dict[str, object]:
     card = vars(bundle.card) | {"files": len(bundle.card.files)}
     return {"bundle": bundle.path, "card": card, "changed": bundle.changed, "grade": points}
 
@@ -127,18 +127,18 @@ def _worst(session: Session, errors: list[GpucourseError]) -> int:
         return ExitCode.DONE
     *others, worst = sorted(errors, key=lambda error: error.exit_code)
     for error in others:
-        session.face.error(error)
+        session.console.error(error)
     raise worst
 
 
 def _bundle(session: Session, path: Path, by: str | None, *, json: bool) -> int:
     from gpucourse.learning.bundle import pack
-    from gpucourse.ui.views.grade import bundled
+    from gpucourse.ui.views.grade import new_bundle
 
     card = pack(session.context, path, by=by)
     if json:
-        session.face.document({"bundle": path, "card": vars(card) | {"files": len(card.files)}})
-    session.face.show(bundled(card, str(path)))
+        session.console.document({"bundle": path, "card": vars(card) | {"files": len(card.files)}})
+    session.console.show(new_bundle(card, str(path)))
     return ExitCode.DONE
 
 
@@ -146,7 +146,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
     from gpucourse.learning import grade as act
 
     if context.reviewed is None:
-        session.face.note(
+        session.console.note(
             "your own judgement is not counted; an instructor judges your bundle: gpucourse grade --bundle work.zip"
         )
     made = []
@@ -163,7 +163,7 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         return
     waiting = act.pending(context)
     if not waiting:
-        session.face.note("nothing waits for a person")
+        session.console.note("nothing waits for a person")
         return
     if not somebody_there(session):
         first = waiting[0]
@@ -171,10 +171,10 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
             f"{len(waiting)} answers wait, and nobody is there to ask",
             hint=f"gpucourse grade --review --judge {first.exercise.id}/{first.question.id}=80 --by NAME",
         )
-    _asked(session, context, waiting, by)
+    _ask_judgements(session, context, waiting, by)
 
 
-def _asked(session: Session, context: Context, waiting: list[Pending], by: str | None) -> None:
+def _ask_judgements(session: Session, context: Context, waiting: list[Pending], by: str | None) -> None:
     from gpucourse.learning import grade as act
     from gpucourse.ui.views.grade import to_judge
 
@@ -182,19 +182,19 @@ def _asked(session: Session, context: Context, waiting: list[Pending], by: str |
     name = by or ask(session, f"your name, which is kept with each judgement [{usual}]> ")
     if name is None:
         return
-    session.face.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
-    for number, one in enumerate(waiting, 1):
-        session.face.show(to_judge(one, number, len(waiting)))
+    session.console.note("How good is each, from 0 to 100 percent? Enter leaves it for later, Ctrl-D ends.")
+    for number, pending in enumerate(waiting, 1):
+        session.console.show(to_judge(pending, number, len(waiting)))
         while (line := ask(session, "percent> ")) is not None:
             percent = line.removesuffix("%").strip()
             if not line:
                 break
             if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
-                session.face.warn(f"'{line}' is not a whole number from 0 to 100")
+                session.console.warn(f"'{line}' is not a whole number from 0 to 100")
                 continue
             comment = ask(session, "a word to the learner> ") or ""
             made = act.judgement(
-                context, one.exercise.id, one.question.id, int(percent) / 100, by=name or usual, comment=comment
+                context, pending.exercise.id, pending.question.id, int(percent) / 100, by=name or usual, comment=comment
             )
             act.keep(context, [made])
             break

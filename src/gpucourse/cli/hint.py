@@ -22,8 +22,15 @@ def hint(
     from gpucourse.ui.views.course import hint as view
 
     session = session_of(ctx)
-    found, number = next_hint(session.context, exercise)
+    current_exercise, number = next_hint(session.context, exercise)
     if json:
-        session.face.document({"exercise": found.id, "hint": number, "of": len(found.hints), "text": found.hints[number - 1]})
-    session.face.show(view(found, number))
+        session.console.document(
+            {
+                "exercise": current_exercise.id,
+                "hint": number,
+                "of": len(current_exercise.hints),
+                "text": current_exercise.hints[number - 1],
+            }
+        )
+    session.console.show(view(current_exercise, number))
     return ExitCode.DONE

@@ -24,6 +24,6 @@ def init(
     session.root = Path.cwd() / (session.options.workspace or folder or Path.cwd()).expanduser()
     context = session.context
     copies = copy_exercises(context)
-    session.face.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
-    session.face.note(f"settings: {context.paths.settings}. Next: gpucourse deploy 3")
+    session.console.note(f"your copies of {copies} exercise files are in {context.paths.exercises}")
+    session.console.note(f"settings: {context.paths.settings}. Next: gpucourse deploy 3")
     return ExitCode.DONE

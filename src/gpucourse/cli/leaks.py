@@ -11,8 +11,8 @@ from gpucourse.cli.session import session_of
 from gpucourse.errors import ExitCode, Interrupted, LeftoverError
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.cleanup.leaks import Holdings
-    from gpucourse.model.cloud import Found
+    from gpucourse.labs.aws.cleanup.leaks import LeakScan
+    from gpucourse.model.cloud import CloudResource
 
 
 def leaks(
@@ -27,31 +27,31 @@ def leaks(
     from gpucourse.ui.views import leaks as views
 
     session = session_of(ctx)
-    context, face = session.context, session.face
-    with face.watch() as live:
+    context, console = session.context, session.console
+    with console.watch() as live:
         context.watch = live
         held = act.holdings(context, everyone=everyone)
     if not clean or not held.leaks:
         if json:
-            face.document(_document(held))
-        face.show(views.holdings(held))
-        return _verdict(held.left)
-    face.show(views.holdings(held, clean=True))
-    from gpucourse.cli.confirm import confirmed
+            console.document(_document(held))
+        console.show(views.holdings(held))
+        return _verdict(held.possible_leaks)
+    console.show(views.holdings(held, clean=True))
+    from gpucourse.cli.confirm import confirm
 
-    if not confirmed(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
+    if not confirm(session, "Remove these for good?", yes=yes, command="gpucourse leaks --clean"):
         raise Interrupted("nothing was removed")
-    with face.watch() as live:
+    with console.watch() as live:
         context.watch = live
         receipts, left = act.clean(context, held, everyone=everyone)
     if json:
-        face.document({"receipts": receipts, "left": left})
-    face.show(views.cleaned(len(held.leaks) - len(left), left))
+        console.document({"receipts": receipts, "left": left})
+    console.show(views.clean_result(len(held.leaks) - len(left), left))
     return _verdict(left)
 
 
-def _document(held: Holdings) -> dict[str, object]:
-    things = [vars(one.found) | {"explained_by": one.state, "stack": one.stack} for one in held.things]
+def _document(held: LeakScan) -> dict[str, object]:
+    things = [vars(thing.resource) | {"explained_by": thing.state, "stack": thing.stack} for thing in held.things]
     return {
         "account": held.account,
         "regions": held.regions,
@@ -61,21 +61,21 @@ def _document(held: Holdings) -> dict[str, object]:
     }
 
 
-def _verdict(left: list[Found]) -> int:
+def _verdict(left: list[CloudResource]) -> int:
     """Raises LeftoverError where something may still be billed."""
     if not left:
         return ExitCode.DONE
-    seen = [one for one in left if one.seen]
+    seen = [resource for resource in left if resource.seen]
     if not seen:
-        kinds = ", ".join(sorted({one.kind for one in left}))
+        kinds = ", ".join(sorted({resource.kind for resource in left}))
         raise LeftoverError(
             f"not everything could be looked at ({kinds}), so nobody knows whether something is left",
             hint="the permissions that it takes: gpucourse doctor --policy",
         )
-    from gpucourse.ui.text import counted
+    from gpucourse.ui.text import format_count
 
     raise LeftoverError(
-        f"{counted(len(seen), 'thing')} of the course {'is' if len(seen) == 1 else 'are'} in the account, "
+        f"{format_count(len(seen), 'thing')} of the course {'is' if len(seen) == 1 else 'are'} in the account, "
         f"and no lab on record explains {'it' if len(seen) == 1 else 'them'}",
         hint="gpucourse leaks --clean removes them",
     )

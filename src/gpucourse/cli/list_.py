@@ -17,6 +17,6 @@ def list_(ctx: typer.Context, json: JsonFlag = False) -> int:
     session = session_of(ctx)
     syllabus = list_course(session.context)
     if json:
-        session.face.document(vars(syllabus) | {"broken": [error.what for error in syllabus.broken]})
-    session.face.show(view(syllabus.modules, syllabus.progress, syllabus.broken, syllabus.points))
+        session.console.document(vars(syllabus) | {"broken": [error.what for error in syllabus.broken]})
+    session.console.show(view(syllabus.modules, syllabus.progress, syllabus.broken, syllabus.points))
     return ExitCode.USAGE if syllabus.broken else ExitCode.DONE

@@ -15,8 +15,8 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_metrics
 
 if TYPE_CHECKING:
-    from gpucourse.runs.follow import Attended
-    from gpucourse.runs.run import Ran
+    from gpucourse.runs.follow import FollowedRun
+    from gpucourse.runs.run import RunResult
     from gpucourse.ui.live import Live
 
 
@@ -25,22 +25,22 @@ def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
     from gpucourse.ui.views.plan import launch
 
     if json:
-        session.face.document({"plan": plan})
-    session.face.show(launch(plan))
+        session.console.document({"plan": plan})
+    session.console.show(launch(plan))
     return ExitCode.DONE
 
 
 def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     """A run that goes on without us, and how to come back to it."""
     if json:
-        session.face.document({"run": record})
-    session.face.note(
+        session.console.document({"run": record})
+    session.console.note(
         f"run {record.id} goes on by itself. Come back: gpucourse logs {record.id} -f; end it: gpucourse cancel {record.id}"
     )
     return ExitCode.DONE
 
 
-def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int:
+def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> int:
     """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
@@ -55,8 +55,8 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
     if record.first_failure is not None:
         live.show_tail(record.first_failure)
     if json:
-        session.face.document({"run": record, "verdict": verdict, "folder": files.folder})
-    session.face.show(view)
+        session.console.document({"run": record, "verdict": verdict, "folder": files.folder})
+    session.console.show(view)
     nodes = record.slurm.nodes if record.slurm else len(record.nodes)
     what = ["--script", record.subject] if record.own_script else [record.exercise]
     command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
@@ -67,23 +67,23 @@ def tell(session: Session, attended: Attended, live: Live, *, json: bool) -> int
     return code_of(record, verdict)
 
 
-def show_next(session: Session, go: Callable[[], Ran]) -> Ran:
+def show_next(session: Session, go: Callable[[], RunResult]) -> RunResult:
     """Do one run, with its progress and its result on the screen; a failed check or exercise is said and does not end all."""
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         session.context.watch = live
         ran = go()
-    if ran.attended is not None:
+    if ran.followed_run is not None:
         try:
-            tell(session, ran.attended, live, json=False)
+            tell(session, ran.followed_run, live, json=False)
         except GpucourseError as error:
-            session.face.warn(error.what)
+            session.console.warn(error.what)
     return ran
 
 
 def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
     """The exit code of a run: 0 where it succeeded and nothing failed. Raises ExerciseFailed or CheckFailed."""
     if record.state != "succeeded":
-        raise _failed(record)
+        raise _make_failed_error(record)
     checks = verdict.checks if verdict else ()
     bad = [check for check in checks if check.verdict in {"failed", "error"}]
     if bad:
@@ -92,7 +92,7 @@ def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
     return ExitCode.DONE
 
 
-def _failed(record: RunRecord) -> GpucourseError:
+def _make_failed_error(record: RunRecord) -> GpucourseError:
     first = record.first_failure
     words = {
         "failed": f"rank {first.rank} on {first.node} was the first to fail, with code {first.code}"

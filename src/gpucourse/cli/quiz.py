@@ -28,12 +28,12 @@ def quiz(
     from gpucourse.ui.views import quiz as views
 
     session = session_of(ctx)
-    context, face = session.context, session.face
+    context, console = session.context, session.console
     if list_:
-        found = act.the_quiz(context)
+        quiz = act.the_quiz(context)
         if json:
-            face.document({"title": found.title, "questions": [_asked(each) for each in found.questions]})
-        face.show(views.questions(found))
+            console.document({"title": quiz.title, "questions": [_question_document(question) for question in quiz.questions]})
+        console.show(views.questions(quiz))
         return ExitCode.DONE
     sitting = act.sit(context, again=again)
     if sitting is None:
@@ -42,7 +42,7 @@ def quiz(
         return _show(session, json=json)
     if settings:
         for result in act.take(context, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
-            face.show(views.judged(result))
+            console.show(views.judgement(result))
     elif end:
         act.give_in(context, sitting)
     elif somebody_there(session):
@@ -58,16 +58,16 @@ def _ask(session: Session, sitting: Sitting) -> None:
     from gpucourse.ui.views import quiz as views
 
     questions = sitting.quiz.questions
-    session.face.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
-    for asked in sitting.left:
-        session.face.show(views.question(sitting.quiz, asked, questions.index(asked) + 1))
+    session.console.note("Type the letter, or the number. Enter leaves a question for later, Ctrl-D ends; nothing is lost.")
+    for asked in sitting.open_questions:
+        session.console.show(views.question(sitting.quiz, asked, questions.index(asked) + 1))
         while (line := ask(session, f"{asked.unit or 'answer'}> ")) is not None and line:
             try:
                 act.weigh(asked, line)
             except ValueError as error:
-                session.face.warn(str(error))
+                session.console.warn(str(error))
                 continue
-            session.face.show(views.judged(act.take(session.context, sitting, {asked.id: line})[0]))
+            session.console.show(views.judgement(act.take(session.context, sitting, {asked.id: line})[0]))
             break
         if line is None:
             return
@@ -77,27 +77,27 @@ def _show(session: Session, *, json: bool) -> int:
     from gpucourse.learning import quiz as act
     from gpucourse.ui.views import quiz as views
 
-    found, tries = act.the_quiz(session.context), act.kept(session.context)
+    quiz, tries = act.the_quiz(session.context), act.read_tries(session.context)
     last = tries.tries[-1] if tries.tries else None
-    results = act.results(found, last) if last else ()
-    right = sum(each.verdict == "passed" for each in results)
+    results = act.results(quiz, last) if last else ()
+    right = sum(item.verdict == "passed" for item in results)
     if json:
-        given = [_asked(each) for each in found.questions]
+        given = [_question_document(item) for item in quiz.questions]
         told = {
             "finished": bool(last and last.ended),
             "right": right,
-            "of": len(found.questions),
+            "of": len(quiz.questions),
             "best": act.score(session.context),
         }
-        answers = [vars(each) for each in results if each.verdict != "open"]
-        session.face.document({**told, "answers": answers, "questions": given, "tries": tries.tries})
+        answers = [vars(item) for item in results if item.verdict != "open"]
+        session.console.document({**told, "answers": answers, "questions": given, "tries": tries.tries})
     elif last and last.ended:
-        session.face.show(views.result(found, results, tries))
+        session.console.show(views.result(quiz, results, tries))
     else:
-        session.face.show(views.standing(found, len(last.answers) if last else 0, right))
+        session.console.show(views.standing(quiz, len(last.answers) if last else 0, right))
     return ExitCode.DONE
 
 
-def _asked(question: object) -> dict[str, object]:
+def _question_document(question: object) -> dict[str, object]:
     """A question as a document has it: without its key and explanation."""
     return {name: value for name in ("id", "lesson", "kind", "text", "unit", "options") if (value := getattr(question, name))}

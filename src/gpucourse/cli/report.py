@@ -27,12 +27,12 @@ def report(
 
     session = session_of(ctx)
     context = session.context
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         context.watch = live
         result = act(context, (form,) if form else ("html", "pdf"), author or context.settings.owner or getpass.getuser())
     if json:
-        session.face.document(
+        session.console.document(
             {"files": result.files, "subjects": result.report.subjects, "missing": result.report.everything_missing}
         )
-    session.face.show(view(result))
+    session.console.show(view(result))
     return ExitCode.DONE

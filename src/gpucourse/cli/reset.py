@@ -24,6 +24,6 @@ def reset(
     session = session_of(ctx)
     done = act(session.context, exercise)
     if json:
-        session.face.document({"exercise": done.exercise.id, "files": done.files})
-    session.face.show(view(done))
+        session.console.document({"exercise": done.exercise.id, "files": done.files})
+    session.console.show(view(done))
     return ExitCode.DONE

@@ -59,14 +59,14 @@ def run(
     """Run an exercise on every node at once: push, start, follow, bring home, draw, check."""
     session = session_of(ctx)
     if not (script or detach or dry_run):
-        session.easel.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
+        session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
     from gpucourse.launch.own_batch import is_batch
-    from gpucourse.runs.prepare import Order
+    from gpucourse.runs.prepare import RunRequest
 
     if is_batch(script):
         launcher = _launcher_of_batch(script, launcher)
     exercise, arguments = _exercise_of(exercise, arguments or [], script, OWN_BATCH if is_batch(script) else OWN_SCRIPTS)
-    order = Order(
+    run_request = RunRequest(
         exercise=exercise,
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {exercise} lists its parameters"),
@@ -83,15 +83,15 @@ def run(
     if sweep is None and not every:
         from gpucourse.cli.run_one import run_one
 
-        return run_one(session, order, detach=detach, dry_run=dry_run, json=json)
+        return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
     if sweep is None:
         from gpucourse.cli.run_all import run_all
 
-        return run_all(session, order, json=json)
+        return run_all(session, run_request, json=json)
     from gpucourse.cli.run_sweep import run_sweep
 
-    return run_sweep(session, order, sweep[0], json=json)
+    return run_sweep(session, run_request, sweep[0], json=json)
 
 
 def _launcher_of_batch(script: Path | None, launcher: str | None) -> Literal["slurm"]:

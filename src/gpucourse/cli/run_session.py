@@ -9,8 +9,8 @@ from gpucourse.cli import terminal
 from gpucourse.cli.outcome import show_plan, tell
 from gpucourse.cli.session import Session
 from gpucourse.errors import Interrupted, UsageError
-from gpucourse.model.event import unwatched
-from gpucourse.runs.prepare import Order
+from gpucourse.model.event import ignore_event
+from gpucourse.runs.prepare import RunRequest
 from gpucourse.ui.text import clean
 from gpucourse.workspace import runs
 
@@ -20,40 +20,41 @@ _TOKEN = re.compile(
 )
 
 
-def run_session(session: Session, order: Order, *, detach: bool, dry_run: bool, json: bool) -> int:
+def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_run: bool, json: bool) -> int:
     """Open the session in this terminal; the exit code of what came of it."""
     from gpucourse.runs import slurm_session as act
 
     context = session.context
     if detach:
         raise UsageError(
-            f"{order.exercise} is a session in your own terminal, so it cannot run without it",
-            hint=f"gpucourse run {order.exercise}, without --detach",
+            f"{run_request.exercise} is a session in your own terminal, so it cannot run without it",
+            hint=f"gpucourse run {run_request.exercise}, without --detach",
         )
     if dry_run:
-        with session.face.watch() as live:
+        with session.console.watch() as live:
             context.watch = live
-            plan = act.rehearse(context, order)
+            plan = act.rehearse(context, run_request)
         return show_plan(session, plan, json=json)
-    client = terminal.needed(order.exercise)
+    client = terminal.find_ssh(run_request.exercise)
     with ExitStack() as stack:
-        with session.face.watch() as live:
+        with session.console.watch() as live:
             context.watch = live
-            one = stack.enter_context(act.opened(context, order))
-        context.watch = unwatched  # from here on the screen is the session's
-        session.face.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
-        session.face.note(f"$ {one.shown}")
-        given = terminal.give(client, one.argv)
-        transcript = f"$ {one.shown}\n{readable(given.shown)}"
+            opened_session = stack.enter_context(act.open_session(context, run_request))
+        context.watch = ignore_event  # from here on the screen is the session's
+        session.console.note("exit, or Ctrl-D, ends the session and gives the GPU back. What is typed for you:")
+        session.console.note(f"$ {opened_session.shown}")
+        given = terminal.give(client, opened_session.argv)
+        transcript = f"$ {opened_session.shown}\n{readable(given.shown)}"
         if given.closed:  # nobody is left to see anything, but the session counts
-            act.closed(context, one, transcript)
+            act.close_session(context, opened_session, transcript)
             raise Interrupted(
-                f"the terminal of run {one.record.id} was closed; its session has ended, and its record is whole",
-                hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, one.record).folder / 'transcript.txt'}",
+                f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is whole",
+                hint="gpucourse runs; the transcript: "
+                f"{runs.files_of(context.paths, opened_session.record).folder / 'transcript.txt'}",
             )
-        with session.face.watch() as live:
+        with session.console.watch() as live:
             context.watch = live
-            attended = act.closed(context, one, transcript)
+            attended = act.close_session(context, opened_session, transcript)
     return tell(session, attended, live, json=json)
 
 

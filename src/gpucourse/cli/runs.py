@@ -24,8 +24,8 @@ def runs(
     session = session_of(ctx)
     listed, damaged = every_run(session.context, exercise)
     if json:
-        session.face.document({"runs": listed})
-    session.face.show(view(listed))
+        session.console.document({"runs": listed})
+    session.console.show(view(listed))
     if damaged:
         raise damaged[0]
     return ExitCode.DONE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.cli.options import Options
-from gpucourse.ui.console import Face
+from gpucourse.ui.console import Console
 from gpucourse.workspace.locate import find_root, open_workspace
 from gpucourse.workspace.trust import require_course, require_workspace
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import typer
 
     from gpucourse.context import Context
-    from gpucourse.figures.easel import Easel
+    from gpucourse.figures.plot_worker import PlotWorker
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Session:
     """What a command has at hand."""
 
     options: Options
-    face: Face
+    console: Console
 
     @cached_property
     def root(self) -> Path:
@@ -36,30 +36,34 @@ class Session:
     def context(self) -> Context:
         """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
         from gpucourse.context import Context
-        from gpucourse.course.locate import find_course, named_course
+        from gpucourse.course.locate import find_course, find_named_course
         from gpucourse.labs.target import names as target_names
 
         require_workspace(self.root, os.environ)
-        if (course := named_course(os.environ)) is not None:
+        if (course := find_named_course(os.environ)) is not None:
             require_course(course, os.environ)
         workspace = open_workspace(self.root)
         if workspace.created:
-            self.face.note(f"made a workspace in {self.root}")
+            self.console.note(f"made a workspace in {self.root}")
         return Context(
-            workspace=workspace, folders=find_course(os.environ), environ=os.environ, easel=self.easel, targets=target_names()
+            workspace=workspace,
+            folders=find_course(os.environ),
+            environ=os.environ,
+            plot_worker=self.plot_worker,
+            targets=target_names(),
         )
 
     @cached_property
-    def easel(self) -> Easel:
+    def plot_worker(self) -> PlotWorker:
         """What draws the command's pictures."""
-        from gpucourse.figures.easel import Easel
+        from gpucourse.figures.plot_worker import PlotWorker
 
-        return Easel()
+        return PlotWorker()
 
     def close(self) -> None:
         """End what the command began and needs no more."""
-        if "easel" in vars(self):  # asked for, and so there
-            self.easel.close()
+        if "plot_worker" in vars(self):  # asked for, and so there
+            self.plot_worker.close()
 
     def log_file(self) -> Path:
         """Where a fault of the program is written down."""

@@ -31,11 +31,11 @@ def show(
         lines, answers = still_open(session.context, exercise)
         if json:
             told = {"module": module.id, "exercise": exercise, "verdict": verdict, "answers": answers, "open": lines}
-            session.face.document(told)
-        session.face.show(course.exercise(module, exercise, verdict, answers=answers, open_parts=lines))
+            session.console.document(told)
+        session.console.show(course.exercise(module, exercise, verdict, answers=answers, open_parts=lines))
         return ExitCode.DONE
     module = catalog.module(number)
     if json:
-        session.face.document({"module": module, "lesson": catalog.lesson(module)})
-    session.face.show(course.module(module, catalog.lesson(module), done))
+        session.console.document({"module": module, "lesson": catalog.lesson(module)})
+    session.console.show(course.module(module, catalog.lesson(module), done))
     return ExitCode.DONE

@@ -13,7 +13,7 @@ from gpucourse.context import Context
 from gpucourse.errors import ExitCode, GpucourseError
 from gpucourse.model.event import LogBytes, Stage
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.logs import Tail, log_files, read, timed_lines
+from gpucourse.runs.logs import Tail, log_files, read, read_timed_lines
 from gpucourse.runs.settle import follow_on, settle
 from gpucourse.workspace import runs
 
@@ -31,7 +31,7 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
     try:
         record = settle(context, record)
     except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
-        session.face.warn(f"this may not be all of it: {error.what}")
+        session.console.warn(f"this may not be all of it: {error.what}")
     if times:
         _times(session, record, rank)
     elif rank is not None:
@@ -47,9 +47,9 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
 def _follow(session: Session, record: RunRecord, rank: int | None) -> int:
     """Everything from the first line on: from disk, whoever writes it there."""
     context = session.context
-    session.face.mode(record.mode)
+    session.console.mode(record.mode)
     ended = threading.Event()
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         context.watch = lambda event: None if isinstance(event, LogBytes | Stage) else live(event)
         shown = Context(workspace=context.workspace, folders=context.folders, environ=context.environ, watch=live)
         tail = threading.Thread(target=Tail(shown, record, rank).until, args=(ended.is_set, context.stop), daemon=True)
@@ -66,7 +66,7 @@ def _print(session: Session, record: RunRecord) -> None:
     """All ranks, one after the other, every line with its prefix."""
     from gpucourse.ui.logpipe import LogPipe
 
-    pipe = LogPipe(session.face.out, colour=session.face.colour(session.face.out))
+    pipe = LogPipe(session.console.out, colour=session.console.colour(session.console.out))
     for (node, rank), path in log_files(session.context, record, None).items():
         for piece in read(path):
             pipe.feed(LogBytes(node=node, rank=rank, data=piece))
@@ -77,11 +77,11 @@ def _times(session: Session, record: RunRecord, rank: int | None) -> None:
     """All ranks' lines in the order in which they came, each with the seconds since the run began."""
     from gpucourse.ui.loglines import Source, visible
 
-    for seconds, node, number, line in timed_lines(session.context, record, rank):
-        if session.face.out.closed:
+    for seconds, node, number, line in read_timed_lines(session.context, record, rank):
+        if session.console.out.closed:
             return
         text = visible(line.rstrip(b"\r\n"))
-        session.face.out.write(f"{seconds:9.3f} s  {Source(node, number).prefix} {text}\n")
+        session.console.out.write(f"{seconds:9.3f} s  {Source(node, number).prefix} {text}\n")
 
 
 def _fold(session: Session, record: RunRecord) -> None:
@@ -90,19 +90,19 @@ def _fold(session: Session, record: RunRecord) -> None:
 
     files = log_files(session.context, record, None)
     for line in fold({rank: read(path) for (_, rank), path in files.items() if rank is not None}):
-        if session.face.out.closed:
+        if session.console.out.closed:
             return
-        session.face.out.write(line + "\n")
+        session.console.out.write(line + "\n")
 
 
 def _raw(session: Session, path: Path) -> None:
     """The bytes as they are, for `logs --rank R > file`; a terminal gets them made harmless, line by line."""
-    if session.face.out.terminal:
+    if session.console.out.terminal:
         from gpucourse.ui.loglines import visible
 
         with path.open("rb") as file:
             for line in file:
-                session.face.out.write(visible(line.rstrip(b"\r\n")) + "\n")
+                session.console.out.write(visible(line.rstrip(b"\r\n")) + "\n")
         return
     sys.stdout.flush()
     with path.open("rb") as file:

@@ -23,19 +23,19 @@ def status(
     session = session_of(ctx)
     while True:
         # Not with --watch: to the idle agent on a node each question is somebody at work there.
-        found = act(session.context, ask_nodes=not watch)
+        status = act(session.context, ask_nodes=not watch)
         if json:
-            document = {"stacks": [_stack_document(one) for one in found.stacks], "warnings": found.warnings}
-            session.face.document(document)
-        if watch and session.face.moving(session.face.out):
-            session.face.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
-        session.face.show(view(found.stacks, unreadable=found.unreadable))
-        for warning in found.warnings:
-            session.face.warn(warning)
+            document = {"stacks": [_stack_document(stack) for stack in status.stacks], "warnings": status.warnings}
+            session.console.document(document)
+        if watch and session.console.moving(session.console.out):
+            session.console.out.write("\x1b[H\x1b[J")  # from the top of the screen, so that it changes in place
+        session.console.show(view(status.stacks, unreadable=status.unreadable))
+        for warning in status.warnings:
+            session.console.warn(warning)
         if not watch:
             return ExitCode.DONE
-        session.context.stop.wait(10.0 if any(one.cloud for one in found.stacks) else 2.0)
+        session.context.stop.wait(10.0 if any(stack.cloud for stack in status.stacks) else 2.0)
 
 
-def _stack_document(one: object) -> dict[str, object]:
-    return dict(vars(one)) | {"healthy": getattr(one, "healthy", False)}
+def _stack_document(stack: object) -> dict[str, object]:
+    return dict(vars(stack)) | {"healthy": getattr(stack, "healthy", False)}

@@ -23,7 +23,7 @@ _PIECE = 1 << 16
 _KEPT = 64 << 20
 
 
-def needed(exercise: str) -> str:
+def find_ssh(exercise: str) -> str:
     """The path of ssh. Raises UsageError where there is no terminal to give, MissingError without ssh."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -53,7 +53,7 @@ def give(program: str, arguments: Sequence[str]) -> Given:
     shown = bytearray()
     closed = False
     try:
-        with _raw(), _resized(master):
+        with _raw(), _follow_resizes(master):
             _follow_size(master)
             for data in _pump(master):
                 shown += data
@@ -117,13 +117,13 @@ def _raw() -> Iterator[None]:
 
 
 @contextmanager
-def _resized(master: int) -> Iterator[None]:
+def _follow_resizes(master: int) -> Iterator[None]:
     """A window that changes its size tells the program."""
 
-    def changed(_number: int, _frame: FrameType | None) -> None:
+    def handle_resize(_number: int, _frame: FrameType | None) -> None:
         _follow_size(master)
 
-    before = signal.signal(signal.SIGWINCH, changed)
+    before = signal.signal(signal.SIGWINCH, handle_resize)
     try:
         yield
     finally:

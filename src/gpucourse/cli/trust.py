@@ -23,24 +23,24 @@ def trust(
     every: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
     remove: Annotated[
         list[str] | None,
-        typer.Option("--remove", help="Trust this folder no longer.", autocompletion=complete.trusted_folders),
+        typer.Option("--remove", help="Trust this folder no longer.", autocompletion=complete.list_trusted_folders),
     ] = None,
     json: JsonFlag = False,
 ) -> int:
     """Use a workspace or a course that others own or may write to: it can run commands as you."""
-    from gpucourse.ui.views.trust import trusted as view
+    from gpucourse.ui.views.trust import trust_list as view
     from gpucourse.workspace import trust as records
 
     if not (folders or every or remove):
         raise UsageError("trust takes a folder, --list or --remove DIR", hint="gpucourse trust --list")
     session = session_of(ctx)
     for name in remove or ():
-        session.face.note(f"no longer trusted: {records.distrust(Path(name).expanduser(), os.environ)}")
+        session.console.note(f"no longer trusted: {records.distrust(Path(name).expanduser(), os.environ)}")
     for name in folders or ():
-        session.face.note(f"trusted: {records.trust(Path(name).expanduser(), os.environ)}")
-    trusted = records.trusted(os.environ)
+        session.console.note(f"trusted: {records.trust(Path(name).expanduser(), os.environ)}")
+    trusted = records.list_trusted_folders(os.environ)
     if json:
-        session.face.document({"trusted": trusted})
+        session.console.document({"trusted": trusted})
     if every:
-        session.face.show(view(trusted))
+        session.console.show(view(trusted))
     return ExitCode.DONE

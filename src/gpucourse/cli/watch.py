@@ -14,7 +14,7 @@ from gpucourse.errors import ExitCode, GpucourseError, Interrupted
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
-    from gpucourse.runs.prepare import Order
+    from gpucourse.runs.prepare import RunRequest
 
 
 def watch(
@@ -29,39 +29,41 @@ def watch(
     """Run and check an exercise again each time you save one of its files, until Ctrl-C."""
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
-    from gpucourse.runs.prepare import Order, deployed
-    from gpucourse.ui.text import counted
+    from gpucourse.runs.prepare import RunRequest, find_deployed_lab
+    from gpucourse.ui.text import format_count
 
     session = session_of(ctx)
     context = session.context
-    found = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
-    order = Order(
-        exercise=found.id, nodes=nodes, settings=pairs(settings or [], f"gpucourse show {found.id} lists its parameters")
+    current_exercise = context.catalog.exercise(exercise)[1] if exercise else act.current(context)
+    run_request = RunRequest(
+        exercise=current_exercise.id,
+        nodes=nodes,
+        settings=pairs(settings or [], f"gpucourse show {current_exercise.id} lists its parameters"),
     )
-    module, _ = context.catalog.exercise(found.id)
-    resolve(found, order.settings, local=deployed(context, module).simulated)
-    files = act.watched(context, found)
-    session.face.note(
-        f"watching {counted(len(files), 'file')} of {found.id} in {context.paths.exercises}: "
+    module, _ = context.catalog.exercise(current_exercise.id)
+    resolve(current_exercise, run_request.settings, local=find_deployed_lab(context, module).simulated)
+    files = act.list_watched_files(context, current_exercise)
+    session.console.note(
+        f"watching {format_count(len(files), 'file')} of {current_exercise.id} in {context.paths.exercises}: "
         "save one, and it runs. Ctrl-C ends."
     )
     try:
-        for changed in act.saved(context, files):
-            session.face.note(f"saved: {', '.join(path.name for path in changed)}")
+        for changed in act.wait_for_saves(context, files):
+            session.console.note(f"saved: {', '.join(path.name for path in changed)}")
             try:
-                _again(session, found, order, changed)
+                _again(session, current_exercise, run_request, changed)
             except Interrupted as error:
-                session.face.error(error)
+                session.console.error(error)
                 break
             except GpucourseError as error:
-                session.face.error(error)
-            session.face.note("watching; Ctrl-C ends")
+                session.console.error(error)
+            session.console.note("watching; Ctrl-C ends")
     except KeyboardInterrupt:
-        session.face.note("no longer watching")
+        session.console.note("no longer watching")
     return ExitCode.DONE
 
 
-def _again(session: Session, exercise: Exercise, order: Order, changed: tuple[Path, ...]) -> None:
+def _again(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
     """What a saved file asks for: new answers are weighed, a changed script is run and checked."""
     from gpucourse.cli.outcome import tell
     from gpucourse.learning.evidence import answers_of
@@ -72,15 +74,15 @@ def _again(session: Session, exercise: Exercise, order: Order, changed: tuple[Pa
     context = session.context
     sheet = context.paths.answers(exercise.id)
     if sheet in changed:
-        session.face.show(answers(exercise, answers_of(context, exercise)))
+        session.console.show(answers(exercise, answers_of(context, exercise)))
     scripts = tuple(path for path in changed if path != sheet)
     if not scripts:
         return
     if complaint := wrong_syntax(scripts):
-        session.face.warn(f"{complaint}; it was not run")
+        session.console.warn(f"{complaint}; it was not run")
         return
-    with session.face.watch() as live:
+    with session.console.watch() as live:
         context.watch = live
-        result = act(context, order, detach=False, dry_run=False)
-    if result.attended is not None:
-        tell(session, result.attended, live, json=False)
+        result = act(context, run_request, detach=False, dry_run=False)
+    if result.followed_run is not None:
+        tell(session, result.followed_run, live, json=False)

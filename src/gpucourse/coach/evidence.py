@@ -31,19 +31,19 @@ class Log:
     ended_by_us: bool = False
 
     @property
-    def ended_itself(self) -> bool:
+    def chose_exit_code(self) -> bool:
         """Whether its process chose its exit code, as far as anybody saw: no signal ended it."""
         return not self.ended_by_us and (self.code is None or self.code < _SIGNALS)
 
     @cached_property
-    def told(self) -> str:
+    def telling_text(self) -> str:
         """The text without what the script only printed on its way: what is left may say how it ended. Places are the same."""
-        return self.text if self.rank is None else telling(self.text, ended_itself=self.ended_itself)
+        return self.text if self.rank is None else telling(self.text, ended_itself=self.chose_exit_code)
 
     @property
     def last(self) -> str:
         """The last line that says something."""
-        lines = [stripped(line) for line in self.text.splitlines()]
+        lines = [strip_rank_prefix(line) for line in self.text.splitlines()]
         return next((line for line in reversed(lines) if line.strip()), "")
 
     def quote(self, start: int) -> Quote:
@@ -51,7 +51,7 @@ class Log:
         begin = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
-        return Quote(node=self.node, rank=self.rank, line=stripped(line).strip()[:400])
+        return Quote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +94,6 @@ class Evidence:
         return sorted(bad, key=lambda log: (log.rank is None, late if log.at is None else log.at, log.rank or 0))
 
 
-def stripped(line: str) -> str:
+def strip_rank_prefix(line: str) -> str:
     """A line without the `[rank1]: ` that torch puts before the lines of a traceback."""
     return _NOISE.sub("", line, count=1)

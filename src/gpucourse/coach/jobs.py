@@ -10,21 +10,21 @@ from gpucourse.model.slurm import JobRow
 _FAILED_NODES = ("NODE_FAIL", "BOOT_FAIL", "LAUNCH_FAILED", "RECONFIG_FAIL")
 
 
-def unseen(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
+def diagnose_jobs(jobs: Sequence[JobRow], *, exercise: str, lab: str) -> list[Diagnosis]:
     """Jobs that Slurm lost, or whose node failed; `lab` is the module whose cluster it is. Empty where there are none."""
     failed = [job for job in jobs if job.state in _FAILED_NODES]
     if failed:
-        return [_on_failed_nodes(failed, exercise, lab)]
+        return [_diagnose_failed_nodes(failed, exercise, lab)]
     forgotten = [job for job in jobs if job.state == "FORGOTTEN"]
-    return [_forgotten(forgotten, exercise)] if forgotten else []
+    return [_diagnose_forgotten_jobs(forgotten, exercise)] if forgotten else []
 
 
-def _on_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> Diagnosis:
+def _diagnose_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> Diagnosis:
     nodes = list(dict.fromkeys(job.node for job in jobs if job.node))
     where = " and ".join(nodes) or "a node"
     return Diagnosis(
         symptom="node-lost",
-        title=f"{where} failed under {_named(jobs)}",
+        title=f"{where} failed under {_list_jobs(jobs)}",
         why=f"Slurm says {jobs[0].state}: {where} went away while it ran, and the job was not to be put back into the queue.",
         next=f"gpucourse ssh {lab} -- sinfo -R says why; gpucourse deploy {lab} heals a lab of your own; then run it again: "
         f"gpucourse run {exercise}",
@@ -32,10 +32,10 @@ def _on_failed_nodes(jobs: Sequence[JobRow], exercise: str, lab: str) -> Diagnos
     )
 
 
-def _forgotten(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
+def _diagnose_forgotten_jobs(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
     return Diagnosis(
         symptom="job-lost",
-        title=f"Slurm does not know {_named(jobs)} any more",
+        title=f"Slurm does not know {_list_jobs(jobs)} any more",
         why="It left no note how it ended, and nobody saw it end. If slurmctld was killed in the job's first seconds, or the "
         "whole cluster was started anew, the job is lost. If nobody followed the run for some minutes, Slurm has only "
         "forgotten it, and something killed it so hard that it could not write its note.",
@@ -44,6 +44,6 @@ def _forgotten(jobs: Sequence[JobRow], exercise: str) -> Diagnosis:
     )
 
 
-def _named(jobs: Sequence[JobRow]) -> str:
+def _list_jobs(jobs: Sequence[JobRow]) -> str:
     shown = ", ".join(job.job for job in jobs[:6])
     return f"job{'s' if len(jobs) > 1 else ''} {shown}{' and more' if len(jobs) > 6 else ''}"

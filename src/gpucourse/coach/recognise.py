@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field, replace
 
 from gpucourse.coach.evidence import Evidence, Log
-from gpucourse.coach.states import ended, joining, unseen
+from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silences
 from gpucourse.coach.symptom import Symptom
 from gpucourse.coach.symptoms import SYMPTOMS
-from gpucourse.coach.words import raised
+from gpucourse.coach.words import find_exception
 from gpucourse.model.diagnosis import Diagnosis, Quote
 
 _QUOTES = 3
@@ -18,7 +18,7 @@ _WAITED = {"collective-timeout", "nccl-timeout"}  # said by ranks that came to a
 
 
 @dataclass
-class _Found:
+class _Occurrence:
     """One symptom, and every log that shows it."""
 
     symptom: Symptom
@@ -35,43 +35,51 @@ def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:
     """
     if evidence.state in {"succeeded", "cancelled"}:
         return ()
-    words = _by_words(evidence)
-    causes = [_told(evidence, found) for found in words if found.symptom.weight == "cause"]
-    follows = [_told(evidence, found) for found in words if found.symptom.weight == "follows"]
-    unconnected = [one for one in follows if one.symptom == "wrong-interface"]
-    victims = [log for found in words if found.symptom.weight == "follows" for log in found.logs]
+    words = _find_symptoms(evidence)
+    causes = [_make_diagnosis(evidence, occurrence) for occurrence in words if occurrence.symptom.weight == "cause"]
+    follows = [_make_diagnosis(evidence, occurrence) for occurrence in words if occurrence.symptom.weight == "follows"]
+    unconnected = [diagnosis for diagnosis in follows if diagnosis.symptom == "wrong-interface"]
+    victims = [log for occurrence in words if occurrence.symptom.weight == "follows" for log in occurrence.logs]
     ranked = (
-        [*causes, *joining(evidence)],
-        ended(evidence, victims=victims),
-        _errors(evidence, words),
-        unseen(evidence, waiting=any(one.symptom in _WAITED for one in follows), victims=victims, unconnected=unconnected),
+        [*causes, *diagnose_join(evidence)],
+        diagnose_ends(evidence, victims=victims),
+        _diagnose_script_error(evidence, words),
+        diagnose_silences(
+            evidence,
+            waiting=any(diagnosis.symptom in _WAITED for diagnosis in follows),
+            victims=victims,
+            unconnected=unconnected,
+        ),
         follows,
     )
     best: dict[str, Diagnosis] = {}
-    for each in next((some for some in ranked if some), []):
-        best.setdefault(each.symptom, each)
-    return (*[*best.values()][:_MOST], *(each for each in _clocks(evidence) if each.symptom not in best))
+    for diagnosis in next((some for some in ranked if some), []):
+        best.setdefault(diagnosis.symptom, diagnosis)
+    return (
+        *[*best.values()][:_MOST],
+        *(diagnosis for diagnosis in _diagnose_clocks(evidence) if diagnosis.symptom not in best),
+    )
 
 
-def _by_words(evidence: Evidence) -> list[_Found]:
-    found: dict[int, _Found] = {}
+def _find_symptoms(evidence: Evidence) -> list[_Occurrence]:
+    occurrences: dict[int, _Occurrence] = {}
     for log in evidence.suspects():
-        shown = [(symptom, match) for symptom in SYMPTOMS if (match := symptom.search(log.told)) is not None]
+        shown = [(symptom, match) for symptom in SYMPTOMS if (match := symptom.search(log.telling_text)) is not None]
         exact = any(symptom.weight == "cause" and not symptom.general for symptom, _ in shown)
         for symptom, match in shown:
             if symptom.general and exact:
                 continue
-            one = found.setdefault(id(symptom), _Found(symptom, log, match))
-            one.logs.append(log)
-            if len(one.seen) < _QUOTES:
-                one.seen.append(log.quote(match.end() - 1))
-    return list(found.values())
+            occurrence = occurrences.setdefault(id(symptom), _Occurrence(symptom, log, match))
+            occurrence.logs.append(log)
+            if len(occurrence.seen) < _QUOTES:
+                occurrence.seen.append(log.quote(match.end() - 1))
+    return list(occurrences.values())
 
 
-def _told(evidence: Evidence, found: _Found) -> Diagnosis:
-    log = found.log
+def _make_diagnosis(evidence: Evidence, occurrence: _Occurrence) -> Diagnosis:
+    log = occurrence.log
     words = {
-        **{name: value or "" for name, value in found.match.groupdict().items()},
+        **{name: value or "" for name, value in occurrence.match.groupdict().items()},
         "rank": "?" if log.rank is None else str(log.rank),
         "node": log.node,
         "exercise": evidence.exercise,
@@ -80,28 +88,28 @@ def _told(evidence: Evidence, found: _Found) -> Diagnosis:
         "world": str(evidence.world_size),
     }
     return Diagnosis(
-        symptom=found.symptom.word,
-        title=_filled(found.symptom.title, words),
-        why=_filled(found.symptom.why, words),
-        next=_filled(found.symptom.next, words),
-        ranks=sorted(one.rank for one in found.logs if one.rank is not None),
-        nodes=list(dict.fromkeys(one.node for one in found.logs)),
-        seen=found.seen,
+        symptom=occurrence.symptom.word,
+        title=_fill_in(occurrence.symptom.title, words),
+        why=_fill_in(occurrence.symptom.why, words),
+        next=_fill_in(occurrence.symptom.next, words),
+        ranks=sorted(source_log.rank for source_log in occurrence.logs if source_log.rank is not None),
+        nodes=list(dict.fromkeys(source_log.node for source_log in occurrence.logs)),
+        seen=occurrence.seen,
     )
 
 
-def _filled(text: str, words: dict[str, str]) -> str:
+def _fill_in(text: str, words: dict[str, str]) -> str:
     """The text with {names} filled in. What a log said is put in as it stands, braces and all."""
     return re.sub(r"\{(\w+)\}", lambda match: words.get(match[1]) or "it", text)
 
 
-def _errors(evidence: Evidence, words: list[_Found]) -> list[Diagnosis]:
+def _diagnose_script_error(evidence: Evidence, words: list[_Occurrence]) -> list[Diagnosis]:
     """The script's own mistake: the first rank that ended with a traceback which is nobody else's doing."""
-    explained = {(log.node, log.rank) for found in words for log in found.logs}
+    explained = {(log.node, log.rank) for occurrence in words for log in occurrence.logs}
     for log in evidence.suspects():
         if log.rank is None or log.ended_by_us or (log.node, log.rank) in explained or log.code in {None, 0}:
             continue
-        if (error := raised(log.told)) is None:
+        if (error := find_exception(log.telling_text)) is None:
             continue
         kind, what, place = error
         return [
@@ -119,7 +127,7 @@ def _errors(evidence: Evidence, words: list[_Found]) -> list[Diagnosis]:
     return []
 
 
-def _clocks(evidence: Evidence) -> list[Diagnosis]:
+def _diagnose_clocks(evidence: Evidence) -> list[Diagnosis]:
     """Nodes whose clock is far from this computer's: what is ordered by time is then in doubt."""
     limit_s = 2.0
     off = {node: skew for node, skew in (evidence.skew_s or {}).items() if abs(skew) > limit_s}
@@ -127,5 +135,7 @@ def _clocks(evidence: Evidence) -> list[Diagnosis]:
         return []
     known = next(symptom for symptom in SYMPTOMS if symptom.word == "clock-skew")
     told = ", ".join(f"{node} is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}" for node, skew in off.items())
-    one = Diagnosis(symptom=known.word, title=known.title, why=f"Against this computer {told}. {known.why}", next=known.next)
-    return [replace(one, nodes=list(off))]
+    diagnosis = Diagnosis(
+        symptom=known.word, title=known.title, why=f"Against this computer {told}. {known.why}", next=known.next
+    )
+    return [replace(diagnosis, nodes=list(off))]

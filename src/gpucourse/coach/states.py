@@ -15,63 +15,67 @@ _UNOPENED = _SIGNALS + 53
 _CRASHES = {132: "SIGILL", 134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 139: "SIGSEGV"}
 
 
-def joining(evidence: Evidence) -> list[Diagnosis]:
+def diagnose_join(evidence: Evidence) -> list[Diagnosis]:
     """Ranks that waited at the meeting point for one that did not come: does it exist, was it started, does it wait itself?"""
     waiting: dict[int, list[Log]] = {}
     for log in evidence.suspects() if evidence.planned else ():  # without a plan nobody knows who should have come
-        for match in MISSING_KEY.finditer(log.told):
-            missing = int(match["missing"]) if match["missing"] else _uncounted(evidence, int(match["told"] or match["size"]))
+        for match in MISSING_KEY.finditer(log.telling_text):
+            missing = (
+                int(match["missing"]) if match["missing"] else _find_missing_rank(evidence, int(match["told"] or match["size"]))
+            )
             if log not in waiting.setdefault(missing, []):
                 waiting[missing].append(log)
-    return [_absent(evidence, missing, logs) for missing, logs in sorted(waiting.items(), key=lambda item: -item[0])][:1]
+    return [
+        _diagnose_missing_rank(evidence, missing, logs) for missing, logs in sorted(waiting.items(), key=lambda item: -item[0])
+    ][:1]
 
 
-def ended(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
+def diagnose_ends(evidence: Evidence, *, victims: Sequence[Log]) -> list[Diagnosis]:
     """Nodes that were lost; ranks that a signal ended; ranks that ended well while others still needed them. `victims`:
     the logs that tell of what others did; a watchdog that gives up ends its process by a signal, too."""
-    lost = [each.node for each in evidence.node_exits if each.reason == "lost"]
+    lost = [node_exit.node for node_exit in evidence.node_exits if node_exit.reason == "lost"]
     if lost or evidence.lost:
-        return [_lost(evidence, lost)]
-    own = _ended_themselves(evidence, victims)
+        return [_diagnose_lost_nodes(evidence, lost)]
+    own = _find_own_failures(evidence, victims)
     if own and own[0].code == _KILLED:
-        return [_killed(evidence, own[0])]
+        return [_diagnose_killed_rank(evidence, own[0])]
     if own and own[0].code in _CRASHES:
-        return [_crashed(evidence, own[0])]
+        return [_diagnose_crash(evidence, own[0])]
     early = [log for log in evidence.logs if log.rank is not None and log.code == 0]
-    return [_early(evidence, early)] if early and victims and not own else []
+    return [_diagnose_early_exit(evidence, early)] if early and victims and not own else []
 
 
-def unseen(
+def diagnose_silences(
     evidence: Evidence, *, waiting: bool, victims: Sequence[Log], unconnected: Sequence[Diagnosis] = ()
 ) -> list[Diagnosis]:
     """A rank that ended without a word of why; ranks that said nothing, never began, or ran into the time limit. Where ranks
     tell that they could not connect, all others are silent for that reason: `unconnected` says so."""
-    own = _ended_themselves(evidence, victims)
+    own = _find_own_failures(evidence, victims)
     if own and not waiting:  # the others waited for it, and were silent for that reason
         return [
-            _exited(evidence, own[0]),
-            *(_silent(evidence, [each]) for each in evidence.silences if each.doing == "stopped"),
+            _diagnose_exit(evidence, own[0]),
+            *(_diagnose_silent_ranks(evidence, [silence]) for silence in evidence.silences if silence.doing == "stopped"),
         ]
     if unconnected:
         return list(unconnected)
     started = {log.rank for log in evidence.logs}
     never = [rank for ranks in evidence.planned.values() for rank in ranks if rank not in started]
     if never and len(never) < evidence.world_size:
-        return [_never(evidence, never)]
+        return [_diagnose_unstarted_ranks(evidence, never)]
     timed_out = evidence.state == "timed_out"
-    silent = _culprits(evidence.silences) or (_did_not_come(evidence) if waiting or timed_out else [])
-    if silent and not all(each.doing == "not started" or each.rank in never for each in silent):
-        by_nature = timed_out and not any(each.last or each.doing == "stopped" for each in silent)
+    silent = _culprits(evidence.silences) or (_find_absent_ranks(evidence) if waiting or timed_out else [])
+    if silent and not all(silence.doing == "not started" or silence.rank in never for silence in silent):
+        by_nature = timed_out and not any(silence.last or silence.doing == "stopped" for silence in silent)
         return [
-            *([_time_limit(evidence)] if by_nature and len(silent) < evidence.world_size else []),
-            _silent(evidence, silent),
+            *([_diagnose_time_limit(evidence)] if by_nature and len(silent) < evidence.world_size else []),
+            _diagnose_silent_ranks(evidence, silent),
         ]
     if (never and timed_out) or silent:
-        return [_never(evidence, never or [each.rank for each in silent])]
-    return [_time_limit(evidence)] if timed_out else []
+        return [_diagnose_unstarted_ranks(evidence, never or [silence.rank for silence in silent])]
+    return [_diagnose_time_limit(evidence)] if timed_out else []
 
 
-def _ended_themselves(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
+def _find_own_failures(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
     """The ranks that failed by themselves, in the order of their ends: nobody ended them, and they tell of no other's end."""
     return [
         log
@@ -80,10 +84,10 @@ def _ended_themselves(evidence: Evidence, victims: Sequence[Log]) -> list[Log]:
     ]
 
 
-def _exited(evidence: Evidence, log: Log) -> Diagnosis:
+def _diagnose_exit(evidence: Evidence, log: Log) -> Diagnosis:
     code = log.code or 0
     if code == _UNOPENED:
-        return _unopened(evidence, log)
+        return _diagnose_unopened_output(evidence, log)
     how = f"with code {code}" if code < _SIGNALS else f"by {_signal(code - _SIGNALS)}"
     why = "Its last line may say why." if log.last else "It had said nothing."
     if evidence.world_size > 1:
@@ -99,7 +103,7 @@ def _exited(evidence: Evidence, log: Log) -> Diagnosis:
     )
 
 
-def _unopened(evidence: Evidence, log: Log) -> Diagnosis:
+def _diagnose_unopened_output(evidence: Evidence, log: Log) -> Diagnosis:
     return Diagnosis(
         symptom="rank-exited",
         title=f"Slurm could not open the output or error file of the job on {log.node or 'its node'}",
@@ -119,7 +123,7 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _uncounted(evidence: Evidence, told: int) -> int:
+def _find_missing_rank(evidence: Evidence, told: int) -> int:
     """Which rank a count of clients lacks: one beyond the world where a larger one was told, else one without a log."""
     if told > evidence.world_size:
         return told - 1
@@ -127,10 +131,12 @@ def _uncounted(evidence: Evidence, told: int) -> int:
     return next((rank for rank in range(evidence.world_size) if rank not in started), evidence.world_size - 1)
 
 
-def _absent(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
+def _diagnose_missing_rank(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
     ranks, nodes = _ranks(waiting), [log.node for log in waiting]
-    seen = [quote for log in waiting for match in MISSING_KEY.finditer(log.told) for quote in [log.quote(match.start())]][:3]
-    who = _named(ranks)
+    seen = [
+        quote for log in waiting for match in MISSING_KEY.finditer(log.telling_text) for quote in [log.quote(match.start())]
+    ][:3]
+    who = _name_ranks(ranks)
     if missing >= evidence.world_size:
         return Diagnosis(
             symptom="wrong-world-size",
@@ -173,7 +179,7 @@ def _absent(evidence: Evidence, missing: int, waiting: list[Log]) -> Diagnosis:
     )
 
 
-def _lost(evidence: Evidence, nodes: list[str]) -> Diagnosis:
+def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     who = " and ".join(nodes) or "a node"
     return Diagnosis(
         symptom="node-lost",
@@ -186,7 +192,7 @@ def _lost(evidence: Evidence, nodes: list[str]) -> Diagnosis:
     )
 
 
-def _killed(evidence: Evidence, log: Log) -> Diagnosis:
+def _diagnose_killed_rank(evidence: Evidence, log: Log) -> Diagnosis:
     return Diagnosis(
         symptom="rank-killed",
         title=f"Rank {log.rank} on {log.node} was killed",
@@ -201,7 +207,7 @@ def _killed(evidence: Evidence, log: Log) -> Diagnosis:
     )
 
 
-def _crashed(evidence: Evidence, log: Log) -> Diagnosis:
+def _diagnose_crash(evidence: Evidence, log: Log) -> Diagnosis:
     name = _CRASHES[log.code or 0]
     return Diagnosis(
         symptom="rank-crashed",
@@ -215,12 +221,12 @@ def _crashed(evidence: Evidence, log: Log) -> Diagnosis:
     )
 
 
-def _early(evidence: Evidence, logs: list[Log]) -> Diagnosis:
+def _diagnose_early_exit(evidence: Evidence, logs: list[Log]) -> Diagnosis:
     ranks = _ranks(logs)
     return Diagnosis(
         symptom="left-early",
-        title=f"{_named(ranks)} had left already",
-        why=f"{_named(ranks)} ended well, and the others still wanted to talk: they make more collectives. The usual "
+        title=f"{_name_ranks(ranks)} had left already",
+        why=f"{_name_ranks(ranks)} ended well, and the others still wanted to talk: they make more collectives. The usual "
         f"reasons are "
         "shares of the data that differ by a batch, or a branch on rank around a collective.",
         next=f"count the steps of every rank: gpucourse logs {evidence.run} --fold; DistributedSampler(drop_last=True) "
@@ -231,11 +237,11 @@ def _early(evidence: Evidence, logs: list[Log]) -> Diagnosis:
     )
 
 
-def _never(evidence: Evidence, ranks: list[int]) -> Diagnosis:
+def _diagnose_unstarted_ranks(evidence: Evidence, ranks: list[int]) -> Diagnosis:
     nodes = list(dict.fromkeys(evidence.node_of(rank) for rank in ranks))
     return Diagnosis(
         symptom="never-started",
-        title=f"{_named(ranks)} never started",
+        title=f"{_name_ranks(ranks)} never started",
         why=f"The launcher on {' and '.join(nodes)} started no process: launchers wait for each other until all nodes have "
         f"come, with "
         "the same --nnodes, --master-addr and --master-port.",
@@ -246,30 +252,30 @@ def _never(evidence: Evidence, ranks: list[int]) -> Diagnosis:
     )
 
 
-def _silent(evidence: Evidence, silent: list[Silence]) -> Diagnosis:
-    ranks = [each.rank for each in silent]
+def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnosis:
+    ranks = [silence.rank for silence in silent]
     how = {
         "stopped": "Its process is stopped by a signal (SIGSTOP): it neither computes nor ends. ",
         "computing": "Its process computes and does not come to the collective. ",
         "waiting": "Its process waits and uses no processor. ",
     }
     said = how.get(silent[0].doing, "") if len(silent) == 1 else ""
-    longest = max(each.seconds for each in silent)
+    longest = max(silence.seconds for silence in silent)
     since = f" for {longest:.0f} s" if longest else ""
     return Diagnosis(
         symptom="silent-rank",
-        title=f"{_named(ranks)} fell silent",
-        why=f"{_named(ranks)} had said nothing{since} while the run went on. {said}"
+        title=f"{_name_ranks(ranks)} fell silent",
+        why=f"{_name_ranks(ranks)} had said nothing{since} while the run went on. {said}"
         "A hang in the middle is one rank that makes another sequence of collectives, "
         "or one that hangs in something else: a read, a lock, a loop.",
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?",
         ranks=ranks,
-        nodes=list(dict.fromkeys(each.node for each in silent)),
-        seen=[Quote(node=each.node, rank=each.rank, line=each.last) for each in silent if each.last][:3],
+        nodes=list(dict.fromkeys(silence.node for silence in silent)),
+        seen=[Quote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],
     )
 
 
-def _time_limit(evidence: Evidence) -> Diagnosis:
+def _diagnose_time_limit(evidence: Evidence) -> Diagnosis:
     return Diagnosis(
         symptom="time-limit",
         title="Not done before the time limit",
@@ -280,11 +286,11 @@ def _time_limit(evidence: Evidence) -> Diagnosis:
 
 def _culprits(silences: tuple[Silence, ...]) -> list[Silence]:
     """Who of the silent ones to look at: not those that wait, where another one is stopped, computes, or never started."""
-    busy = [each for each in silences if each.doing in {"stopped", "computing", "not started"}]
+    busy = [silence for silence in silences if silence.doing in {"stopped", "computing", "not started"}]
     return busy or list(silences)
 
 
-def _did_not_come(evidence: Evidence) -> list[Silence]:
+def _find_absent_ranks(evidence: Evidence) -> list[Silence]:
     """Where some ranks timed out in a collective: those that were still running then, and had to be ended."""
     there = [log for log in evidence.logs if log.rank is not None and (log.ended_by_us or log.code is None)]
     if len(there) == sum(log.rank is not None for log in evidence.logs):
@@ -300,7 +306,7 @@ def _last_words(logs: list[Log]) -> list[Quote]:
     return [Quote(node=log.node, rank=log.rank, line=log.last[:400]) for log in logs if log.last][:3]
 
 
-def _named(ranks: list[int]) -> str:
+def _name_ranks(ranks: list[int]) -> str:
     if len(ranks) == 1:
         return f"Rank {ranks[0]}"
     shown = [str(rank) for rank in ranks[:6]] + (["more"] if len(ranks) > 6 else [])

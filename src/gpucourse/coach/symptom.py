@@ -25,8 +25,8 @@ class Symptom:
 
     def search(self, text: str) -> re.Match[str] | None:
         """The last place where the text shows this symptom: the last words of a log weigh most."""
-        found: re.Match[str] | None = None
+        last: re.Match[str] | None = None
         for sign in self.signs:
             for match in re.finditer(sign, text):
-                found = match if found is None or match.start() > found.start() else found
-        return found
+                last = match if last is None or match.start() > last.start() else last
+        return last

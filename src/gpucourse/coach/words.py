@@ -47,7 +47,7 @@ def telling(text: str, *, ended_itself: bool) -> str:
     return "".join(line if place >= first or _is_library(line) else _blank(line) for place, line in enumerate(lines))
 
 
-def raised(text: str) -> tuple[str, str, int] | None:
+def find_exception(text: str) -> tuple[str, str, int] | None:
     """Kind and message of the exception that the last traceback of a text ends with, and where that line begins."""
     lines = text.splitlines(keepends=True)
     headers = _headers(lines)

@@ -35,7 +35,7 @@ def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question]) 
         line = document.line(("exercise",))
         reason = f"{shown}: exercise: these are answers to {sheet.exercise}, not to {exercise}, line {line}"
         raise ManifestError([reason], hint=f"gpucourse answer {sheet.exercise} --file {shown}")
-    from gpucourse.course.complaints import did_you_mean, told
+    from gpucourse.course.complaints import did_you_mean, format_complaints
 
     known = [question.id for question in questions]
     strange = [name for name in sheet.answers if name not in known]
@@ -47,7 +47,9 @@ def parse(raw: bytes, shown: str, exercise: str, questions: Sequence[Question]) 
             )
             for name in strange
         ]
-        raise ManifestError(told(shown, document, complaints), hint=f"gpucourse show {exercise} lists its questions")
+        raise ManifestError(
+            format_complaints(shown, document, complaints), hint=f"gpucourse show {exercise} lists its questions"
+        )
     return sheet
 
 
@@ -61,27 +63,27 @@ def render(exercise: str, title: str, questions: Sequence[Question], answers: Ma
         lines.append(f"run: {run}   # the run that your numbers speak of")
     lines.append("answers:")
     for question in questions:
-        lines += ["", *_asked(question)]
-        lines += _written(question.id, answers.get(question.id))
+        lines += ["", *_render_question(question)]
+        lines += _render_answer(question.id, answers.get(question.id))
     return "\n".join(lines) + "\n"
 
 
-def _asked(question: Question) -> list[str]:
+def _render_question(question: Question) -> list[str]:
     unit = f" ({question.unit})" if question.unit else ""
     lines = textwrap.wrap(" ".join(question.text.split()) + unit, 96, initial_indent="  # ", subsequent_indent="  # ")
     return lines + [f"  #   {name}. {' '.join(text.split())}" for name, text in question.choices.items()]
 
 
-def _written(name: str, answer: Scalar | None) -> list[str]:
+def _render_answer(name: str, answer: Scalar | None) -> list[str]:
     if answer is None:
         return [f"  {name}:"]
     text = answer if isinstance(answer, str) else json.dumps(answer)
     if isinstance(answer, str) and ("\n" in text or len(text) > 80) and _plain_block(text):
         return [f"  {name}: |", *(f"    {line}".rstrip() for line in text.rstrip("\n").split("\n"))]
-    return [f"  {name}: {_quoted(text) if isinstance(answer, str) else text}"]
+    return [f"  {name}: {_quote(text) if isinstance(answer, str) else text}"]
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """The text in quotes; what YAML does not take as it is (control characters, separators of lines) is written by number."""
     words = json.dumps(text, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in words)

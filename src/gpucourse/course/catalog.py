@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from gpucourse.course.complaints import from_pydantic, told
+from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.course.locate import CourseFolders
 from gpucourse.course.rules import broken_rules, number_of, place_of
 from gpucourse.errors import ManifestError, MissingError, UnknownName
@@ -22,8 +22,8 @@ def load(folders: CourseFolders) -> Catalog:
     """The course in `folders`. Reads no manifest yet. Raises MissingError where there is no folder of modules."""
     if not folders.modules.is_dir():
         raise MissingError(f"there is no folder {folders.modules}", hint="reinstall: pip install --force-reinstall gpucourse")
-    found = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
-    return Catalog(folders, sorted(found, key=_order))
+    places = (path for path in folders.modules.iterdir() if path.is_dir() and not path.name.startswith((".", "_")))
+    return Catalog(folders, sorted(places, key=_order))
 
 
 def read_module(folder: Path, exercises: Path) -> Module:
@@ -37,7 +37,7 @@ def read_module(folder: Path, exercises: Path) -> Module:
     if data is None or not isinstance(data, dict):
         if not complaints:
             complaints.append(Complaint((), "is not a mapping of keys and values"))
-        raise ManifestError(told(shown, document, complaints), hint=HELP)
+        raise ManifestError(format_complaints(shown, document, complaints), hint=HELP)
     _refuse_newer(shown, document)
     if number_of(folder.name) is None:
         complaints.append(Complaint((), f"the folder {folder.name} is not named like 03-parallel-computing"))
@@ -45,9 +45,11 @@ def read_module(folder: Path, exercises: Path) -> Module:
     try:
         module = Module.model_validate(data)
     except ValidationError as error:
-        raise ManifestError(told(shown, document, [*complaints, *from_pydantic(error, Module, data)]), hint=HELP) from error
+        raise ManifestError(
+            format_complaints(shown, document, [*complaints, *from_pydantic(error, Module, data)]), hint=HELP
+        ) from error
     if complaints:
-        raise ManifestError(told(shown, document, complaints), hint=HELP)
+        raise ManifestError(format_complaints(shown, document, complaints), hint=HELP)
     return module
 
 
@@ -62,12 +64,12 @@ class Catalog:
     @property
     def modules(self) -> tuple[Module, ...]:
         """Every module whose manifest is right."""
-        return tuple(found for place in self._places if isinstance(found := self._of(place), Module))
+        return tuple(module for place in self._places if isinstance(module := self._of(place), Module))
 
     @property
     def broken(self) -> tuple[ManifestError, ...]:
         """What is wrong with the manifests of the others."""
-        return tuple(found for place in self._places if isinstance(found := self._of(place), ManifestError))
+        return tuple(error for place in self._places if isinstance(error := self._of(place), ManifestError))
 
     @property
     def module_ids(self) -> tuple[str, ...]:
@@ -86,10 +88,10 @@ class Catalog:
             raise ManifestError(
                 [f"{self.folders.modules.name}: {names} are both module {module_id}"], hint="rename one of them"
             )
-        found = self._of(places[0])
-        if isinstance(found, ManifestError):
-            raise found
-        return found
+        module = self._of(places[0])
+        if isinstance(module, ManifestError):
+            raise module
+        return module
 
     def exercise(self, exercise_id: str) -> tuple[Module, Exercise]:
         """The exercise of that number with its module. Raises UnknownName, or ManifestError where its manifest is wrong."""
@@ -114,8 +116,8 @@ class Catalog:
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
         """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`."""
         folder = self.folder_name(module)
-        found = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
-        return {file: place for file, place in found.items() if place is not None}
+        places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
+        return {file: place for file, place in places.items() if place is not None}
 
     def _exercise_ids(self) -> list[str]:
         return [exercise.id for module in self.modules for exercise in module.exercises]
@@ -140,4 +142,4 @@ def _refuse_newer(shown: str, document: Document) -> None:
     version = document.data.get("format")
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
         reason = f"has format {version}; this gpucourse reads up to {FORMAT}"
-        raise ManifestError(told(shown, document, [Complaint(("format",), reason)]), hint=UPGRADE)
+        raise ManifestError(format_complaints(shown, document, [Complaint(("format",), reason)]), hint=UPGRADE)

@@ -35,7 +35,7 @@ _LIMITS = {
 }
 
 
-def told(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:
+def format_complaints(file: str, document: Document, complaints: Iterable[Complaint]) -> tuple[str, ...]:
     """The complaints about a file as sentences, in the order of its lines, each once."""
     placed = [(complaint.line or document.line(complaint.path), complaint) for complaint in complaints]
     ordered = sorted(placed, key=lambda item: item[0] or 0)
@@ -92,24 +92,28 @@ def _reason(place: Path, details: Sequence[ErrorDetails], model: type[BaseModel]
         return f"is not a key here{did_you_mean(str(place[-1]), known) or '; known: ' + ', '.join(known)}"
     if kind == "literal_error":
         choices = [word.strip().strip("'") for word in str(context["expected"]).replace(" or ", ",").split(",")]
-        return f"{_shown(value)} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
+        return f"{_format_value(value)} is not one of {', '.join(choices)}{did_you_mean(str(value), choices)}"
     if kind == "string_pattern_mismatch":
         pattern = str(context["pattern"])
-        return "is empty" if pattern == NOT_EMPTY else f"{_shown(value)} is not {FORMS.get(pattern, f'of the form {pattern}')}"
+        return (
+            "is empty"
+            if pattern == NOT_EMPTY
+            else f"{_format_value(value)} is not {FORMS.get(pattern, f'of the form {pattern}')}"
+        )
     if kind in {"string_too_short", "too_short"}:
         return "is empty"
     if kind in _LIMITS:
         words, key = _LIMITS[kind]
-        return f"{_shown(value)} {words} {context[key]:g}"
+        return f"{_format_value(value)} {words} {context[key]:g}"
     if kind == "value_error":
         return str(context["error"])
-    wanted = list(dict.fromkeys(_KINDS[each["type"]] for each in details if each["type"] in _KINDS))
+    wanted = list(dict.fromkeys(_KINDS[error["type"]] for error in details if error["type"] in _KINDS))
     if wanted:
-        return f"{_shown(value)} is not {' or '.join(wanted)}{_cure(value, wanted)}"
-    return f"{_shown(value)}: {detail['msg']}"
+        return f"{_format_value(value)} is not {' or '.join(wanted)}{_cure(value, wanted)}"
+    return f"{_format_value(value)}: {detail['msg']}"
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, bool):

@@ -15,14 +15,14 @@ from typing import Any
 
 from gpucourse.course import report_plan
 from gpucourse.course.catalog import MANIFEST, Catalog, load
-from gpucourse.course.complaints import told
+from gpucourse.course.complaints import format_complaints
 from gpucourse.course.locate import find_course
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import read_rubric, strangers
 from gpucourse.course.rules import SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
-from gpucourse.course.written_metrics import asked_by, drawn, unwritten, words_of
+from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.errors import ManifestError
 from gpucourse.model.manifest import Exercise, Module, Parameter
 from gpucourse.model.report_plan import SUBJECTS, ReportPlan
@@ -35,19 +35,19 @@ FEWEST_HINTS = 3
 
 def lint(catalog: Catalog) -> list[str]:
     """Every complaint about the course, one line each: `file: place: reason`. Empty when all is well."""
-    found = [line for error in catalog.broken for line in error.complaints]
-    found += _stale_schemas(catalog.folders.modules)
-    found += _beside_modules(catalog)
-    found += _unquoted(catalog.folders.modules)
+    complaints = [line for error in catalog.broken for line in error.complaints]
+    complaints += _stale_schemas(catalog.folders.modules)
+    complaints += _beside_modules(catalog)
+    complaints += _check_unquoted_commas(catalog.folders.modules)
     used: set[str] = set()
     for module in catalog.modules:
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())
-            found += _of_exercise(catalog, module, exercise)
+            complaints += _of_exercise(catalog, module, exercise)
     if not catalog.broken:
-        found += _unused(catalog, used)
-        found += _solutions(catalog, used)
-    return list(dict.fromkeys(found))  # what several exercises share is told once
+        complaints += _check_unused_files(catalog, used)
+        complaints += _solutions(catalog, used)
+    return list(dict.fromkeys(complaints))  # what several exercises share is told once
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:
@@ -55,20 +55,20 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
     modules = catalog.folders.modules
     for read in (read_rubric, read_quiz, read_report_plan):
         try:
-            found = read(modules)
+            document = read(modules)
         except ManifestError as error:
             yield from error.complaints
             continue
-        if isinstance(found, Rubric) and not catalog.broken:
-            yield from (f"{modules.name}/{line}" for line in strangers(found, catalog.modules))
-        if isinstance(found, ReportPlan) and not catalog.broken:
-            yield from (f"{modules.name}/{line}" for line in report_plan.strangers(found, catalog.modules))
-            yield from _unwritten_in(catalog, found)
+        if isinstance(document, Rubric) and not catalog.broken:
+            yield from (f"{modules.name}/{line}" for line in strangers(document, catalog.modules))
+        if isinstance(document, ReportPlan) and not catalog.broken:
+            yield from (f"{modules.name}/{line}" for line in report_plan.strangers(document, catalog.modules))
+            yield from _check_unwritten_metrics(catalog, document)
     numbers = Counter(module.id for module in catalog.modules)
     yield from (f"{modules.name}: {count} folders are module {number}" for number, count in numbers.items() if count > 1)
 
 
-def _unwritten_in(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
+def _check_unwritten_metrics(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
     """What the report reads of runs and no script writes."""
     known = {exercise.id: (module, exercise) for module in catalog.modules for exercise in module.exercises}
     for chapter in plan.chapters:
@@ -77,21 +77,21 @@ def _unwritten_in(catalog: Catalog, plan: ReportPlan) -> Iterator[str]:
         module, exercise = known[chapter.exercise]
         words = words_of(catalog.folders.exercises / place for place in catalog.sources(module, exercise).values())
         shown = f"{catalog.folders.modules.name}/{report_plan.FILE}: chapters.{chapter.id}"
-        yield from (f"{shown}: {line}" for line in unwritten(exercise, words, asked_by(chapter)))
+        yield from (f"{shown}: {line}" for line in find_unwritten(exercise, words, list_chapter_paths(chapter)))
         ids = {"subject", *(figure.id for figure in chapter.figures)}
-        paths = {path for plot in chapter.charts for path in drawn(plot) if path.startswith(f"{SUBJECTS}.")}
+        paths = {path for plot in chapter.charts for path in list_plot_paths(plot) if path.startswith(f"{SUBJECTS}.")}
         strange = sorted(paths - {f"{SUBJECTS}.{name}" for name in ids})
         yield from (f"{shown}: charts: {path}: no figure of the chapter has this id" for path in strange)
 
 
-def _unquoted(modules: Path) -> Iterator[str]:
+def _check_unquoted_commas(modules: Path) -> Iterator[str]:
     """Inline lists in which a comma may have split a sentence into two items."""
     for path in sorted([*modules.glob(f"[!._]*/{MANIFEST}"), *modules.glob("*.yaml")]):
         try:
             document = read_document(path.read_bytes())
         except OSError:  # told by whoever reads it for what it says
             continue
-        yield from told(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
+        yield from format_complaints(path.relative_to(modules.parent).as_posix(), document, document.unquoted)
 
 
 def _stale_schemas(modules: Path) -> Iterator[str]:
@@ -112,11 +112,12 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         if count > 1
     )
     yield from (
-        f"{manifest}: {exercise.id}.deliverables: no plot of {exercise.id} is {each.source}"
-        for each in exercise.deliverables
-        if each.source.endswith((".png", ".svg"))
-        and each.source not in {"screen.svg", *(f"{plot.file}.{end}" for plot in exercise.plots for end in ("png", "svg"))}
-        and not set("/*?[") & set(each.source)
+        f"{manifest}: {exercise.id}.deliverables: no plot of {exercise.id} is {deliverable.source}"
+        for deliverable in exercise.deliverables
+        if deliverable.source.endswith((".png", ".svg"))
+        and deliverable.source
+        not in {"screen.svg", *(f"{plot.file}.{end}" for plot in exercise.plots for end in ("png", "svg"))}
+        and not set("/*?[") & set(deliverable.source)
     )
     sources = catalog.sources(module, exercise)
     written = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
@@ -129,7 +130,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
     if len(trees) < len(written):
         return
     words = words_of(catalog.folders.exercises / place for place in sources.values())
-    yield from (f"{manifest}: {line}" for line in unwritten(exercise, words))
+    yield from (f"{manifest}: {line}" for line in find_unwritten(exercise, words))
     place = sources[exercise.script]
     shown, tree = f"{catalog.folders.exercises.name}/{place}", trees[place]
     if not ast.get_docstring(tree):
@@ -178,7 +179,7 @@ def _plain(value: ast.expr) -> object:
         return ast.unparse(value)
 
 
-def _unused(catalog: Catalog, used: set[str]) -> Iterator[str]:
+def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
     folders = {catalog.folder_name(module) for module in catalog.modules} | {SHARED}
     for path in sorted(catalog.folders.exercises.rglob("*")):
         place = path.relative_to(catalog.folders.exercises)
@@ -206,8 +207,8 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
 def main() -> tuple[str, int]:
     """What the command says about the course that is in force, and its exit code: 0, or 2 where there are complaints."""
     catalog = load(find_course(os.environ))
-    if found := lint(catalog):
-        return "\n".join(found) + "\n", 2
+    if complaints := lint(catalog):
+        return "\n".join(complaints) + "\n", 2
     return f"{catalog.folders.modules}: {len(catalog.modules)} modules, nothing to complain about\n", 0
 
 

@@ -28,7 +28,7 @@ def find_course(environ: Mapping[str, str]) -> CourseFolders:
     Raises MissingError where a folder is not there.
     """
     if not (chosen := environ.get(OVERRIDE)):
-        return _built_in(Path(gpucourse.__file__).resolve().parent)
+        return _find_built_in(Path(gpucourse.__file__).resolve().parent)
     return course_in(
         Path(chosen), named_by=OVERRIDE, hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}"
     )
@@ -44,19 +44,19 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
         if not (root / part).is_dir():
             lacks = f"where there is no folder {part}/" if root.is_dir() else "which is no folder"
             raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
-    own, built_in = root / "terraform", _built_in(Path(gpucourse.__file__).resolve().parent)
+    own, built_in = root / "terraform", _find_built_in(Path(gpucourse.__file__).resolve().parent)
     return CourseFolders(root / "modules", root / "exercises", own if own.is_dir() else built_in.terraform)
 
 
-def named_course(environ: Mapping[str, str]) -> Path | None:
+def find_named_course(environ: Mapping[str, str]) -> Path | None:
     """The folder of a course that is not the program's own; None where `GPUCOURSE_COURSE` names none, or the built-in one."""
     if not (chosen := environ.get(OVERRIDE)):
         return None
     root = Path(chosen).expanduser().absolute()
-    return None if _built_in(Path(gpucourse.__file__).resolve().parent).modules.parent == root else root
+    return None if _find_built_in(Path(gpucourse.__file__).resolve().parent).modules.parent == root else root
 
 
-def _built_in(package: Path) -> CourseFolders:
+def _find_built_in(package: Path) -> CourseFolders:
     roots = (package / "_course", package.parent.parent)
     for root in roots:
         if all((root / part).is_dir() for part in PARTS):

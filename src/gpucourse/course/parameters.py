@@ -45,7 +45,11 @@ def arguments(exercise: Exercise, values: Mapping[str, Scalar]) -> tuple[str, ..
 
     What only the launcher needs (such as the number of processes a node) is no flag.
     """
-    passed = (each for each in exercise.parameters if each.name in values and each.name not in exercise.launch.for_launcher)
+    passed = (
+        candidate
+        for candidate in exercise.parameters
+        if candidate.name in values and candidate.name not in exercise.launch.for_launcher
+    )
     return tuple(_flag(parameter, values[parameter.name]) for parameter in passed)
 
 
@@ -67,7 +71,7 @@ def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: s
         return value
     raise UsageError(
         f"{option} {parameter.name}={_short(text).strip(chr(39))}: {objection}",
-        hint=f"{parameter.name} is {_allowed(parameter)}: {parameter.help} "
+        hint=f"{parameter.name} is {_describe_allowed(parameter)}: {parameter.help} "
         f"(gpucourse run {exercise.id} --set {parameter.name}={parameter.default})",
     )
 
@@ -93,7 +97,7 @@ def _read(parameter: Parameter, text: str) -> Scalar | None:
     return int(number) if number.is_integer() and abs(number) < 2**53 else None
 
 
-def _allowed(parameter: Parameter) -> str:
+def _describe_allowed(parameter: Parameter) -> str:
     many = "values with commas between them, each " if parameter.each else ""
     if parameter.choices:
         return f"{many}one of {', '.join(map(str, parameter.choices))}"

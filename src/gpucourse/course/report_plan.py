@@ -34,7 +34,9 @@ def _strange(chapter: ReportChapter, exercise: Exercise) -> Iterator[str]:
     tables, questions = {table.title for table in exercise.tables}, {question.id for question in exercise.questions}
     yield from (f"tables: {exercise.id} has no table '{title}'" for title in chapter.tables if title not in tables)
     yield from (
-        f"words: {exercise.id} has no question '{one.question}'" for one in chapter.words if one.question not in questions
+        f"words: {exercise.id} has no question '{prompt.question}'"
+        for prompt in chapter.words
+        if prompt.question not in questions
     )
     if chapter.by and exercise.parameter(chapter.by) is None:
         yield f"by: {exercise.id} has no parameter '{chapter.by}'"

@@ -19,10 +19,10 @@ SHARED = "shared"
 
 def number_of(folder: str) -> str | None:
     """The module's number in its folder's name: `3` for `03-parallel-computing`. None for any other name."""
-    found = FOLDER.fullmatch(folder)
-    if not found:
+    match = FOLDER.fullmatch(folder)
+    if not match:
         return None
-    return found["number"] if found["number"] == "B" else str(int(found["number"]))
+    return match["number"] if match["number"] == "B" else str(int(match["number"]))
 
 
 def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterator[Complaint]:
@@ -65,11 +65,11 @@ def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Co
     word = launch.get("procs_per_node") if isinstance(launch, dict) else None
     if not isinstance(word, str) or word == "gpu":
         return
-    found = next((each for each in _mappings(exercise.get("parameters")) if each.get("name") == word), None)
+    parameter = next((parameter for parameter in _mappings(exercise.get("parameters")) if parameter.get("name") == word), None)
     place = (*here, "launch", "procs_per_node")
-    if found is None:
+    if parameter is None:
         yield Complaint(place, f"'{word}' is neither the word gpu nor a parameter of this exercise")
-    elif found.get("type") != "int" or not all(_one_to_64(found.get(key)) for key in ("min", "max")):
+    elif parameter.get("type") != "int" or not all(_one_to_64(parameter.get(key)) for key in ("min", "max")):
         yield Complaint(place, f"the parameter {word} must be a whole number (int) with a min and a max from 1 to 64")
 
 

@@ -38,7 +38,7 @@ def schema_text(file: str = FILE) -> str:
 def schema(file: str = FILE) -> dict[str, Any]:
     """The schema as data: the model's own, and what its validators add to it."""
     model, title = SCHEMAS[file]
-    found = model.model_json_schema()
+    document = model.model_json_schema()
     questions = [_only_with(kind, keys) for kind, keys in KINDS.items()]
     rules: dict[str, dict[str, Any]] = {
         Check.__name__: {"oneOf": [{"required": [name]} for name in COMPARISONS]},
@@ -46,12 +46,12 @@ def schema(file: str = FILE) -> dict[str, Any]:
         QuizQuestion.__name__: {"allOf": questions},
     }
     for name, rule in rules.items():
-        if name in found["$defs"]:
-            found["$defs"][name] |= rule
+        if name in document["$defs"]:
+            document["$defs"][name] |= rule
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"https://gpucourse.invalid/{file}",
-        **_untitled(found),
+        **_drop_titles(document),
         "title": title,
     }
 
@@ -82,12 +82,12 @@ def _only_with(kind: str, keys: tuple[str, ...]) -> dict[str, Any]:
     return {"if": is_so, "then": needed[kind], "else": {"properties": dict.fromkeys(keys, False)}}
 
 
-def _untitled(schema: Any) -> Any:
+def _drop_titles(schema: Any) -> Any:
     """Without the titles that repeat each key."""
     if isinstance(schema, dict):
         kept = {key: value for key, value in schema.items() if not (key == "title" and isinstance(value, str))}
-        return {key: _untitled(value) for key, value in kept.items()}
-    return [_untitled(item) for item in schema] if isinstance(schema, list) else schema
+        return {key: _drop_titles(value) for key, value in kept.items()}
+    return [_drop_titles(item) for item in schema] if isinstance(schema, list) else schema
 
 
 if __name__ == "__main__":

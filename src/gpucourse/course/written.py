@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from gpucourse.course.complaints import from_pydantic, told
+from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.errors import ManifestError
 from gpucourse.outside.yaml_reader import Complaint, Document, read_document
 
@@ -34,12 +34,12 @@ def read(raw: bytes, model: type[Model], shown: str, *, hint: str = "") -> tuple
     if not isinstance(document.data, dict):
         if not complaints:
             complaints.append(Complaint((), "is not a mapping of keys and values"))
-        raise ManifestError(told(shown, document, complaints), hint=hint)
+        raise ManifestError(format_complaints(shown, document, complaints), hint=hint)
     try:
-        found = model.model_validate(document.data)
+        checked = model.model_validate(document.data)
     except ValidationError as error:
-        told_all = told(shown, document, [*complaints, *from_pydantic(error, model, document.data)])
+        told_all = format_complaints(shown, document, [*complaints, *from_pydantic(error, model, document.data)])
         raise ManifestError(told_all, hint=hint) from error
     if complaints:
-        raise ManifestError(told(shown, document, complaints), hint=hint)
-    return found, document
+        raise ManifestError(format_complaints(shown, document, complaints), hint=hint)
+    return checked, document

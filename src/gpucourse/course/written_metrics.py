@@ -51,7 +51,7 @@ def words_of(sources: Iterable[Path]) -> Words:
     return Words(frozenset(exact), tuple(map(re.compile, sorted(patterns))))
 
 
-def asked_of(exercise: Exercise) -> Iterator[tuple[str, str]]:
+def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
     """Every path into the metrics that the manifest reads, and the place that reads it; the keys of rows as paths too."""
     for check in exercise.checks:
         yield f"checks.{check.id}", check.value
@@ -62,29 +62,29 @@ def asked_of(exercise: Exercise) -> Iterator[tuple[str, str]]:
     for table in exercise.tables:
         yield from ((f"tables.{table.title}", f"{table.rows}.{column.key}") for column in table.columns)
     for plot in exercise.plots:
-        yield from ((f"plots.{plot.file}", path) for path in drawn(plot))
+        yield from ((f"plots.{plot.file}", path) for path in list_plot_paths(plot))
 
 
-def asked_by(chapter: ReportChapter) -> Iterator[tuple[str, str]]:
+def list_chapter_paths(chapter: ReportChapter) -> Iterator[tuple[str, str]]:
     """Every path into the metrics that a chapter of the report reads, and the place that reads it."""
     yield from ((f"figures.{figure.id}", figure.value) for figure in chapter.figures)
     for plot in chapter.charts:
-        yield from ((f"charts.{plot.file}", path) for path in drawn(plot) if not path.startswith(f"{SUBJECTS}."))
+        yield from ((f"charts.{plot.file}", path) for path in list_plot_paths(plot) if not path.startswith(f"{SUBJECTS}."))
 
 
-def drawn(plot: Plot) -> Iterator[str]:
+def list_plot_paths(plot: Plot) -> Iterator[str]:
     """The path of every key that a plot shows."""
-    keys = [plot.x, plot.by, plot.ideal_key, *(key for one in plot.series for key in (one.key, one.low, one.high))]
+    keys = [plot.x, plot.by, plot.ideal_key, *(key for series in plot.series for key in (series.key, series.low, series.high))]
     yield from (f"{plot.rows}.{key}" for key in keys if key)
 
 
-def unwritten(exercise: Exercise, words: Words, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
+def find_unwritten(exercise: Exercise, words: Words, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
     """What the manifest (or whoever has `asked`) reads from the metrics and no script writes, one line a place."""
     told: set[str] = set()
     known = {parameter.name for parameter in exercise.parameters}  # scripts write them together, as they were given
-    for place, expression in asked_of(exercise) if asked is None else asked:
-        found = EXPRESSION.match(expression)
-        steps = found["path"].split(".") if found else []
+    for place, expression in list_exercise_paths(exercise) if asked is None else asked:
+        match = EXPRESSION.match(expression)
+        steps = match["path"].split(".") if match else []
         if not steps or steps[0] != "metrics" or steps[1] in BY_PROGRAM:
             continue
         for step in steps[1:]:

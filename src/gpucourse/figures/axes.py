@@ -61,7 +61,7 @@ def size_axis(axis: Axis, sizes: Sequence[float], *, log: bool) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: format_bytes(value).replace(".0 ", " ")))
 
 
-def wrapped(words: Sequence[str]) -> list[str]:
+def wrap_words(words: Sequence[str]) -> list[str]:
     """Long words under bars, broken into lines."""
     width = max(10, 72 // max(1, len(words)))
     return [textwrap.fill(word, width) for word in words]

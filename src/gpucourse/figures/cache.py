@@ -17,10 +17,10 @@ def cache_elsewhere(environ: Mapping[str, str]) -> Path | None:
     shared = Path(tempfile.gettempdir()) / f"gpucourse-matplotlib-{os.getuid()}"
     try:
         shared.mkdir(mode=0o700, exist_ok=True)
-        found = shared.lstat()
+        status = shared.lstat()
     except OSError:
-        found = None
-    if found and stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        status = None
+    if status and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022:
         return shared
     return Path(tempfile.mkdtemp(prefix="gpucourse-matplotlib-"))
 

@@ -34,9 +34,9 @@ def fonts_for(characters: str) -> list[Path]:
     for path in sorted(findSystemFonts()):
         with suppress(OSError, RuntimeError, ValueError):  # a file that is no font after all
             has[path] = wanted & set(FT2Font(path).get_charmap())
-    found: list[Path] = []
+    files: list[Path] = []
     while has and wanted & set().union(*has.values()):
         best = max(has, key=lambda path: len(has[path] & wanted))
         wanted -= has.pop(best)
-        found.append(Path(best))
-    return found
+        files.append(Path(best))
+    return files

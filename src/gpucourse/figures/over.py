@@ -19,21 +19,23 @@ def over(
     Where the runs have few rows, each of them (a case, a size) is a line of its own; else the last one of each run stands for
     it.
     """
-    labels = list(dict.fromkeys(str(row.get(plot.x)) for _, found in rows for row in found))
+    labels = list(dict.fromkeys(str(row.get(plot.x)) for _, run_rows in rows for row in run_rows))
     few = 1 < len(labels) * len(plot.series) <= MOST
     wanted = plot.series if few or len(plot.series) <= MOST else plot.series[:MOST]
     series: dict[str, Series] = {}
     together: list[dict[str, Any]] = []
-    for value, found in rows:
+    for value, run_rows in rows:
         point: dict[str, Any] = {parameter: value}
-        for row in found if few else found[-1:]:
+        for row in run_rows if few else run_rows[-1:]:
             number = labels.index(str(row.get(plot.x))) if few else 0
-            for one in wanted:
-                key, name = f"{one.key}_{number}", str(row.get(plot.x))
-                label = one.label if not few else name if len(wanted) == 1 else f"{name}, {one.label}"
-                low, high = (f"{end}_{number}" if end else None for end in (one.low, one.high))
+            for drawn_series in wanted:
+                key, name = f"{drawn_series.key}_{number}", str(row.get(plot.x))
+                label = drawn_series.label if not few else name if len(wanted) == 1 else f"{name}, {drawn_series.label}"
+                low, high = (f"{end}_{number}" if end else None for end in (drawn_series.low, drawn_series.high))
                 series.setdefault(key, Series(key=key, label=label, low=low, high=high))
-                point |= {f"{end}_{number}": row.get(end) for end in (one.key, one.low, one.high) if end}
+                point |= {
+                    f"{end}_{number}": row.get(end) for end in (drawn_series.key, drawn_series.low, drawn_series.high) if end
+                }
         together.append(point)
     values = [value for value, _ in rows]
     numbers = [float(value) for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]

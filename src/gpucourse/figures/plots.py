@@ -163,7 +163,7 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
 
 
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
-    from gpucourse.figures.axes import number_axis, short_number, wrapped
+    from gpucourse.figures.axes import number_axis, short_number, wrap_words
 
     count = len(data.series)
     width = min(0.8 / count, 0.45)
@@ -192,7 +192,7 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     if plot.log_y:
         axes.set_yscale("log")
     axes.margins(x=0.08, y=0.14)
-    axes.set_xticks(range(len(data.words)), wrapped(data.words))
+    axes.set_xticks(range(len(data.words)), wrap_words(data.words))
     axes.tick_params(axis="x", length=0)
     number_axis(axes.yaxis, whole=False, log=plot.log_y)
 

@@ -50,7 +50,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     """The points of a plot. Raises MissingError where the metrics hold nothing to draw."""
     every = _rows(plot, metrics)
     worded = plot.kind == "bar" or _has_words(plot, every[:MOST_ROWS])
-    rows = _thinned(every, MOST_WORDS if worded else MOST_ROWS)
+    rows = _thin(every, MOST_WORDS if worded else MOST_ROWS)
     words = [printable(str(row.get(plot.x))) for row in rows] if worded else []
     places: list[float | None] = (
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
@@ -58,17 +58,17 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
     labels: list[str] = []
     series: list[list[Point]] = []
     left_out = more_lines = 0
-    for each in plot.series:
+    for line in plot.series:
         for name, chosen in _groups(plot, rows).items():
             if len(series) == MOST_LINES:
                 more_lines += 1
                 continue
             some, where = [rows[index] for index in chosen], [places[index] for index in chosen]
-            series.append(_points(some, where, each.key, (each.low, each.high), log_y=plot.log_y))
-            labels.append(f"{each.label}: {name}" if plot.by else each.label)
+            series.append(_points(some, where, line.key, (line.low, line.high), log_y=plot.log_y))
+            labels.append(f"{line.label}: {name}" if plot.by else line.label)
             left_out += len(some) - len(series[-1])
     if not any(series):
-        keys = ", ".join(each.key for each in plot.series)
+        keys = ", ".join(line.key for line in plot.series)
         raise MissingError(
             f"nothing to draw in {plot.file}: no row of {plot.rows} has a number for {keys}",
             hint="look at metrics.json of the run: the script writes null for what it did not measure",
@@ -86,7 +86,7 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text[:_LONGEST_TEXT])
 
 
-def _thinned(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
+def _thin(rows: list[Mapping[str, Any]], most: int) -> list[Mapping[str, Any]]:
     """At most so many of the rows, evenly chosen."""
     return rows if len(rows) <= most else [rows[index * len(rows) // most] for index in range(most)]
 

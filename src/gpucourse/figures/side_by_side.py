@@ -18,7 +18,9 @@ def side_by_side(plot: Plot, runs: Mapping[str, Mapping[str, Any]]) -> tuple[Plo
 
 def _lines(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot, dict[str, Any]]:
     together = [
-        {**row, RUN: f"{row.get(plot.by)}, {label}" if plot.by else label} for label, found in rows.items() for row in found
+        {**row, RUN: f"{row.get(plot.by)}, {label}" if plot.by else label}
+        for label, run_rows in rows.items()
+        for row in run_rows
     ]
     changed = {"rows": "metrics.rows", "by": RUN, "ideal": False, "ideal_key": None}
     return plot.model_copy(update=changed), {"rows": together}
@@ -26,21 +28,21 @@ def _lines(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plo
 
 def _bars(plot: Plot, rows: Mapping[str, list[Mapping[str, Any]]]) -> tuple[Plot, dict[str, Any]]:
     places: dict[Any, dict[str, Any]] = {}
-    for number, found in enumerate(rows.values()):
-        for row in found:
+    for number, run_rows in enumerate(rows.values()):
+        for row in run_rows:
             place = places.setdefault(row.get(plot.x), {plot.x: row.get(plot.x)})
             place |= {f"{series.key}_of_{number}": row.get(series.key) for series in plot.series}
     alone = len(plot.series) == 1
     series = tuple(
-        one.model_copy(
+        drawn_series.model_copy(
             update={
-                "key": f"{one.key}_of_{number}",
-                "label": label if alone else f"{one.label}, {label}",
+                "key": f"{drawn_series.key}_of_{number}",
+                "label": label if alone else f"{drawn_series.label}, {label}",
                 "low": None,
                 "high": None,
             }
         )
-        for one in plot.series
+        for drawn_series in plot.series
         for number, label in enumerate(rows)
     )
     return plot.model_copy(update={"rows": "metrics.rows", "series": series, "ideal_key": None}), {

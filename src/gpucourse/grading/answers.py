@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gpucourse.grading.checks import shown
+from gpucourse.grading.checks import format_value
 from gpucourse.grading.values import Unreadable, is_number, read
 from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
 from gpucourse.model.fields import Scalar, is_utf8
@@ -79,10 +79,10 @@ def number(answer: Scalar, unit: str) -> float:
     text = str(answer).strip()
     if text.startswith("$") and _plain(unit) == "dollars":
         text = text[1:].lstrip()
-    found = _NUMBER.fullmatch(text)
-    if not found or not any(character.isdigit() for character in found[1]):
+    match = _NUMBER.fullmatch(text)
+    if not match or not any(character.isdigit() for character in match[1]):
         raise ValueError(f"{text[:40]!r} is not a number")
-    value, rest = float(found[1].replace(",", "")), found[2].strip()
+    value, rest = float(match[1].replace(",", "")), match[2].strip()
     if not math.isfinite(value):
         raise ValueError(f"{answer} is not a finite number")
     if re.match(r",\d", rest):
@@ -102,7 +102,7 @@ def _choice(question: Question, answer: Scalar) -> AnswerResult:
 
 def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> AnswerResult:
     given = number(answer, question.unit)
-    told = shown(_short(given), question.unit)
+    told = format_value(_short(given), question.unit)
     if question.evidence == "gpu" and not on_gpu:
         return _result(question, "not_measured", told, "not measured: needs a GPU")
     try:
@@ -114,28 +114,28 @@ def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] |
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
     grain = _GRAIN * max(abs(low), abs(high), abs(given))
     right = low - room - grain <= given <= high + room + grain
-    return _result(question, "passed" if right else "failed", told, _said(question, told, low, high, right=right))
+    return _result(question, "passed" if right else "failed", told, _explain(question, told, low, high, right=right))
 
 
 def _ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
     if question.reads and evidence is None:
         raise Unreadable("there is no run to compare it with")
     ends = [question.value] if question.value is not None else [question.low, question.high]
-    found = [read(each, evidence or {}) if isinstance(each, str) else each for each in ends]
-    for path, value in zip(ends, found, strict=True):
+    values = [read(end, evidence or {}) if isinstance(end, str) else end for end in ends]
+    for path, value in zip(ends, values, strict=True):
         if not is_number(value):
             raise Unreadable(f"your run did not record {path}" if value is None else f"{path} is not one number")
-    numbers = [float(value) for value in found]  # type: ignore[arg-type]
+    numbers = [float(value) for value in values]  # type: ignore[arg-type]
     return min(numbers), max(numbers)
 
 
-def _said(question: Question, told: str, low: float, high: float, *, right: bool) -> str:
+def _explain(question: Question, told: str, low: float, high: float, *, right: bool) -> str:
     """`you said 45 %; your recording shows 78 to 96 %`. A number that is the same for everybody is not told."""
     if not question.reads:
         return "right" if right else f"{told} is not it"
-    ends = shown(_short(low), question.unit)
+    ends = format_value(_short(low), question.unit)
     if high != low:
-        ends = f"{shown(_short(low), '')} to {shown(_short(high), question.unit)}"
+        ends = f"{format_value(_short(low), '')} to {format_value(_short(high), question.unit)}"
     said = f"you said {told}; your recording shows {ends}"
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room

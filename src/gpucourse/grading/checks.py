@@ -40,7 +40,7 @@ def evaluate(
     """
     evidence = {"metrics": metrics, "plan": plan, "run": run}
     gpu = on_gpu(metrics, mode)
-    results = tuple(_judged(check, evidence, on_gpu=gpu) for check in exercise.checks)
+    results = tuple(_judge(check, evidence, on_gpu=gpu) for check in exercise.checks)
     return ExerciseVerdict(exercise=exercise.id, run=run_id, mode=mode, verdict=overall(results), checks=results)
 
 
@@ -56,14 +56,14 @@ def overall(results: Sequence[CheckResult]) -> Verdict:
     return next((word for word in _WORST_FIRST if word in words), "not_measured")
 
 
-def _judged(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> CheckResult:
+def _judge(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> CheckResult:
     name, operand = check.comparison
     if check.evidence == "gpu" and not on_gpu:
         expected = f"{_WORDS[name]}{_operand_text(operand, check.unit)}"
         return _result(check, "not_measured", "not measured: needs a GPU", expected, hint="run it on a target with GPUs")
     try:
         wanted = read(operand, evidence) if isinstance(operand, str) and is_evidence(operand) else operand
-        expected = _expected(check, name, wanted, operand)
+        expected = _describe_expected(check, name, wanted, operand)
     except Unreadable as error:
         return _result(check, "error", "not compared", f"unknown: {error}", hint=_ERROR_HINT)
     try:
@@ -74,7 +74,7 @@ def _judged(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> Ch
     except Unreadable as error:
         return _result(check, "error", str(error), expected, hint=_ERROR_HINT)
     verdict: Verdict = "passed" if holds else "failed"
-    return _result(check, verdict, shown(observed, check.unit), expected, hint="" if holds else check.hint)
+    return _result(check, verdict, format_value(observed, check.unit), expected, hint="" if holds else check.hint)
 
 
 _ERROR_HINT = "the script did not write what the check reads: look at metrics.json of the run, and at the end of its logs"
@@ -98,13 +98,13 @@ def _holds(name: str, observed: object, wanted: object, tolerance: float) -> boo
         left, right = observed, wanted
         if not (math.isfinite(left) and math.isfinite(right)):  # type: ignore[arg-type]
             return False
-        return _compared(name, left, right, tolerance)  # type: ignore[arg-type]
+        return _compare(name, left, right, tolerance)  # type: ignore[arg-type]
     if name == "equals" and type(observed) is type(wanted) and isinstance(observed, (str, bool)):
         return observed == wanted
-    raise Unreadable(f"{_described(observed)} cannot be compared with {_described(wanted)}")
+    raise Unreadable(f"{_describe(observed)} cannot be compared with {_describe(wanted)}")
 
 
-def _compared(name: str, left: float, right: float, tolerance: float) -> bool:
+def _compare(name: str, left: float, right: float, tolerance: float) -> bool:
     if name == "equals":
         return abs(left - right) <= tolerance
     if name == "at_least":
@@ -114,35 +114,35 @@ def _compared(name: str, left: float, right: float, tolerance: float) -> bool:
     return left < right if name == "below" else left > right
 
 
-def shown(value: object, unit: str) -> str:
+def format_value(value: object, unit: str) -> str:
     """A value for a person, with its unit: `2 ranks`, `3.1e-07`, `47.4 %`."""
     if is_number(value):
         return _with_unit(f"{value:,}" if isinstance(value, int) else f"{value:,.6g}", unit)
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _expected(check: Check, name: str, wanted: object, operand: Scalar) -> str:
+def _describe_expected(check: Check, name: str, wanted: object, operand: Scalar) -> str:
     if not isinstance(wanted, (int, float, str)):
-        raise Unreadable(f"{operand} is {_described(wanted)}")
+        raise Unreadable(f"{operand} is {_describe(wanted)}")
     source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
-    limit = shown(wanted, "" if margin else check.unit)
+    limit = format_value(wanted, "" if margin else check.unit)
     return f"{_WORDS[name]}{limit}{_with_unit(margin, check.unit) if margin else ''}{source}"
 
 
 def _operand_text(operand: Scalar, unit: str) -> str:
-    return operand if isinstance(operand, str) else shown(operand, unit)
+    return operand if isinstance(operand, str) else format_value(operand, unit)
 
 
 def _with_unit(text: str, unit: str) -> str:
     return f"{text} {unit}" if unit else text
 
 
-def _described(value: object) -> str:
+def _describe(value: object) -> str:
     if value is None:
         return "null (not measured)"
     if isinstance(value, list):
         return f"a list of {len(value)} values (take min, max, median, sum, last or count of it)"
     if isinstance(value, Mapping):
         return "a mapping"
-    return f"the text {value[:40]!r}" if isinstance(value, str) else shown(value, "")
+    return f"the text {value[:40]!r}" if isinstance(value, str) else format_value(value, "")

@@ -25,13 +25,13 @@ def grade(
     bonus = [score for score in scores if score.counts == "bonus"]
     return Grade(
         points=sum(score.points for score in counted),
-        earned=_rounded(sum(score.earned for score in counted)),
+        earned=_round_points(sum(score.earned for score in counted)),
         bonus_points=sum(score.points for score in bonus),
-        bonus=_rounded(sum(score.earned for score in bonus)),
-        waiting=_rounded(sum(score.waiting for score in (*counted, *bonus))),
+        bonus=_round_points(sum(score.earned for score in bonus)),
+        waiting=_round_points(sum(score.waiting for score in (*counted, *bonus))),
         parts=scores,
         quiz=quiz,
-        changed={name: found.changed for name, found in evidence.items() if found.changed},
+        changed={name: exercise_evidence.changed for name, exercise_evidence in evidence.items() if exercise_evidence.changed},
     )
 
 
@@ -43,87 +43,97 @@ def _part(part: Part, exercises: Sequence[str] | None, evidence: Mapping[str, Ex
         counts=part.counts,
         here=exercises is not None,
         points=part.points,
-        earned=_rounded(sum(row.earned for row in rows)),
-        waiting=_rounded(sum(row.waiting for row in rows)),
+        earned=_round_points(sum(row.earned for row in rows)),
+        waiting=_round_points(sum(row.waiting for row in rows)),
         rows=rows,
     )
 
 
 def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvidence]) -> RowScore:
     asked = [(name, kind) for name in row.exercises or exercises for kind in row.evidence]
-    found = [piece for name, kind in asked if (piece := _piece(kind, evidence.get(name), name)) is not None]
-    shares = [piece.got / piece.of for piece, _ in found]
-    waiting = [waits / piece.of for piece, waits in found]
-    levels = [evidence[piece.exercise].level for piece, _ in found if piece.got and piece.exercise in evidence]
+    pieces = [piece for name, kind in asked if (piece := _piece(kind, evidence.get(name), name)) is not None]
+    shares = [piece.got / piece.of for piece, _ in pieces]
+    waiting = [waits / piece.of for piece, waits in pieces]
+    levels = [evidence[piece.exercise].level for piece, _ in pieces if piece.got and piece.exercise in evidence]
     return RowScore(
         id=row.id,
         title=row.title,
         points=row.points,
-        earned=_rounded(row.points * _mean(shares)),
-        waiting=_rounded(row.points * _mean(waiting)),
+        earned=_round_points(row.points * _mean(shares)),
+        waiting=_round_points(row.points * _mean(waiting)),
         level=_level(levels),
-        pieces=tuple(piece for piece, _ in found),
+        pieces=tuple(piece for piece, _ in pieces),
     )
 
 
-def _piece(kind: Kind, found: ExerciseEvidence | None, name: str) -> tuple[Piece, float] | None:
+def _piece(kind: Kind, evidence: ExerciseEvidence | None, name: str) -> tuple[Piece, float] | None:
     """One share of a row and how much of it waits for a person; None where the exercise has nothing of this kind."""
-    if found is None:
-        return _made(name, kind, 0, 1, "not in this course"), 0.0
+    if evidence is None:
+        return _make_piece(name, kind, 0, 1, "not in this course"), 0.0
     if kind == "checks":
-        return _checks(found)
-    return _deliverables(found) if kind == "deliverables" else _answers(found)
+        return _checks(evidence)
+    return _deliverables(evidence) if kind == "deliverables" else _answers(evidence)
 
 
-def _made(exercise: str, kind: Kind, got: float, of: int, note: str = "", short: str = "") -> Piece:
+def _make_piece(exercise: str, kind: Kind, got: float, of: int, note: str = "", short: str = "") -> Piece:
     return Piece(exercise=exercise, kind=kind, got=got, of=of, note=note, short=short or note)
 
 
-def _void(found: ExerciseEvidence) -> str:
+def _void(evidence: ExerciseEvidence) -> str:
     """Why nothing that a run left can count; empty where it can."""
-    if found.trouble:
-        return found.trouble
-    if found.run is None:
+    if evidence.trouble:
+        return evidence.trouble
+    if evidence.run is None:
         return "no run yet"
-    return f"changed after the run: {', '.join(found.changed[:3])}" if found.changed else ""
+    return f"changed after the run: {', '.join(evidence.changed[:3])}" if evidence.changed else ""
 
 
-def _checks(found: ExerciseEvidence) -> tuple[Piece, float] | None:
-    if why := _void(found):
-        return _made(found.exercise, "checks", 0, max(1, len(found.checks)), why), 0.0
-    counted = [check for check in found.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
+def _checks(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
+    if why := _void(evidence):
+        return _make_piece(evidence.exercise, "checks", 0, max(1, len(evidence.checks)), why), 0.0
+    counted = [check for check in evidence.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
     if not counted:
-        return (_made(found.exercise, "checks", 0, len(found.checks), "needs a GPU"), 0.0) if found.checks else None
+        return (
+            (_make_piece(evidence.exercise, "checks", 0, len(evidence.checks), "needs a GPU"), 0.0) if evidence.checks else None
+        )
     bad = [check.id for check in counted if check.verdict != "passed"]
     note = f"not passed: {', '.join(bad)}" if bad else ""
     short = f"{len(bad)} of {len(counted)} checks not passed" if bad else ""
-    return _made(found.exercise, "checks", len(counted) - len(bad), len(counted), note, short), 0.0
+    return _make_piece(evidence.exercise, "checks", len(counted) - len(bad), len(counted), note, short), 0.0
 
 
-def _deliverables(found: ExerciseEvidence) -> tuple[Piece, float] | None:
-    if not found.wanted:
+def _deliverables(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
+    if not evidence.wanted:
         return None
-    if why := _void(found):
-        return _made(found.exercise, "deliverables", 0, len(found.wanted), why), 0.0
-    missing = [each for each in found.wanted if each not in found.handed_in]
+    if why := _void(evidence):
+        return _make_piece(evidence.exercise, "deliverables", 0, len(evidence.wanted), why), 0.0
+    missing = [title for title in evidence.wanted if title not in evidence.handed_in]
     note = f"missing: {', '.join(missing)}" if missing else ""
-    short = f"{len(missing)} of {len(found.wanted)} files missing" if missing else ""
-    return _made(found.exercise, "deliverables", len(found.wanted) - len(missing), len(found.wanted), note, short), 0.0
+    short = f"{len(missing)} of {len(evidence.wanted)} files missing" if missing else ""
+    return _make_piece(
+        evidence.exercise, "deliverables", len(evidence.wanted) - len(missing), len(evidence.wanted), note, short
+    ), 0.0
 
 
-def _answers(found: ExerciseEvidence) -> tuple[Piece, float] | None:
-    counted = [each for each in found.answers if each.evidence != "gpu" or found.level == "gpu"]
+def _answers(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
+    counted = [answer for answer in evidence.answers if answer.evidence != "gpu" or evidence.level == "gpu"]
     if not counted:
-        return (_made(found.exercise, "answers", 0, len(found.answers), "needs a GPU"), 0.0) if found.answers else None
-    got = sum(1.0 if each.verdict == "passed" else each.share or 0.0 for each in counted)
-    waits = sum(each.verdict == "kept" and each.share is None for each in counted)
+        return (
+            (_make_piece(evidence.exercise, "answers", 0, len(evidence.answers), "needs a GPU"), 0.0)
+            if evidence.answers
+            else None
+        )
+    got = sum(1.0 if answer.verdict == "passed" else answer.share or 0.0 for answer in counted)
+    waits = sum(answer.verdict == "kept" and answer.share is None for answer in counted)
     words = {"open": "open", "failed": "wrong", "error": "not comparable"}
-    lacking = {name: ids for word, name in words.items() if (ids := [each.id for each in counted if each.verdict == word])}
-    own = sum(each.self_judged for each in counted)
+    lacking = {
+        name: ids for word, name in words.items() if (ids := [answer.id for answer in counted if answer.verdict == word])
+    }
+    own = sum(answer.self_judged for answer in counted)
     person = [f"{waits} for a person to judge{f' ({own} self-judged, not counted)' if own else ''}"] if waits else []
     note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
     short = ", ".join([f"{len(ids)} {name}" for name, ids in lacking.items()] + person)
-    return _made(found.exercise, "answers", got, len(counted), note, short), float(waits)
+    return _make_piece(evidence.exercise, "answers", got, len(counted), note, short), float(waits)
 
 
 def _level(levels: Iterable[Level]) -> Level:
@@ -135,5 +145,5 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _rounded(points: float) -> float:
+def _round_points(points: float) -> float:
     return round(points, 2)

@@ -29,10 +29,10 @@ def read(expression: str, evidence: Mapping[str, object]) -> object:
 
     Numbers that JSON cannot hold come back as floats: scripts write them as the words nan and inf. Raises Unreadable.
     """
-    found = EXPRESSION.match(expression)
-    if not found:
+    match = EXPRESSION.match(expression)
+    if not match:
         raise Unreadable(f"'{expression}' is not a path")
-    reduce, path = found["reduce"], found["path"]
+    reduce, path = match["reduce"], match["path"]
     value = _walk(evidence, path.split("."), path)
     if reduce is None:
         return value
@@ -42,7 +42,7 @@ def read(expression: str, evidence: Mapping[str, object]) -> object:
         return len(value)
     if not value:
         raise Unreadable(f"{path} is an empty list, so there is no {reduce} of it")
-    return value[-1] if reduce == "last" else _reduced(reduce, value, path)
+    return value[-1] if reduce == "last" else _reduce(reduce, value, path)
 
 
 def is_number(value: object) -> bool:
@@ -91,7 +91,7 @@ _REDUCTIONS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-def _reduced(reduce: str, values: list[Any], path: str) -> float:
+def _reduce(reduce: str, values: list[Any], path: str) -> float:
     for value in values:
         if not is_number(value):
             raise Unreadable(f"{path} holds {_kind(value)}, so there is no {reduce} of it")

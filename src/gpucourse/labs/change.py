@@ -4,42 +4,44 @@ from __future__ import annotations
 
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
-from gpucourse.labs.results import Changed, More
+from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.labs.target import Clocked, every, find
 from gpucourse.workspace import deployments
 
 
-def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
+def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
     """Pause a lab: its disks stay, and little else costs. Raises as all here: UsageError for a lab that cannot be paused."""
-    return _clocked(context, module, gpu).stop(context, module, gpu=gpu)
+    return _find_clocked_target(context, module, gpu).stop(context, module, gpu=gpu)
 
 
-def start(context: Context, module: str, *, gpu: str | None = None) -> Changed:
+def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
     """Bring a stopped lab back, with its new addresses."""
-    return _clocked(context, module, gpu).start(context, module, gpu=gpu)
+    return _find_clocked_target(context, module, gpu).start(context, module, gpu=gpu)
 
 
-def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> More:
+def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
     """What so many seconds more would mean. Changes nothing."""
-    return _clocked(context, module, gpu).more_time(context, module, seconds, gpu=gpu)
+    return _find_clocked_target(context, module, gpu).more_time(context, module, seconds, gpu=gpu)
 
 
-def extend(context: Context, more: More) -> Changed:
+def extend(context: Context, extension: Extension) -> ChangeResult:
     """Give the lab that time."""
-    return _clocked(context, more.deployment.module, more.deployment.gpu or None).extend(context, more)
+    return _find_clocked_target(context, extension.deployment.module, extension.deployment.gpu or None).extend(
+        context, extension
+    )
 
 
-def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Changed:
+def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
     """Do not end a lab for so long although nothing happens on it; 0 ends that. The deadline stays."""
-    return _clocked(context, module, gpu).keep(context, module, seconds, gpu=gpu)
+    return _find_clocked_target(context, module, gpu).keep(context, module, seconds, gpu=gpu)
 
 
-def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> Changed:
+def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None = None) -> ChangeResult:
     """Let this computer in after its address changed."""
-    return _clocked(context, module, gpu).allow_ip(context, module, cidr=cidr, gpu=gpu)
+    return _find_clocked_target(context, module, gpu).allow_ip(context, module, cidr=cidr, gpu=gpu)
 
 
-def _clocked(context: Context, module: str, gpu: str | None) -> Clocked:
+def _find_clocked_target(context: Context, module: str, gpu: str | None) -> Clocked:
     """The target of the lab that is meant: of those that can do it, the one that was touched last. Where no lab of the module
     is on record, the first such target, which says how to get one there.
 
@@ -52,6 +54,6 @@ def _clocked(context: Context, module: str, gpu: str | None) -> Clocked:
             return target
     clocked = [target for target in every() if isinstance(target, Clocked)]
     if standing and not isinstance(target := find(standing[0].target), Clocked):
-        what = f"{standing[0].stack} is no lab on {' or '.join(one.label for one in clocked)}"
+        what = f"{standing[0].stack} is no lab on {' or '.join(target_class.label for target_class in clocked)}"
         raise UsageError(f"{what}: {target.no_clock}", hint=f"gpucourse destroy {wanted}")
     return clocked[0]

@@ -20,19 +20,19 @@ from gpucourse.runs.end_state import end_state
 from gpucourse.runs.finish import finish
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import RunPaths
 
 
 @dataclass(kw_only=True)
-class Home:
+class CollectedRuns:
     """Which runs came home, and which were given up (with why)."""
 
     fetched: list[str] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
 
 
-def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Home:
+def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> CollectedRuns:
     """End and collect every run of the stack that is not home yet; with `discard` only end them.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
@@ -41,14 +41,14 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Ho
     """
     from gpucourse.remote.patience import DESTROY_S
 
-    home, until = Home(), time.monotonic() + DESTROY_S
+    home, until = CollectedRuns(), time.monotonic() + DESTROY_S
     records, errors = runs.readable(context.paths)
     if not discard:
         _whole(deployment, errors)
     away = [record for record in records if record.stack == deployment.stack and not record.collected]
-    gone = find(deployment.target).gone_nodes(context, deployment) if away and not discard else {}
+    gone = find(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     for record in away:
-        with locked(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+        with hold_lock(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
                 _give_up(context, record, home, "discarded with --discard")
             else:
@@ -67,7 +67,7 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
 
 
 def _fetch(
-    context: Context, deployment: Deployment, record: RunRecord, home: Home, gone: Mapping[str, str], until: float
+    context: Context, deployment: Deployment, record: RunRecord, home: CollectedRuns, gone: Mapping[str, str], until: float
 ) -> None:
     from gpucourse.remote.execute import cancel
     from gpucourse.remote.follow import follow
@@ -85,7 +85,7 @@ def _fetch(
     try:
         with slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
             reach(context, fleet)
-            if not record.ended_state and record.state != "collecting":
+            if not record.has_ended and record.state != "collecting":
                 context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
             cancel(fleet, record.id)
             files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
@@ -129,8 +129,8 @@ def _not_home(context: Context, deployment: Deployment, record: RunRecord, error
     return kind(f"{what}{meanwhile}", hint=f"{mend}; {discard}")
 
 
-def _give_up(context: Context, record: RunRecord, home: Home, why: str) -> None:
-    if not record.ended_state:
+def _give_up(context: Context, record: RunRecord, home: CollectedRuns, why: str) -> None:
+    if not record.has_ended:
         record.state, record.ended = (end_state(record.node_exits) if record.node_exits else "cancelled"), now_utc()
     record.collected, record.error = True, record.error or why
     with suppress(StorageError):  # a full disk must not keep a lab alive

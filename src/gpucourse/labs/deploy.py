@@ -28,7 +28,7 @@ def target_of(context: Context, request: DeployRequest) -> Target[Any, Any]:
 
 
 @contextmanager
-def recorded(context: Context, deployment: Deployment) -> Iterator[None]:
+def record_outcome(context: Context, deployment: Deployment) -> Iterator[None]:
     """The record stands before anything is created, and says how it went whatever happens in the block."""
     deployments.save(context.paths, deployment, "creating")
     try:

@@ -13,7 +13,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, LeftoverError, MissingError
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.target import Clocked, Searchable, every, find
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.event import Event, ResourceEvent, Watcher
 from gpucourse.parallel import try_all
@@ -22,13 +22,13 @@ from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.destroy_preview import Going
+    from gpucourse.labs.aws.money.destroy_preview import StackCost
 
 AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 
 
 @dataclass(frozen=True, kw_only=True)
-class Which:
+class DestroyRequest:
     """The labs that are meant. None is every one: of all modules, on any target, with any GPU."""
 
     module: str | None = None
@@ -43,8 +43,8 @@ class Which:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """What a destroy will take down: labs on record, and by target what is `untracked`: things of this workspace that no record
-    knows.
+    """What a destroy will take down: labs on record, and by target the untracked things: those of this workspace that no
+    record knows.
 
     `others`: the labs on record that were not meant. `unreadable`: why labs that are meant cannot be read. `trouble`: why a
     target could not be asked.
@@ -53,11 +53,11 @@ class Survey:
     labs: list[Deployment]
     others: list[Deployment] = field(default_factory=list)
     unreadable: list[MissingError] = field(default_factory=list)
-    untracked: dict[str, list[Found]] = field(default_factory=dict)
+    untracked: dict[str, list[CloudResource]] = field(default_factory=dict)
     trouble: GpucourseError | None = None
 
     @property
-    def strays(self) -> list[Found]:
+    def strays(self) -> list[CloudResource]:
         """Everything that no record knows, on whichever target."""
         return [thing for things in self.untracked.values() for thing in things]
 
@@ -70,7 +70,7 @@ class Destroyed:
     errors: list[GpucourseError]
 
 
-def survey(context: Context, which: Which) -> Survey:
+def survey(context: Context, which: DestroyRequest) -> Survey:
     """The labs that are meant. With all of them, or with a module that no record knows, targets where something may stand that
     is on no record are asked as well.
 
@@ -84,44 +84,44 @@ def survey(context: Context, which: Which) -> Survey:
         for lab in records
         if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
     ]
-    found = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
+    deployment = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None)):
-        return found
+        return deployment
     for target in every():
         if isinstance(target, Searchable) and which.target in {None, target.name}:
             try:
-                found.untracked[target.name] = target.untracked(context, module)
+                deployment.untracked[target.name] = target.find_untracked(context, module)
             except GpucourseError as error:
-                found = replace(found, trouble=found.trouble or error)
-    return found
+                deployment = replace(deployment, trouble=deployment.trouble or error)
+    return deployment
 
 
-def going(context: Context, labs: Sequence[Deployment]) -> list[Going]:
+def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
     """What those of these labs that cost money cost and have cost."""
-    return [paid for target in every() if isinstance(target, Clocked) for paid in target.going(context, labs)]
+    return [paid for target in every() if isinstance(target, Clocked) for paid in target.preview_destroy(context, labs)]
 
 
-def destroy(context: Context, found: Survey, *, discard: bool) -> Destroyed:
+def destroy(context: Context, targets: Survey, *, discard: bool) -> Destroyed:
     """Take down what was found. Every stack is tried, whatever happens to the others."""
-    stacks = [lab.stack for lab in found.labs]
+    stacks = [lab.stack for lab in targets.labs]
     receipts: list[Receipt] = []
-    errors: list[GpucourseError] = list(found.unreadable)
+    errors: list[GpucourseError] = list(targets.unreadable)
 
     def destroy_stack(stack: str) -> None:
-        own = context if len(stacks) == 1 else replace(context, watch=_named(context.watch, stack))
+        own = context if len(stacks) == 1 else replace(context, watch=_label_events(context.watch, stack))
         _destroy_stack(own, stack, receipts, discard=discard)
 
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
-    for name, things in found.untracked.items():
+    for name, things in targets.untracked.items():
         if things:
-            _tried(partial(_destroy_untracked, context, name, things, receipts), errors)
-    if found.trouble and not any(type(error) is type(found.trouble) for error in errors):
-        errors.append(found.trouble)
+            _collect_errors(partial(_destroy_untracked, context, name, things, receipts), errors)
+    if targets.trouble and not any(type(error) is type(targets.trouble) for error in errors):
+        errors.append(targets.trouble)
     return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
 
 
-def _tried(work: Callable[[], None], errors: list[GpucourseError]) -> None:
+def _collect_errors(work: Callable[[], None], errors: list[GpucourseError]) -> None:
     try:
         work()
     except GpucourseError as error:
@@ -164,7 +164,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         deployments.drop(context.paths, stack)
 
 
-def _destroy_untracked(context: Context, name: str, things: list[Found], receipts: list[Receipt]) -> None:
+def _destroy_untracked(context: Context, name: str, things: list[CloudResource], receipts: list[Receipt]) -> None:
     target = find(name)
     made = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
     for receipt in made:
@@ -175,7 +175,7 @@ def _destroy_untracked(context: Context, name: str, things: list[Found], receipt
         raise _still_there(*left)
 
 
-def _named(watch: Watcher, stack: str) -> Watcher:
+def _label_events(watch: Watcher, stack: str) -> Watcher:
     """Stacks that go side by side have resources of the same name: each is told with its stack."""
 
     def tell(event: Event) -> None:

@@ -73,7 +73,7 @@ def _slurm(context: Context) -> list[Finding]:
     from gpucourse.labs.local.slurm_programs import choose_programs, way_without_root
     from gpucourse.local.machines.requirements import Lacking, NoNamespaces, find_program, require, slurm_missing
 
-    module = next((one for one in context.catalog.modules if one.lab.scheduler == "slurm"), None)
+    module = next((module for module in context.catalog.modules if module.lab.scheduler == "slurm"), None)
     if module is None:
         return []
     layer = choose_programs(context)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 
-def climb(context: Context, paths: StackPaths, inventory: Inventory) -> None:
+def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) -> None:
     """Write the SSH configuration, then climb: each rung on every node at once.
 
     Raises UnreachableError or InfrastructureError that names every node that fell off. A missing torch is only said: the
@@ -33,11 +33,11 @@ def climb(context: Context, paths: StackPaths, inventory: Inventory) -> None:
         values(fleet.each(lambda link: _has_python(context, link)))
     # One node is asked for the packages: the nodes of a stack are made alike, and a run asks each of its own.
     with Fleet(context.transport, (inventory.head,)) as head:
-        found = probe(head, modules=("torch",)).nodes[inventory.head.name]
+        findings = probe(head, modules=("torch",)).nodes[inventory.head.name]
     context.watch(
-        NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=found.seconds, detail=found.python_version)
+        NodeEvent(node=inventory.head.name, step="python", ok=True, seconds=findings.seconds, detail=findings.python_version)
     )
-    if "torch" in found.missing:
+    if "torch" in findings.missing:
         mend = f"{inventory.head.python} -m pip install 'gpucourse[local]'"
         text = f"torch is not installed on {inventory.head.name}: exercises that need it will not run. Mend it with: {mend}"
         context.watch(Note(text=text, level="warning"))

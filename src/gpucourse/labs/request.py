@@ -33,7 +33,7 @@ class DeployRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class PreflightRequest:
     """What the learner typed after `doctor` for an account. None and empty: the settings decide, and all modules count.
 
     Several GPUs are several labs side by side; `nodes` needs a `module`.

@@ -13,7 +13,7 @@ from gpucourse.model.deployment import Deployment, NodeHealth
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.choice import Choice
-    from gpucourse.labs.aws.money.quote import Purse, Quote
+    from gpucourse.labs.aws.money.quote import Budget, Quote
     from gpucourse.labs.aws.status import Outlook
     from gpucourse.model.cloud import Finding
 
@@ -39,11 +39,11 @@ class Proposal:
 @dataclass(kw_only=True)
 class PricedProposal(Proposal):
     """A proposal that costs money, so that the person is shown it and asked. `quotes` has the price of each lab,
-    `later` what a quota does not allow beside the rest, `findings` what was looked at, `purse` the learner's money."""
+    `later` what a quota does not allow beside the rest, `findings` what was looked at, `budget` the learner's money."""
 
     later: list[Choice]
     findings: list[Finding]
-    purse: Purse
+    budget: Budget
     quotes: list[Quote] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ class Health:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changed:
+class ChangeResult:
     """What a command changed about a lab that stands: sentences about what is different now, and what did not go well; the
     lab's end (ISO 8601, UTC) and cost (USD) now."""
 
@@ -98,7 +98,7 @@ class Changed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class More:
+class Extension:
     """What more time means: the old and the new end, USD for the added time and for everything to the new end.
 
     `left` is what the budget still holds for the whole course; None without a budget.
@@ -133,8 +133,8 @@ class UnknownHosts(MissingError):
 
     def __init__(self, strangers: Sequence[Stranger]) -> None:
         self.strangers = tuple(strangers)
-        listed = "; ".join(f"{one.said} shows {one.fingerprint}" for one in strangers)
-        flags = " ".join(f"--trust {one.fingerprint}" for one in strangers)
+        listed = "; ".join(f"{stranger.said} shows {stranger.fingerprint}" for stranger in strangers)
+        flags = " ".join(f"--trust {stranger.fingerprint}" for stranger in strangers)
         super().__init__(
             f"your SSH does not know these machines: {listed}",
             hint=f"log in once with plain ssh, or, if these are their fingerprints: {flags}",

@@ -64,7 +64,7 @@ def wait_for_slurm(
                 break
             waited = time.monotonic() - began
             if waited > patience_s or all(what.startswith("drain") for what in wrong.values()):
-                wrong |= {one.node: one.detail for one in looks() if not one.healthy and one.detail}
+                wrong |= {health.node: health.detail for health in looks() if not health.healthy and health.detail}
                 told = "; ".join(f"{name}: {what}" for name, what in wrong.items())
                 logs = _logs(context, inventory, wrong)
                 raise InfrastructureError(f"Slurm has not every node after {waited:.0f} s: {told}{logs}", hint=hint)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UnknownName
-from gpucourse.runs.prepare import deployed
+from gpucourse.runs.prepare import find_deployed_lab
 
 
 def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
@@ -14,8 +14,8 @@ def connection(context: Context, module_id: str, node: str) -> tuple[Path, str]:
 
     Raises MissingError where the lab is not deployed, UnknownName for a node that it does not have.
     """
-    deployment = deployed(context, context.catalog.module(module_id))
-    names = [one.name for one in deployment.inventory.nodes] if deployment.inventory else []
+    deployment = find_deployed_lab(context, context.catalog.module(module_id))
+    names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     name = names[int(node)] if node.isdecimal() and int(node) < len(names) else node
     if name not in names:
         raise UnknownName("node", node, names)

@@ -15,7 +15,7 @@ from gpucourse.workspace import deployments
 class Removable(Protocol):
     """What stands of a lab, and how it goes."""
 
-    def existed(self) -> list[str]:
+    def list_existing(self) -> list[str]:
         """What stands, for the receipt."""
         ...
 
@@ -23,7 +23,7 @@ class Removable(Protocol):
         """Remove everything that this deployment made; what was removed."""
         ...
 
-    def sweep(self) -> list[Leftover]:
+    def scan_leftovers(self) -> list[Leftover]:
         """Look, by other means than a state file, for anything of this deployment that is still there."""
         ...
 
@@ -34,16 +34,16 @@ class Removable(Protocol):
 
 def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: Removable) -> None:
     """Remove the lab, and write into the receipt what existed, what went and what is still there."""
-    receipt.existed = lab.existed()
+    receipt.existed = lab.list_existing()
     with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
         deployments.save(context.paths, deployment, "destroying")
     with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
         receipt.removed = _down(context, lab)
     with stage(context.watch, f"sweep {deployment.stack}", "looking for left-overs"):
-        first = lab.sweep()
+        first = lab.scan_leftovers()
         if first:
             lab.end_everything()
-        receipt.swept, receipt.leftovers = [f"{item.kind} {item.id}" for item in first], lab.sweep()
+        receipt.swept, receipt.leftovers = [f"{item.kind} {item.id}" for item in first], lab.scan_leftovers()
 
 
 def _down(context: Context, lab: Removable) -> list[str]:

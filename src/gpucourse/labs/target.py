@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.results import Built, Changed, Health, More, Proposal
+from gpucourse.labs.results import Built, ChangeResult, Extension, Health, Proposal
 from gpucourse.model.deployment import Deployment, Receipt
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.aws.doctor import Examined, Short
-    from gpucourse.labs.aws.money.destroy_preview import Going
-    from gpucourse.labs.request import DeployRequest, Look
-    from gpucourse.model.cloud import Found, QuotaRequest
+    from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
+    from gpucourse.labs.aws.money.destroy_preview import StackCost
+    from gpucourse.labs.request import DeployRequest, PreflightRequest
+    from gpucourse.model.cloud import CloudResource, QuotaRequest
 
 TARGETS = {
     "local": "gpucourse.labs.local.target:LocalTarget",
@@ -76,7 +76,7 @@ class Target(Protocol[P, D_contra]):
             hint=f"gpucourse deploy {request.module} --target {self.name}",
         )
 
-    def gone_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:  # noqa: ARG002
+    def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:  # noqa: ARG002
         """The nodes that ended by themselves and took along what was on them, by name, with the reason."""
         return {}
 
@@ -92,31 +92,31 @@ class Clocked(Protocol):
 
     label: str
 
-    def stop(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+    def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
         """Pause a lab: its disks stay, and little else costs."""
         ...
 
-    def start(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+    def start(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
         """Bring a stopped lab back, with its new addresses."""
         ...
 
-    def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> More:
+    def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
         """What so many seconds more would mean. Changes nothing."""
         ...
 
-    def extend(self, context: Context, more: More) -> Changed:
+    def extend(self, context: Context, extension: Extension) -> ChangeResult:
         """Give the lab that time."""
         ...
 
-    def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Changed:
+    def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
         """Do not end a lab for so long although nothing happens on it."""
         ...
 
-    def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> Changed:
+    def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
         """Let this computer in after its address changed."""
         ...
 
-    def going(self, context: Context, labs: Sequence[Deployment]) -> list[Going]:
+    def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
         """What the labs of this target among these cost and have cost, for the question before they are taken down."""
         ...
 
@@ -125,11 +125,11 @@ class Clocked(Protocol):
 class Searchable(Protocol):
     """A target where things of this workspace may stand that no record knows, and can be found."""
 
-    def untracked(self, context: Context, module: str | None) -> list[Found]:
+    def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
         """What stands of this workspace (of one module) and is on no record of it. Raises what asking raises."""
         ...
 
-    def remove_untracked(self, context: Context, found: list[Found]) -> list[Receipt]:
+    def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
         """Remove these, a receipt for each lab that they were part of."""
         ...
 
@@ -140,19 +140,19 @@ class HasAccount(Protocol):
 
     name: str
 
-    def examine(self, context: Context, look: Look) -> Examined:
+    def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
         """Everything that the labs need of the account, and their price. Changes nothing."""
         ...
 
-    def short_quotas(self, context: Context, look: Look) -> list[Short]:
+    def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
         """The quotas that do not hold what the course needs."""
         ...
 
-    def request_quotas(self, context: Context, look: Look, wanted: Sequence[Short]) -> list[QuotaRequest]:
+    def request_quotas(self, context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
         """Ask for more of these."""
         ...
 
-    def request_command(self, look: Look) -> str:
+    def request_command(self, look: PreflightRequest) -> str:
         """The command that asks for these quotas."""
         ...
 

@@ -1,7 +1,7 @@
 """The seam where a fault enters a run: what the nodes are asked to do changes, the learner's script never does.
 
 A world that is told wrong is a change of the command. A killed or a slow rank and a busy port need a hand on the node: its
-agent gets an order (`sabotage`), of which nothing stands in any log.
+agent gets an order (`plan_faults`), of which nothing stands in any log.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def no_ranks(exercise: str, launcher: str) -> UsageError:
     )
 
 
-def prepared(plan: LaunchPlan, planted: Planted) -> LaunchPlan:
+def prepare_drill(plan: LaunchPlan, planted: Planted) -> LaunchPlan:
     """The plan with the fault in it (as far as a command can hold it), and with time-outs short enough for a drill."""
     timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if planted.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
@@ -50,13 +50,13 @@ def prepared(plan: LaunchPlan, planted: Planted) -> LaunchPlan:
         replace(command, env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"}) for command in plan.commands
     ]
     if planted.how == "wrong-world-size":
-        commands = [_told(command, f"WORLD_SIZE={plan.world_size + 1}") for command in commands]
+        commands = [_set_rank_variable(command, f"WORLD_SIZE={plan.world_size + 1}") for command in commands]
     return replace(
         plan, commands=tuple(commands), collective_timeout_s=timeout_s, timeout_s=min(plan.timeout_s, LIMIT_S)
     )  # fmt: skip
 
 
-def sabotage(plan: LaunchPlan, planted: Planted, *, after_s: float) -> dict[str, dict[str, object]]:
+def plan_faults(plan: LaunchPlan, planted: Planted, *, after_s: float) -> dict[str, dict[str, object]]:
     """What the agent of each node is to do, by the node's name; empty where the command holds the fault already."""
     if planted.how == "block-port":
         return {plan.nodes[0].name: {"how": planted.how, "port": plan.master_port}}
@@ -66,7 +66,7 @@ def sabotage(plan: LaunchPlan, planted: Planted, *, after_s: float) -> dict[str,
     return {}
 
 
-def _told(command: NodeCommand, setting: str) -> NodeCommand:
+def _set_rank_variable(command: NodeCommand, setting: str) -> NodeCommand:
     """The command whose ranks see this variable, whatever their launcher sets."""
     place = command.argv.index(RANK) + 1
     return replace(command, argv=(*command.argv[:place], "/usr/bin/env", setting, *command.argv[place:]))

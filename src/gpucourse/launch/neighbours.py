@@ -14,25 +14,25 @@ MOST_FILES = 5000
 _SKIPPED = {"__pycache__", ".git", ".venv", "venv", ".mypy_cache", ".pytest_cache", ".ipynb_checkpoints"}
 
 
-def imported(script: Path) -> list[Upload]:
+def find_imports(script: Path) -> list[Upload]:
     """The modules and packages in the script's folder that it imports, and those that these import in turn.
 
     Found by reading, not by running: what is imported by a computed name must be named with `--with`. A file that does not
     parse has no neighbours; Python on the node says why.
     """
     root = script.resolve().parent
-    found: dict[str, Path] = {}
+    imports: dict[str, Path] = {}
     waiting = [script.resolve()]
     while waiting:
         for path in _local_imports(waiting.pop(), root):
             name = path.relative_to(root).as_posix()
-            if name not in found and path != script.resolve():
-                found[name] = path
+            if name not in imports and path != script.resolve():
+                imports[name] = path
                 waiting.append(path)
-    return [Upload(name=name, source=path) for name, path in sorted(found.items())]
+    return [Upload(name=name, source=path) for name, path in sorted(imports.items())]
 
 
-def named(extra: tuple[Path, ...], script: Path) -> list[Upload]:
+def find_named_files(extra: tuple[Path, ...], script: Path) -> list[Upload]:
     """The files and folders of `--with`: under the script's folder at the same place, others under their own name.
 
     Raises UsageError for what is not there, and for a folder with too many files.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import sbatch, slurm
-from gpucourse.launch.planning import Request
+from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.model.slurm import Batch, BatchFile
@@ -65,7 +65,7 @@ def read(script: Path) -> OwnBatch:
 
 
 def plan(
-    request: Request,
+    request: LaunchRequest,
     head: Node,
     own: OwnBatch,
     *,
@@ -88,9 +88,9 @@ def plan(
     batch = Batch(partition=where, nodes=nodes or own.nodes, tasks=1, gpus=own.gpus, files=(file,), module=module)
     argv = (*slurm.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)
     command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(batch.nodes)))
-    return slurm.planned(request, command, batch, "dry-run")
+    return slurm.make_plan(request, command, batch, "dry-run")
 
 
 def _number(pattern: re.Pattern[str], wishes: str, default: int) -> int:
-    found = pattern.search(wishes)
-    return int(found[1]) if found else default
+    match = pattern.search(wishes)
+    return int(match[1]) if match else default

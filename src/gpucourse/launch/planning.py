@@ -21,7 +21,7 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class LaunchRequest:
     """What the learner asked for, resolved: typed parameters and the script's arguments in order."""
 
     exercise: Exercise
@@ -62,7 +62,9 @@ def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, m
     return (head, *(node for node in inventory.nodes if node.name != head.name))[:count]
 
 
-def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFacts], *, run_id: str, port: int) -> LaunchPlan:
+def plan(
+    request: LaunchRequest, nodes: tuple[Node, ...], facts: Mapping[str, NodeFacts], *, run_id: str, port: int
+) -> LaunchPlan:
     """The launch plan: one command a node, every address, interface, timeout and thread count set explicitly."""
     exercise = request.exercise
     mode: Mode = nodes[0].mode
@@ -105,13 +107,13 @@ def plan(request: Request, nodes: tuple[Node, ...], facts: Mapping[str, NodeFact
     )
 
 
-def _processes(request: Request, node: Node) -> int:
+def _processes(request: LaunchRequest, node: Node) -> int:
     if request.launcher == "python":
         return 1
     if request.processes is not None:
         return request.processes
     wanted: object = request.exercise.launch.procs_per_node
-    if name := request.exercise.launch.counted_by:
+    if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
         default = parameter.default_for(local=node.simulated) if parameter else 1
         wanted = request.parameters.get(name, default)  # a script of the learner's own has only what was typed

@@ -50,7 +50,7 @@ def _head(job: Job) -> str:
 
 
 def _wishes(job: Job) -> str:
-    each = "%A_%a" if job.array else "%j"
+    job_number = "%A_%a" if job.array else "%j"
     number = "%A the array's number, %a the task's" if job.array else "%j is the job's number"
     wishes = [("The name in the queue.", f"--job-name={job.name}")]
     if job.partition:
@@ -63,7 +63,7 @@ def _wishes(job: Job) -> str:
         wishes.append(("GPUs on each machine, for this job alone.", f"--gres=gpu:{job.gpus}"))
     wishes += [
         ("When this is over, Slurm ends the job. The shorter the wish, the sooner it fits into a gap.", _time(job)),
-        (f"Where everything is written that is printed: {number}, %N the machine.", f"--output=logs/{each}-%N.out"),
+        (f"Where everything is written that is printed: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
         (
             "A job that Slurm starts again after a failure adds to its output, instead of beginning it anew.",
             "--open-mode=append",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import environment, sbatch
-from gpucourse.launch.planning import Request, check_count
+from gpucourse.launch.planning import LaunchRequest, check_count
 from gpucourse.model.launching import SlurmLaunch
 from gpucourse.model.node import Mode, Node, is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
@@ -19,7 +19,7 @@ SUBMIT = ("sbatch", "--parsable")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class ClusterFacts:
     """What was looked up in the cluster: which partition (empty: its default), how many threads a process may use (None: the
     job itself finds out), the GPUs of its nodes for each job (0 where they have none), and their Python (empty: the head's)."""
 
@@ -29,39 +29,39 @@ class Place:
     python: str = ""
 
 
-def partition_of(request: Request) -> tuple[str, bool]:
+def partition_of(request: LaunchRequest) -> tuple[str, bool]:
     """The partition that is wanted, and whether the learner or the manifest named it for this exercise."""
-    named = _asked(request).partition
+    named = _get_slurm_launch(request).partition
     value = request.parameters.get(named) if named else None
     return (str(value), True) if value else (PARTITION, False)
 
 
-def nodes_of(request: Request, wanted: int | None) -> int:
+def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
     """How many nodes each job gets. Raises UsageError with the command that mends it."""
     count = wanted if wanted is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count
 
 
-def tasks_of(request: Request, gpus: int) -> int:
+def tasks_of(request: LaunchRequest, gpus: int) -> int:
     """How many processes a node: one a GPU, a number, or what the learner set."""
     if request.processes is not None:
         return request.processes
     wanted: object = request.exercise.launch.procs_per_node
-    if name := request.exercise.launch.counted_by:
+    if name := request.exercise.launch.count_parameter:
         wanted = request.parameters.get(name, 1)
     return wanted if isinstance(wanted, int) else max(1, gpus)
 
 
-def gpus_of(request: Request) -> int:
+def gpus_of(request: LaunchRequest) -> int:
     """The GPUs of each node that the exercise asks for."""
-    return _asked(request).gpus
+    return _get_slurm_launch(request).gpus
 
 
-def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str, module: str) -> LaunchPlan:
+def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
     """The launch plan: one command on the node that takes jobs, and the files that it hands to sbatch. `module` is the one
     whose lab the cluster is."""
-    asked = _asked(request)
+    asked = _get_slurm_launch(request)
     if request.launcher == "slurm-pty":
         return _session(request, head, place, run_id=run_id, module=module)
     tasks = 1 if asked.array or asked.jobs else tasks_of(request, place.gpus)
@@ -78,16 +78,16 @@ def plan(request: Request, head: Node, nodes: int, place: Place, *, run_id: str,
     )
     ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
     argv = (*SUBMIT, f"{files[0].name}.sbatch")
-    return planned(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
+    return make_plan(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
 
 
-def srun(place: Place) -> tuple[str, ...]:
+def srun(place: ClusterFacts) -> tuple[str, ...]:
     """The command that opens a shell on a node, as a person types it."""
     partition = (f"--partition={place.partition}",) if place.partition else ()
     return ("srun", *partition, *((f"--gres=gpu:{place.gpus}",) if place.gpus else ()), "--pty", "bash")
 
 
-def planned(request: Request, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
+def make_plan(request: LaunchRequest, command: NodeCommand, batch: Batch, run_id: str) -> LaunchPlan:
     """The launch plan of one command on the node that takes jobs."""
     return LaunchPlan(
         run_id=run_id,
@@ -108,7 +108,7 @@ def planned(request: Request, command: NodeCommand, batch: Batch, run_id: str) -
     )
 
 
-def _session(request: Request, head: Node, place: Place, *, run_id: str, module: str) -> LaunchPlan:
+def _session(request: LaunchRequest, head: Node, place: ClusterFacts, *, run_id: str, module: str) -> LaunchPlan:
     """A terminal on a node. Its job's name and time limit go by the environment, so that the command stays the plain one."""
     name = f"{request.exercise.id}-{run_id.rsplit('-', 1)[-1]}"
     env = {
@@ -127,10 +127,12 @@ def _session(request: Request, head: Node, place: Place, *, run_id: str, module:
         module=module,
     )
     there = replace(head, python=place.python or head.python)  # `python` in the session is the one of the GPU nodes
-    return planned(request, NodeCommand(node=there, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
+    return make_plan(request, NodeCommand(node=there, argv=srun(place), env=env, ranks=(0,)), batch, run_id)
 
 
-def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: Place) -> tuple[BatchFile, ...]:
+def _files(
+    request: LaunchRequest, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: ClusterFacts
+) -> tuple[BatchFile, ...]:
     exercise = request.exercise
     count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
     copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
@@ -163,17 +165,17 @@ def _files(request: Request, asked: SlurmLaunch, head: Node, nodes: int, tasks: 
     return tuple(files)
 
 
-def _environment(request: Request, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
+def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:
     """What a process finds there. NCCL wants a GPU for each process of a machine; where the learner sets how many there are
     and asks for more, all of them compute on processors, with gloo. More for another reason is a mistake, which the script
     names."""
-    shared = request.exercise.launch.counted_by is not None and tasks > gpus
+    shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
     common = environment.common(mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout)
     return {**common, **request.environment}
 
 
-def _values(request: Request, parameter: str) -> int:
+def _values(request: LaunchRequest, parameter: str) -> int:
     """How many values the learner wants to try."""
     text = str(request.parameters.get(parameter, ""))
     values = [value.strip() for value in text.split(",")]
@@ -185,7 +187,7 @@ def _values(request: Request, parameter: str) -> int:
     return len(values)
 
 
-def _range(request: Request, asked: SlurmLaunch, count: int) -> str:
+def _range(request: LaunchRequest, asked: SlurmLaunch, count: int) -> str:
     at_once = _whole(request.parameters.get(asked.at_once, 0)) if asked.at_once else 0
     return f"0-{count - 1}{f'%{at_once}' if 0 < at_once < count else ''}"
 
@@ -194,5 +196,5 @@ def _whole(value: object) -> int:
     return value if isinstance(value, int) else 1
 
 
-def _asked(request: Request) -> SlurmLaunch:
+def _get_slurm_launch(request: LaunchRequest) -> SlurmLaunch:
     return request.exercise.launch.slurm or SlurmLaunch()

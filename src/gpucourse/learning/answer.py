@@ -15,7 +15,7 @@ from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 if TYPE_CHECKING:
     from gpucourse.course.answersheet import Sheet
@@ -46,7 +46,7 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
     if not exercise.questions:
         raise UsageError(f"{exercise.id} has no questions", hint=f"gpucourse check {exercise.id}")
     good = evidence.candidates(context, exercise)
-    known = answer_sheet.stored(context, exercise)
+    known = answer_sheet.load_sheet(context, exercise)
     if not good and any(question.reads for question in exercise.questions):
         raise MissingError(
             f"the questions of {exercise.id} are about your own run, and none has succeeded yet",
@@ -54,9 +54,9 @@ def begin(context: Context, exercise_id: str, run: str | None = None) -> Answeri
         )
     record = good[-1] if good else None
     if run is not None:
-        record = evidence.named(context, exercise, run)
+        record = evidence.find_good_run(context, exercise, run)
     pinned = record.id if run and record else known.run if known else None
-    return Answering(exercise=exercise, record=record, pinned=pinned, answers=_answered(known))
+    return Answering(exercise=exercise, record=record, pinned=pinned, answers=_list_given_answers(known))
 
 
 def question_of(answering: Answering, name: str) -> Question:
@@ -77,8 +77,8 @@ def weigh(context: Context, answering: Answering, question: Question, answer: Sc
     from gpucourse.grading.answers import judge
 
     asks = bool(question.reads) or question.evidence == "gpu"
-    found, gpu = evidence.spoken(context, answering.record) if answering.record and asks else (None, False)
-    return judge(question, answer, found, on_gpu=gpu)
+    run_evidence, gpu = evidence.read_run_evidence(context, answering.record) if answering.record and asks else (None, False)
+    return judge(question, answer, run_evidence, on_gpu=gpu)
 
 
 def take(context: Context, answering: Answering, given: Mapping[str, Scalar | None]) -> tuple[AnswerResult, ...]:
@@ -96,9 +96,9 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
             raise UsageError(
                 f"the answer to {exercise} {name}: {error}", hint=f"gpucourse show {exercise} shows the question"
             ) from error
-    with locked(context.paths.lock("answers"), f"answer {answering.exercise.id}"):
-        answering.answers = _answered(
-            answer_sheet.stored(context, answering.exercise)
+    with hold_lock(context.paths.lock("answers"), f"answer {answering.exercise.id}"):
+        answering.answers = _list_given_answers(
+            answer_sheet.load_sheet(context, answering.exercise)
         )  # another terminal may have answered since
         changed = {name: value for name, value in given.items() if answering.answers.get(name) != value}
         if answering.record and (answering.pinned is None or any(questions[name].reads for name in changed)):
@@ -111,11 +111,11 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:
     """Take the answers of a sheet in. Raises ManifestError, UsageError; then nothing was kept."""
-    found = answer_sheet.read_sheet(path, answering.exercise)
-    if found.run is not None:
-        answering.record = evidence.named(context, answering.exercise, found.run)
+    sheet = answer_sheet.read_sheet(path, answering.exercise)
+    if sheet.run is not None:
+        answering.record = evidence.find_good_run(context, answering.exercise, sheet.run)
         answering.pinned = answering.record.id
-    return take(context, answering, found.answers)
+    return take(context, answering, sheet.answers)
 
 
 def template(context: Context, answering: Answering) -> Path:
@@ -124,5 +124,5 @@ def template(context: Context, answering: Answering) -> Path:
     return answer_sheet.write_sheet(context, answering.exercise, answering.answers, run)
 
 
-def _answered(known: Sheet | None) -> dict[str, Scalar]:
+def _list_given_answers(known: Sheet | None) -> dict[str, Scalar]:
     return {name: value for name, value in known.answers.items() if value is not None} if known else {}

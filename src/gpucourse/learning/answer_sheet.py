@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpucourse.course.answersheet import Sheet
 
 
-def stored(context: Context, exercise: Exercise) -> Sheet | None:
+def load_sheet(context: Context, exercise: Exercise) -> Sheet | None:
     """The answers that are handed in; None where there are none. Raises ManifestError with every complaint."""
     path = context.paths.answers(exercise.id)
     return read_sheet(path, exercise) if path.is_file() else None

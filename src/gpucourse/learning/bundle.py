@@ -53,7 +53,7 @@ class Card:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
+class OpenBundle:
     """A bundle that is open. `changed`: files that are not as they were when it was made, or are gone or new; the context
     reads what is in it without them."""
 
@@ -65,7 +65,7 @@ class Opened:
 
 def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
     """Make the bundle at `path`. Raises StorageError, and UsageError where there is nothing to hand in yet."""
-    files = dict(sorted(_wanted(context)))
+    files = dict(sorted(_list_files(context)))
     if not any(name.startswith(("runs/", "deliverables/")) for name in files):
         raise UsageError("there is nothing to hand in yet: no run, no answer", hint="gpucourse list")
     kept = {name: source for name, source in files.items() if source.stat().st_size <= LIMITS.member_bytes and _is_taken(name)}
@@ -88,7 +88,7 @@ def pack(context: Context, path: Path, *, by: str | None = None) -> Card:
 
 
 @contextmanager
-def opened(context: Context, path: Path) -> Iterator[Opened]:
+def open_bundle(context: Context, path: Path) -> Iterator[OpenBundle]:
     """Open a bundle for the block, with the course of this machine. Raises UsageError for a file that is no whole bundle
     and for a bundle of a newer gpucourse."""
     with tempfile.TemporaryDirectory(prefix="gpucourse-bundle-") as folder:
@@ -106,10 +106,10 @@ def opened(context: Context, path: Path) -> Iterator[Opened]:
             watch=context.watch,
             reviewed=ReviewedWork(keeper=context.paths, key=_key(card)),
         )
-        yield Opened(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
+        yield OpenBundle(path=path, card=card, context=inside, changed=tuple(printable(name) for name in sorted(wrong)))
 
 
-def check_reviewer(context: Context, bundle: Opened) -> None:
+def check_reviewer(context: Context, bundle: OpenBundle) -> None:
     """Raises UsageError where this workspace made the bundle: a judgement on it would be the learner's own."""
     if bundle.card.workspace == context.workspace.id:
         raise UsageError(
@@ -145,16 +145,16 @@ def _check_size(files: Mapping[str, Path]) -> None:
     )
 
 
-def _wanted(context: Context) -> Iterator[tuple[str, Path]]:
+def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
     root = context.paths.root
-    folders = [context.paths.handed_in, context.paths.exercises]
+    folders = [context.paths.deliverables_root, context.paths.exercises]
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            counted = [evidence.counting(context, exercise), evidence.answered_for(context, exercise)]
+            counted = [evidence.find_counting_run(context, exercise), evidence.find_answered_run(context, exercise)]
             folders += sorted({runs.files_of(context.paths, record).folder for record in counted if record})
     single = [context.paths.identity, context.paths.quiz]
-    found = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
-    for path in found:
+    paths = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
+    for path in paths:
         if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
             yield path.relative_to(root).as_posix(), path
 

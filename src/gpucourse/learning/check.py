@@ -16,7 +16,7 @@ from gpucourse.workspace.files import write_record
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rechecked:
+class Recheck:
     """One exercise after the check: its verdict now, and the word that it had before. `missing`: deliverables not there."""
 
     exercise: str
@@ -26,7 +26,7 @@ class Rechecked:
     missing: tuple[str, ...] = ()
 
     @property
-    def regressed(self) -> bool:
+    def has_regressed(self) -> bool:
         """Whether it was passed, and is not any more."""
         return self.before == "passed" and (self.verdict is None or self.verdict.verdict != "passed")
 
@@ -40,10 +40,10 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
     good = evidence.candidates(context, exercise)
     if run is None and not good:
         raise MissingError(f"no run of {exercise.id} has succeeded yet", hint=f"gpucourse run {exercise.id}")
-    record = good[-1] if run is None else evidence.named(context, exercise, run)
+    record = good[-1] if run is None else evidence.find_good_run(context, exercise, run)
     files = runs.files_of(context.paths, record)
-    verdict = _judged(context, exercise, record)
-    untouched = not seals.changed(files, ("run.json",))
+    verdict = _judge_run(context, exercise, record)
+    untouched = not seals.find_changed_files(files, ("run.json",))
     record.verdict = verdict.verdict
     runs.save(context.paths, record)
     write_record(files.verdict, verdict)
@@ -54,27 +54,29 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
     return record, verdict
 
 
-def check_all(context: Context) -> list[Rechecked]:
+def check_all(context: Context) -> list[Recheck]:
     """Judge the run that counts for every exercise again, and take the mark from what does not hold any more."""
-    found: list[Rechecked] = []
+    rechecks: list[Recheck] = []
     for module in context.catalog.modules:
         for exercise in module.exercises:
-            there = results.stored_verdict(context, exercise.id)
-            record = evidence.counting(context, exercise)
-            own = there is not None and results.handed_in(context, exercise.id) is None
-            verdict = _judged(context, exercise, record) if record else _void(there, own=own)
+            there = results.read_stored_verdict(context, exercise.id)
+            record = evidence.find_counting_run(context, exercise)
+            own = there is not None and results.read_handed_in_verdict(context, exercise.id) is None
+            verdict = _judge_run(context, exercise, record) if record else _void(there, own=own)
             if verdict is not None:
                 _mark(context, exercise, verdict)
             shown = evidence.gather(context, exercise, thorough=False) if record else None
-            missing = tuple(each for each in shown.wanted if each not in shown.handed_in) if shown else ()
+            missing = tuple(title for title in shown.wanted if title not in shown.handed_in) if shown else ()
             before = there.verdict if there else None
-            found.append(Rechecked(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing))
-    return found
+            rechecks.append(
+                Recheck(exercise=exercise.id, title=exercise.title, verdict=verdict, before=before, missing=missing)
+            )
+    return rechecks
 
 
-def _judged(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+def _judge_run(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
     """The verdict on a run; a file that is damaged, or not as the run left it, is one more check that did not pass."""
-    changed = seals.changed(runs.files_of(context.paths, record))
+    changed = seals.find_changed_files(runs.files_of(context.paths, record))
     try:
         verdict = results.verdict_on(context, exercise, record)
     except GpucourseError as error:
@@ -103,7 +105,7 @@ def _void(there: ExerciseVerdict | None, *, own: bool) -> ExerciseVerdict | None
 def _mark(context: Context, exercise: Exercise, verdict: ExerciseVerdict) -> None:
     """Hand the verdict in where it speaks of the run that is handed in already, or where nothing is, or a run that is gone."""
     path = context.paths.verdict(exercise.id)
-    there = results.handed_in(context, exercise.id)
+    there = results.read_handed_in_verdict(context, exercise.id)
     if there is None or there.run == verdict.run or not context.paths.run(exercise.id, there.run).record.exists():
         write_record(path, verdict)
 

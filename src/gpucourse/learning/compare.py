@@ -21,7 +21,7 @@ from gpucourse.workspace import runs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compared:
+class Comparison:
     """Runs side by side. `labels` names each in the tables and charts: by what tells it from the others."""
 
     exercise: str
@@ -33,12 +33,12 @@ class Compared:
     files: tuple[Path, ...]
 
 
-def compare(context: Context, wanted: Sequence[str]) -> Compared:
+def compare(context: Context, wanted: Sequence[str]) -> Comparison:
     """Put runs of one exercise side by side; charts and tables go to `deliverables/<exercise>/comparison*`.
 
     Raises UnknownName, UsageError (fewer than two, of different exercises), MissingError (a run without metrics).
     """
-    records = [runs.find(context.paths, one) for one in wanted]
+    records = [runs.find(context.paths, name) for name in wanted]
     records = list({record.id: record for record in records}.values())
     if len(records) < 2:
         hint = "gpucourse compare RUN RUN; gpucourse runs lists them"
@@ -60,7 +60,7 @@ def compare(context: Context, wanted: Sequence[str]) -> Compared:
     named = {labels[record.id]: metrics[record.id] for record in records}
     tables = tuple(grid for table in exercise.tables if (grid := grids.together(table, named)))
     files = [*_draw(context, exercise, named), _store(context, exercise, tables)]
-    return Compared(
+    return Comparison(
         exercise=exercise.id,
         title=exercise.title,
         mode=SIMULATED if any(is_simulated(record.mode) for record in records) else records[0].mode,
@@ -72,13 +72,13 @@ def compare(context: Context, wanted: Sequence[str]) -> Compared:
 
 
 def _metrics(context: Context, record: RunRecord) -> Mapping[str, Any]:
-    found = material(context, record)["metrics"]
-    if not found:
+    metrics = material(context, record)["metrics"]
+    if not metrics:
         raise MissingError(
             f"run {record.id} has no metrics ({record.state}), so there is nothing to compare",
             hint=f"run it again: gpucourse run {record.exercise}",
         )
-    return found
+    return metrics
 
 
 def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -91,11 +91,11 @@ def _labels(records: Sequence[RunRecord], metrics: Mapping[str, Mapping[str, Any
         }
         for record in records
     }
-    names = dict.fromkeys(name for found in facts.values() for name in found)
-    telling = [name for name in names if len({str(found.get(name)) for found in facts.values()}) > 1]
+    names = dict.fromkeys(name for run_facts in facts.values() for name in run_facts)
+    telling = [name for name in names if len({str(run_facts.get(name)) for run_facts in facts.values()}) > 1]
     labels = {
-        run: ", ".join(f"{name} {found.get(name)}".strip() for name in telling[:3]) or run.rsplit("-", 1)[-1]
-        for run, found in facts.items()
+        run: ", ".join(f"{name} {run_facts.get(name)}".strip() for name in telling[:3]) or run.rsplit("-", 1)[-1]
+        for run, run_facts in facts.items()
     }
     if len(set(labels.values())) < len(labels):
         labels = {run: f"{label} ({run.rsplit('-', 1)[-1]})" for run, label in labels.items()}
@@ -107,13 +107,13 @@ def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str,
     from gpucourse.figures.side_by_side import side_by_side
 
     folder = context.paths.deliverables(exercise.id)
-    for each in exercise.plots:
-        plot, combined = side_by_side(each, named)
-        plot = plot.model_copy(update={"file": f"comparison-{each.file}"})
+    for manifest_plot in exercise.plots:
+        plot, combined = side_by_side(manifest_plot, named)
+        plot = plot.model_copy(update={"file": f"comparison-{manifest_plot.file}"})
         try:
             yield from draw(plot, combined, subtitle=f"{exercise.id} · {' / '.join(named)}", folder=folder)
         except MissingError as error:
-            context.watch(Note(text=f"no chart {each.file}: {error.what}", level="warning"))
+            context.watch(Note(text=f"no chart {manifest_plot.file}: {error.what}", level="warning"))
 
 
 def _store(context: Context, exercise: Exercise, tables: Sequence[Grid]) -> Path:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gpucourse.course.catalog import Catalog, load
 from gpucourse.course.lint import lint
-from gpucourse.course.locate import OVERRIDE, course_in, find_course, named_course
-from gpucourse.learning.rehearse import Rehearsed, rehearse
+from gpucourse.course.locate import OVERRIDE, course_in, find_course, find_named_course
+from gpucourse.learning.rehearse import Rehearsal, rehearse
 from gpucourse.model.event import Watcher
 from gpucourse.workspace.trust import require_course
 
@@ -23,7 +23,7 @@ class CheckedCourse:
 
     catalog: Catalog
     complaints: list[str]
-    rehearsed: list[Rehearsed]
+    rehearsed: list[Rehearsal]
 
 
 def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watch: Watcher) -> CheckedCourse:
@@ -32,7 +32,7 @@ def check_course(folder: Path | None, *, run: bool, modules: Sequence[str], watc
     Raises UntrustedFolder before anything of a course that others may write to is run, UsageError for an unknown module.
     """
     environ = {OVERRIDE: str(folder)} if folder is not None else os.environ
-    if run and (course := named_course(environ)) is not None:  # without `run` nothing of it is executed
+    if run and (course := find_named_course(environ)) is not None:  # without `run` nothing of it is executed
         require_course(course, os.environ)
     catalog = load(find_course(os.environ) if folder is None else course_in(folder, named_by="DIR", hint=_HINT))
     complaints = lint(catalog)

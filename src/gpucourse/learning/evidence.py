@@ -15,16 +15,16 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence
-from gpucourse.runs.results import handed_in, material, verdict_on
+from gpucourse.runs.results import material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record
 
 
-def counting(context: Context, exercise: Exercise) -> RunRecord | None:
+def find_counting_run(context: Context, exercise: Exercise) -> RunRecord | None:
     """The run that counts for an exercise: the newest good one, whose verdict is handed in; else the newest that succeeded
     and was judged. A script of the learner's own counts for no exercise."""
     good = candidates(context, exercise)
-    verdict = handed_in(context, exercise.id)
+    verdict = read_handed_in_verdict(context, exercise.id)
     marked = [record for record in good if verdict is not None and record.id == verdict.run]
     standing = marked or [record for record in good if record.verdict is not None] or good
     return standing[-1] if standing else None
@@ -40,7 +40,7 @@ def candidates(context: Context, exercise: Exercise) -> list[RunRecord]:
     return good
 
 
-def named(context: Context, exercise: Exercise, run: str) -> RunRecord:
+def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
     """The run of an exercise that a person typed. Raises UnknownName, MissingError for a record that cannot be read, UsageError
     for a run of another exercise, for one that did not succeed, and for a script of the learner's own."""
     record = runs.find(context.paths, run)
@@ -63,72 +63,72 @@ def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
 
     Where the run's files are damaged, or not as it left them, only the answers that speak of it are not comparable.
     """
-    from gpucourse.learning.answer_sheet import stored
+    from gpucourse.learning.answer_sheet import load_sheet
 
-    sheet = stored(context, exercise)
-    judgements = judged(context, exercise.id)
-    own = self_judged(context, exercise.id)
-    found, gpu, trouble = None, False, ""
+    sheet = load_sheet(context, exercise)
+    judgements = read_judgements(context, exercise.id)
+    own = read_self_judgements(context, exercise.id)
+    run_evidence, gpu, trouble = None, False, ""
     try:
-        if record := _spoken_of(context, exercise, sheet.run if sheet else None):
-            found, gpu = spoken(context, record)
+        if record := _find_run_of_answers(context, exercise, sheet.run if sheet else None):
+            run_evidence, gpu = read_run_evidence(context, record)
     except GpucourseError as error:
         trouble = error.what
     results = (
-        _judge(question, sheet.answers.get(question.id) if sheet else None, found, judgements, own, on_gpu=gpu)
+        _judge(question, sheet.answers.get(question.id) if sheet else None, run_evidence, judgements, own, on_gpu=gpu)
         for question in exercise.questions
     )
-    return tuple(replace(each, said=trouble) if trouble and each.verdict == "error" else each for each in results)
+    return tuple(replace(result, said=trouble) if trouble and result.verdict == "error" else result for result in results)
 
 
-def spoken(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
+def read_run_evidence(context: Context, record: RunRecord) -> tuple[Mapping[str, Mapping[str, Any]], bool]:
     """What answers that speak of a run are compared with, and whether a GPU took part in it.
 
     Raises MissingError where its files are damaged, or are not as the run left them.
     """
     from gpucourse.grading.checks import on_gpu
 
-    found = material(context, record)
-    if changed := seals.changed(runs.files_of(context.paths, record), seals.EVIDENCE):
+    run_evidence = material(context, record)
+    if changed := seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
         raise MissingError(
             f"{', '.join(changed)} of run {record.id} changed after it had ended, so nothing is compared with it",
             hint=f"put it back as it was, or run it again: gpucourse run {record.exercise}",
         )
-    return found, on_gpu(found["metrics"], record.mode)
+    return run_evidence, on_gpu(run_evidence["metrics"], record.mode)
 
 
-def answered_for(context: Context, exercise: Exercise) -> RunRecord | None:
+def find_answered_run(context: Context, exercise: Exercise) -> RunRecord | None:
     """The run that the handed-in answers speak of; None where there is none, or the sheet cannot be read."""
-    from gpucourse.learning.answer_sheet import stored
+    from gpucourse.learning.answer_sheet import load_sheet
 
     try:
-        sheet = stored(context, exercise)
+        sheet = load_sheet(context, exercise)
     except ManifestError:
         return None
-    return _spoken_of(context, exercise, sheet.run) if sheet else None
+    return _find_run_of_answers(context, exercise, sheet.run) if sheet else None
 
 
 Judgements = Mapping[tuple[str, str], Judgement]
 """The newest judgement on each text, by the question and the digest of the words."""
 
 
-def judged(context: Context, exercise_id: str) -> Judgements:
+def read_judgements(context: Context, exercise_id: str) -> Judgements:
     """What the reviewer who has opened this work said of it, from the reviewer's own workspace; nothing where there is none.
 
     No file that the learner can write is read here. Raises ManifestError for a damaged file.
     """
     work = context.reviewed
-    return _newest(work.keeper.reviewed(work.key, exercise_id)) if work else {}
+    return _read_newest_judgements(work.keeper.peer_review(work.key, exercise_id)) if work else {}
 
 
-def self_judged(context: Context, exercise_id: str) -> Judgements:
+def read_self_judgements(context: Context, exercise_id: str) -> Judgements:
     """What the learner said of the own texts: for the screen, not for points. Raises ManifestError for a damaged file."""
-    return _newest(context.paths.review(exercise_id))
+    return _read_newest_judgements(context.paths.review(exercise_id))
 
 
-def _newest(path: Path) -> Judgements:
+def _read_newest_judgements(path: Path) -> Judgements:
     review = read_record(path, Review)
-    return {(each.question, each.answer_sha256): each for each in review.judgements} if review else {}
+    return {(judgement.question, judgement.answer_sha256): judgement for judgement in review.judgements} if review else {}
 
 
 def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseEvidence:
@@ -139,22 +139,22 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
     trouble = ""
     record = None
     try:
-        record = counting(context, exercise)
+        record = find_counting_run(context, exercise)
         verdict = verdict_on(context, exercise, record) if record else None
     except GpucourseError as error:
         verdict, trouble = None, error.what
     try:
         answers = answers_of(context, exercise)
     except GpucourseError as error:
-        answers = tuple(AnswerResult(id=each.id, kind=each.kind, text=each.text, verdict="open") for each in exercise.questions)
+        answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
-    wanted = tuple(each.title for each in exercise.deliverables if each.evidence == "logic")
+    wanted = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:
         run = record.id if record else None
         return ExerciseEvidence(exercise=exercise.id, run=run, answers=answers, wanted=wanted, trouble=trouble)
     files = runs.files_of(context.paths, record)
     gpu = on_gpu(material(context, record)["metrics"], record.mode)
-    wanted = tuple(each.title for each in exercise.deliverables if gpu or each.evidence == "logic")
+    wanted = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
     return ExerciseEvidence(
         exercise=exercise.id,
         run=record.id,
@@ -162,21 +162,21 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
         checks=verdict.checks,
         answers=answers,
         wanted=wanted,
-        handed_in=_handed_in(context, exercise, record),
-        changed=seals.changed(files, None if thorough else seals.EVIDENCE),
+        handed_in=_list_handed_in(context, exercise, record),
+        changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE),
         trouble=trouble,
     )
 
 
-def _spoken_of(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:
+def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) -> RunRecord | None:
     named = [record for record in candidates(context, exercise) if record.id == run]
-    return named[-1] if named else counting(context, exercise)
+    return named[-1] if named else find_counting_run(context, exercise)
 
 
 def _judge(
     question: Question,
     answer: Scalar | None,
-    found: Mapping[str, Mapping[str, Any]] | None,
+    run_evidence: Mapping[str, Mapping[str, Any]] | None,
     judgements: Judgements,
     own: Judgements,
     *,
@@ -187,17 +187,17 @@ def _judge(
     key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
     known = judgements.get(key)
     try:
-        return judge(question, answer, found, on_gpu=on_gpu, judgement=known or own.get(key), self_judged=known is None)
+        return judge(question, answer, run_evidence, on_gpu=on_gpu, judgement=known or own.get(key), self_judged=known is None)
     except ValueError as error:
         return AnswerResult(
             id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)
         )
 
 
-def _handed_in(context: Context, exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
+def _list_handed_in(context: Context, exercise: Exercise, record: RunRecord) -> tuple[str, ...]:
     """The titles of the deliverables that are there, each as the run left it."""
     files, folder = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
-    seal = seals.sealed(files)
+    seal = seals.read_seal(files)
     there: list[str] = []
     for wanted in exercise.deliverables:
         names = [source.relative_to(files.folder).as_posix() for source in sorted(files.folder.glob(wanted.source))]

@@ -21,7 +21,7 @@ from gpucourse.model.questions import Question
 from gpucourse.model.score import Grade, QuizScore
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +44,12 @@ def grade(context: Context, *, thorough: bool = True) -> Grade:
     modules = context.catalog.modules
     rubric = read_rubric(context.folders.modules)
     exercises = {module.id: [exercise.id for exercise in module.exercises] for module in modules}
-    found = {
+    evidence_by_exercise = {
         exercise.id: evidence.gather(context, exercise, thorough=thorough)
         for module in modules
         for exercise in module.exercises
     }
-    return points(parts_of(rubric, modules), exercises, found, _quiz_score(context))
+    return points(parts_of(rubric, modules), exercises, evidence_by_exercise, _quiz_score(context))
 
 
 def _quiz_score(context: Context) -> QuizScore | None:
@@ -72,7 +72,7 @@ def pending(context: Context, exercise_id: str | None = None) -> list[Pending]:
     return [
         Pending(exercise=exercise, question=question, answer=result.answer or "")
         for exercise in exercises
-        for question, result in _answered(context, exercise)
+        for question, result in _read_answers(context, exercise)
         if result.verdict == "kept" and result.share is None and not (result.self_judged and context.reviewed is None)
     ]
 
@@ -87,7 +87,7 @@ def judgement(
     from gpucourse.grading.answers import fingerprint
 
     _, exercise = context.catalog.exercise(exercise_id)
-    known = [each.id for each in exercise.questions]
+    known = [candidate.id for candidate in exercise.questions]
     if question not in known:
         raise UnknownName("question", question, known, hint=f"questions of {exercise_id}: {', '.join(known)}")
     if not 0 <= share <= 1:
@@ -96,9 +96,9 @@ def judgement(
         )
     if not by.strip() or not is_utf8(by + comment):
         raise UsageError("a judgement needs a name, in text", hint="gpucourse grade --review --by NAME")
-    found = answer_sheet.stored(context, exercise)
-    answer = found.answers.get(question) if found else None
-    kind = next(each.kind for each in exercise.questions if each.id == question)
+    sheet = answer_sheet.load_sheet(context, exercise)
+    answer = sheet.answers.get(question) if sheet else None
+    kind = next(candidate.kind for candidate in exercise.questions if candidate.id == question)
     if kind != "text":
         raise UsageError(f"{exercise_id} {question} is not free text: its answer is judged by itself", hint="gpucourse grade")
     if answer is None or not str(answer).strip():
@@ -113,9 +113,9 @@ def keep(context: Context, judgements: Sequence[tuple[str, Judgement]]) -> None:
     """Record judgements, each with its exercise, behind those that are there: in the workspace of whoever judges.
     Raises StorageError."""
     work = context.reviewed
-    with locked((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
+    with hold_lock((work.keeper if work else context.paths).lock("reviews"), "grade --review"):
         for exercise_id, made in judgements:
-            path = work.keeper.reviewed(work.key, exercise_id) if work else context.paths.review(exercise_id)
+            path = work.keeper.peer_review(work.key, exercise_id) if work else context.paths.review(exercise_id)
             before = read_record(path, Review)
             write_record(path, Review(exercise=exercise_id, judgements=(*(before.judgements if before else ()), made)))
 
@@ -130,7 +130,7 @@ def who(context: Context) -> str:
         return "unknown"
 
 
-def _answered(context: Context, exercise: Exercise) -> list[tuple[Question, AnswerResult]]:
+def _read_answers(context: Context, exercise: Exercise) -> list[tuple[Question, AnswerResult]]:
     try:
         return list(zip(exercise.questions, evidence.answers_of(context, exercise), strict=True))
     except ManifestError:  # a sheet that cannot be read: the grade says so

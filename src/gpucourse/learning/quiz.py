@@ -14,7 +14,7 @@ from gpucourse.model.quiz import Quiz, QuizQuestion, Tries, Try
 from gpucourse.model.score import QuizScore
 from gpucourse.units import now_utc
 from gpucourse.workspace.files import read_record, write_record
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 _MOST_TRIES = 1000  # each is judged anew, and a bundle may hold as many as its sender likes
 
@@ -28,7 +28,7 @@ class Sitting:
     open: Try
 
     @property
-    def left(self) -> tuple[QuizQuestion, ...]:
+    def open_questions(self) -> tuple[QuizQuestion, ...]:
         """The questions that have no answer yet."""
         return tuple(question for question in self.quiz.questions if question.id not in self.open.answers)
 
@@ -37,20 +37,20 @@ def the_quiz(context: Context) -> Quiz:
     """The quiz of the course. Raises MissingError where it has none, ManifestError where it is wrong."""
     from gpucourse.course.quiz import FILE, read_quiz
 
-    found = read_quiz(context.folders.modules)
-    if found is None:
+    quiz = read_quiz(context.folders.modules)
+    if quiz is None:
         raise MissingError("this course has no quiz", hint=f"write one: {context.folders.modules / FILE}")
-    return found
+    return quiz
 
 
-def kept(context: Context) -> Tries:
+def read_tries(context: Context) -> Tries:
     """Every try so far. Raises NewerFormat, MissingError for a damaged file; it is then left as it is."""
     return read_record(context.paths.quiz, Tries) or Tries()
 
 
 def sit(context: Context, *, again: bool = False) -> Sitting | None:
     """The try that is open, or a new one where there is none; None where one is finished and `again` does not ask for more."""
-    quiz, tries = the_quiz(context), kept(context)
+    quiz, tries = the_quiz(context), read_tries(context)
     if tries.tries and tries.tries[-1].ended is None:
         return Sitting(quiz=quiz, tries=tries, open=tries.tries[-1])
     if tries.tries and not again:
@@ -66,34 +66,34 @@ def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tup
     nothing was kept.
     """
     known = {question.id: question for question in sitting.quiz.questions}
-    found: list[AnswerResult] = []
-    with _taken_up(context, sitting):
+    results: list[AnswerResult] = []
+    with _update_try(context, sitting):
         for name, answer in given.items():
             if name not in known:
                 raise UnknownName("question of the quiz", name, known)
             if name in sitting.open.answers:
                 raise UsageError(f"{name} was answered in this try already", hint="gpucourse quiz goes on with the others")
             try:
-                found.append(weigh(known[name], answer))
+                results.append(weigh(known[name], answer))
             except ValueError as error:
                 raise UsageError(f"the answer to {name}: {error}", hint="gpucourse quiz --list shows every question") from error
         sitting.open.answers.update({name: str(answer) for name, answer in given.items()})
-        if not sitting.left:
+        if not sitting.open_questions:
             sitting.open.ended = now_utc()
-    return tuple(found)
+    return tuple(results)
 
 
 def give_in(context: Context, sitting: Sitting) -> None:
     """End a try before its last question; what is open is then wrong."""
-    with _taken_up(context, sitting):
+    with _update_try(context, sitting):
         sitting.open.ended = now_utc()
 
 
 @contextmanager
-def _taken_up(context: Context, sitting: Sitting) -> Iterator[None]:
+def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
     """The try as it is on disk now, where another terminal may have answered; what the block makes of it is kept."""
-    with locked(context.paths.lock("quiz"), "quiz"):
-        tries, place = kept(context), len(sitting.tries.tries) - 1
+    with hold_lock(context.paths.lock("quiz"), "quiz"):
+        tries, place = read_tries(context), len(sitting.tries.tries) - 1
         if place >= len(tries.tries):
             tries.tries.append(sitting.open)
         if tries.tries[place].ended is not None:
@@ -110,17 +110,17 @@ def weigh(question: QuizQuestion, answer: Scalar) -> AnswerResult:
     return judge(question, answer, {}, on_gpu=False)
 
 
-def results(quiz: Quiz, one: Try) -> tuple[AnswerResult, ...]:
+def results(quiz: Quiz, attempt: Try) -> tuple[AnswerResult, ...]:
     """Every question with what one try answered; an answer that the question no longer understands counts as open."""
     from gpucourse.grading.answers import judge
 
-    found: list[AnswerResult] = []
+    answers: list[AnswerResult] = []
     for question in quiz.questions:
         try:
-            found.append(weigh(question, one.answers.get(question.id, "")))
+            answers.append(weigh(question, attempt.answers.get(question.id, "")))
         except ValueError:
-            found.append(judge(question, None, {}, on_gpu=False))
-    return tuple(found)
+            answers.append(judge(question, None, {}, on_gpu=False))
+    return tuple(answers)
 
 
 def score(context: Context) -> QuizScore | None:
@@ -128,9 +128,9 @@ def score(context: Context) -> QuizScore | None:
     from gpucourse.course.quiz import read_quiz
 
     quiz = read_quiz(context.folders.modules)
-    done = [one for one in kept(context).tries[-_MOST_TRIES:] if one.ended is not None]
+    done = [attempt for attempt in read_tries(context).tries[-_MOST_TRIES:] if attempt.ended is not None]
     if quiz is None or not done:
         return None
-    rights = [sum(each.verdict == "passed" for each in results(quiz, one)) for one in done]
+    rights = [sum(result.verdict == "passed" for result in results(quiz, attempt)) for attempt in done]
     best = max(range(len(done)), key=lambda index: rights[index])
     return QuizScore(right=rights[best], of=len(quiz.questions), tries=len(done), ended=done[best].ended or "")

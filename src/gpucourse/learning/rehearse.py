@@ -27,7 +27,7 @@ from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rehearsed:
+class Rehearsal:
     """One exercise as it ran: its checks' word, the seconds it took, what is to be told. `skipped` says why it did not run."""
 
     exercise: str
@@ -47,12 +47,12 @@ class Stage:
     watch: Watcher
 
 
-def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsed]:
+def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
     """Run every exercise of these modules (all, where none is named), one after the other; each as soon as it is done.
 
     Raises UsageError for a module that is not there. Whatever happens, nothing keeps running.
     """
-    modules = [catalog.module(each) for each in only] if only else list(catalog.modules)
+    modules = [catalog.module(module_id) for module_id in only] if only else list(catalog.modules)
     folders = catalog.folders
     if folders.modules.parent != folders.exercises.parent:
         raise UsageError(f"{folders.modules} and {folders.exercises} are not side by side", hint="gpucourse dev check DIR")
@@ -67,54 +67,54 @@ def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[
                 _type(stage, "destroy", "--all", "--yes", "--discard")
 
 
-def _module(stage: Stage, module: Module) -> Iterator[Rehearsed]:
+def _module(stage: Stage, module: Module) -> Iterator[Rehearsal]:
     stage.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
     wanted = max([module.lab.local.nodes, *(exercise.launch.nodes for exercise in module.exercises)])
     code, document = _type(stage, "deploy", module.id, "--target", "local", "--yes", *_nodes(wanted, module.lab.local.nodes))
     if code:
         why = _why(document)
-        told = f"{_shown(stage, module)}: lab.local: {why}"
+        told = f"{_name_manifest(stage, module)}: lab.local: {why}"
         # What is missing on this machine (Slurm, Terraform) is no fault of the course.
-        yield Rehearsed(exercise=module.id, skipped=why if code == 3 else "", complaints=() if code == 3 else (told,))
+        yield Rehearsal(exercise=module.id, skipped=why if code == 3 else "", complaints=() if code == 3 else (told,))
         return
     for exercise in module.exercises:
         stage.watch(Note(text=f"{exercise.id}: running"))
         try:
             yield _exercise(stage, module, exercise)
         except GpucourseError as error:
-            yield Rehearsed(exercise=exercise.id, complaints=(f"{_shown(stage, module)}: {exercise.id}: {error.what}",))
+            yield Rehearsal(exercise=exercise.id, complaints=(f"{_name_manifest(stage, module)}: {exercise.id}: {error.what}",))
     _type(stage, "destroy", module.id, "--yes", "--discard")
 
 
-def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsed:
+def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsal:
     if exercise.launch.kind == "slurm-pty":
-        return Rehearsed(exercise=exercise.id, skipped="it is a session at the author's own terminal")
+        return Rehearsal(exercise=exercise.id, skipped="it is a session at the author's own terminal")
     solutions = _solutions(stage, module, exercise)
     nodes = _nodes(exercise.launch.nodes, 0) if exercise.launch.kind in {"python", "torchrun"} else ()
     code, document = _type(stage, "run", exercise.id, *nodes)
     if code == 3:
-        return Rehearsed(exercise=exercise.id, skipped=_why(document))
-    place = f"{_shown(stage, module)}: {exercise.id}"
+        return Rehearsal(exercise=exercise.id, skipped=_why(document))
+    place = f"{_name_manifest(stage, module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
-    found = list(_complaints(exercise, document, hole=bool(solutions)))
+    complaints = list(_complaints(exercise, document, hole=bool(solutions)))
     if solutions:
         if run.get("state") == "succeeded" and not _open(verdict):
-            found.append("every check passes as the learner finds it, though there is a solution")
+            complaints.append("every check passes as the learner finds it, though there is a solution")
         for name, source in solutions.items():
             copy_file(source, stage.paths.exercises / name)
         _, solved = _type(stage, "run", exercise.id, *nodes)
-        found += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
-        found += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}, only="not_measured"))
+        complaints += (f"with its solution: {line}" for line in _complaints(exercise, solved, hole=False))
+        complaints += (f"with its solution: {line}" for line in _open(solved.get("verdict") or {}, only="not_measured"))
         document, run, verdict = solved, solved.get("run") or {}, solved.get("verdict") or {}
         _type(stage, "reset", exercise.id)
     if run.get("state") == "succeeded":
-        found += _evidence(exercise, RunPaths(Path(document["folder"])), run, whole=not _open(verdict))
-    seconds = [each.get("seconds") or 0.0 for each in run.get("node_exits") or ()]
-    return Rehearsed(
+        complaints += _evidence(exercise, RunPaths(Path(document["folder"])), run, whole=not _open(verdict))
+    seconds = [node_exit.get("seconds") or 0.0 for node_exit in run.get("node_exits") or ()]
+    return Rehearsal(
         exercise=exercise.id,
         verdict=verdict.get("verdict"),
         seconds=max(seconds, default=None),
-        complaints=tuple(f"{place}: {line}" for line in dict.fromkeys(found)),
+        complaints=tuple(f"{place}: {line}" for line in dict.fromkeys(complaints)),
     )
 
 
@@ -135,11 +135,11 @@ def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> 
 def _open(verdict: dict[str, Any], only: str = "") -> list[str]:
     """The checks that need no GPU and did not pass; only those with this word, where one is given."""
     bad = [
-        each
-        for each in verdict.get("checks", ())
-        if each["evidence"] == "logic" and each["verdict"] != "passed" and only in {"", each["verdict"]}
+        check
+        for check in verdict.get("checks", ())
+        if check["evidence"] == "logic" and check["verdict"] != "passed" and only in {"", check["verdict"]}
     ]
-    return [f"checks.{each['id']}: {each['verdict'].replace('_', ' ')}: {each['observed']}" for each in bad]
+    return [f"checks.{check['id']}: {check['verdict'].replace('_', ' ')}: {check['observed']}" for check in bad]
 
 
 def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole: bool) -> Iterator[str]:
@@ -208,5 +208,5 @@ def _why(document: dict[str, Any]) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _shown(stage: Stage, module: Module) -> str:
+def _name_manifest(stage: Stage, module: Module) -> str:
     return f"{stage.catalog.folders.modules.name}/{stage.catalog.folder_name(module)}/module.yaml"

@@ -14,7 +14,7 @@ from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.grading import values
 from gpucourse.grading.checks import on_gpu
 from gpucourse.hardware import hardware
-from gpucourse.learning.evidence import spoken
+from gpucourse.learning.evidence import read_run_evidence
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Plot
 from gpucourse.model.node import SIMULATED, is_simulated
@@ -30,7 +30,7 @@ GOOD = frozenset({"passed", "not_measured"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reported:
+class ReportResult:
     """What was written: the report, and the files that hold it."""
 
     report: Report
@@ -47,7 +47,7 @@ class Subject:
     gpu: bool
 
 
-def report(context: Context, formats: tuple[Format, ...], author: str) -> Reported:
+def report(context: Context, formats: tuple[Format, ...], author: str) -> ReportResult:
     """Put the report together and write it in these formats into `deliverables/F/`.
 
     Raises MissingError where no run of any chapter is there yet, ManifestError for a plan with faults, StorageError.
@@ -56,21 +56,21 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
     if plan is None:
         place = context.folders.modules / FILE
         raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what stands in it")
-    found = gather(context, plan, author)
-    if not any(chapter.sources for chapter in found.chapters):
+    content = gather(context, plan, author)
+    if not any(chapter.sources for chapter in content.chapters):
         wanted = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
         first = plan.chapters[0].exercise
         raise MissingError(
             f"there is nothing to report: no good run of {wanted} is there yet",
             hint=f"gpucourse deploy {first.partition('.')[0]}, then gpucourse run {first}",
         )
-    return Reported(report=found, files=tuple(_write(context, found, formats)))
+    return ReportResult(report=content, files=tuple(_write(context, content, formats)))
 
 
 def gather(context: Context, plan: ReportPlan, author: str) -> Report:
     """The report as the runs have it now. Writes nothing."""
     subjects = {chapter.id: _subjects(context, chapter) for chapter in plan.chapters}
-    everyone = [one for found in subjects.values() for one in found.values()]
+    everyone = [subject for by_name in subjects.values() for subject in by_name.values()]
     answers = _answers(context, plan)
     with tempfile.TemporaryDirectory(prefix="gpucourse-report-") as folder:
         chapters = tuple(_chapter(context, chapter, subjects[chapter.id], answers, Path(folder)) for chapter in plan.chapters)
@@ -79,11 +79,11 @@ def gather(context: Context, plan: ReportPlan, author: str) -> Report:
         author=author,
         made=now_utc()[:10],
         mode=SIMULATED
-        if any(is_simulated(one.record.mode) for one in everyone)
+        if any(is_simulated(subject.record.mode) for subject in everyone)
         else everyone[0].record.mode
         if everyone
         else "",
-        subjects=tuple(dict.fromkeys(one.device for one in everyone)),
+        subjects=tuple(dict.fromkeys(subject.device for subject in everyone)),
         chapters=chapters,
         missing=tuple(_not_enough(plan, everyone)),
     )
@@ -91,7 +91,7 @@ def gather(context: Context, plan: ReportPlan, author: str) -> Report:
 
 def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
     """The newest good run of each subject of a chapter, by the subject's name."""
-    found: dict[str, Subject] = {}
+    subjects: dict[str, Subject] = {}
     records, errors = runs.readable(context.paths, chapter.exercise)
     for error in errors.values():
         context.watch(Note(text=f"left out: {error.what}", level="warning"))
@@ -99,16 +99,16 @@ def _subjects(context: Context, chapter: ReportChapter) -> dict[str, Subject]:
         if not record.is_evidence or record.drill or record.verdict not in GOOD:
             continue
         try:
-            metrics = spoken(context, record)[0]["metrics"]
+            metrics = read_run_evidence(context, record)[0]["metrics"]
         except GpucourseError as error:
             context.watch(Note(text=f"left out: run {record.id}: {error.what}", level="warning"))
             continue
         device = str(metrics.get("device") or "device unknown")
         name = f"{device}, {record.parameters.get(chapter.by)}" if chapter.by else device
-        found.pop(name, None)  # the newest one stands last
-        found[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
-    newest = max(found, key=lambda name: found[name].record.created, default=None)
-    return {newest: found[newest]} if chapter.newest and newest else found
+        subjects.pop(name, None)  # the newest one stands last
+        subjects[name] = Subject(record, metrics, device, on_gpu(metrics, record.mode))
+    newest = max(subjects, key=lambda name: subjects[name].record.created, default=None)
+    return {newest: subjects[newest]} if chapter.newest and newest else subjects
 
 
 def _chapter(
@@ -116,10 +116,10 @@ def _chapter(
 ) -> Chapter:
     _module, exercise = context.catalog.exercise(chapter.exercise)
     sayings = tuple(
-        Saying(title=one.title, question=one.question, text=answers.get(f"{exercise.id} {one.question}", ""))
-        for one in chapter.words
+        Saying(title=prompt.title, question=prompt.question, text=answers.get(f"{exercise.id} {prompt.question}", ""))
+        for prompt in chapter.words
     )
-    missing = [f"your words on: {one.title}. `gpucourse answer {exercise.id}`" for one in sayings if not one.text]
+    missing = [f"your words on: {prompt.title}. `gpucourse answer {exercise.id}`" for prompt in sayings if not prompt.text]
     if not subjects:
         missing.insert(0, f"a good run of {exercise.id}, {exercise.title}. `gpucourse run {exercise.id}`")
         return Chapter(id=chapter.id, title=chapter.title, text=chapter.text, sayings=sayings, missing=tuple(missing))
@@ -127,7 +127,7 @@ def _chapter(
     numbers = {name: {figure.id: _value(figure, subject) for figure in chapter.figures} for name, subject in subjects.items()}
     tables = [table for table in exercise.tables if table.title in chapter.tables]
     compared = [grids.comparison(f"{exercise.title}, compared", chapter.figures, numbers)] if chapter.figures else []
-    compared_numbers = [{"subject": name, **found} for name, found in numbers.items()]
+    compared_numbers = [{"subject": name, **figures} for name, figures in numbers.items()]
     return Chapter(
         id=chapter.id,
         title=chapter.title,
@@ -177,25 +177,25 @@ def _pictures(
 def _where(exercise: Exercise, subjects: Mapping[str, Subject]) -> str:
     """What a chart was measured on, as every picture of this course says it."""
     devices = " / ".join(dict.fromkeys(subject.device for subject in subjects.values()))
-    local = ", simulated nodes (mode: local)" if any(is_simulated(one.record.mode) for one in subjects.values()) else ""
+    local = ", simulated nodes (mode: local)" if any(is_simulated(source.record.mode) for source in subjects.values()) else ""
     return f"{exercise.id} · {devices}{local}"
 
 
 def _answers(context: Context, plan: ReportPlan) -> dict[str, str]:
     """What the learner wrote, by exercise and question."""
-    from gpucourse.learning.answer_sheet import stored
+    from gpucourse.learning.answer_sheet import load_sheet
 
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for number in dict.fromkeys(chapter.exercise for chapter in plan.chapters if chapter.words):
         _module, exercise = context.catalog.exercise(number)
-        sheet = stored(context, exercise)
+        sheet = load_sheet(context, exercise)
         given = sheet.answers if sheet else {}
-        found |= {f"{number} {name}": str(answer).strip() for name, answer in given.items() if answer is not None}
-    return found
+        texts |= {f"{number} {name}": str(answer).strip() for name, answer in given.items() if answer is not None}
+    return texts
 
 
 def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
-    gpus = sorted({one.device for one in everyone if one.gpu})
+    gpus = sorted({subject.device for subject in everyone if subject.gpu})
     if len(gpus) < plan.enough.gpus:
         yield (
             f"a comparison needs {plan.enough.gpus} GPUs; the runs here know {', '.join(gpus) or 'none'}. "
@@ -203,7 +203,7 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
         )
     number = plan.enough.models_of
     if number:
-        named = {one.record.parameters.get("model") for one in everyone if one.record.exercise == number}
+        named = {subject.record.parameters.get("model") for subject in everyone if subject.record.exercise == number}
         models = sorted(str(model) for model in named - {None})
         if len(models) < plan.enough.models:
             yield (
@@ -212,7 +212,7 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
             )
 
 
-def _write(context: Context, found: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
+def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
     from gpucourse.workspace.files import write_bytes
 
     folder = context.paths.deliverables("F")
@@ -221,25 +221,25 @@ def _write(context: Context, found: Report, formats: tuple[Format, ...]) -> Iter
         if wanted == "html":
             from gpucourse.report import html
 
-            write_bytes(target, html.render(found))
+            write_bytes(target, html.render(content))
         elif wanted == "pdf":
-            _write_pdf(context, found, target)
+            _write_pdf(context, content, target)
         else:
             from gpucourse.report import markdown
 
-            text, pictures = markdown.render(found)
+            text, pictures = markdown.render(content)
             for name, data in pictures.items():
                 write_bytes(folder / name, data)
             write_bytes(target, text)
         yield target
 
 
-def _write_pdf(context: Context, found: Report, target: Path) -> None:
+def _write_pdf(context: Context, content: Report, target: Path) -> None:
     from gpucourse.figures.fonts import font_files, fonts_for
     from gpucourse.report import pdf
     from gpucourse.workspace.files import write_bytes
 
-    made = pdf.render(found, font_files(), fonts_for)
+    made = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, made.data)
     if made.lost:
         text = f"{target.name}: no font here shows {made.lost[:20]} as it must be: boxes stand there, and report.html is whole"

@@ -28,7 +28,7 @@ def reset(context: Context, exercise_id: str) -> Reset:
     names = context.catalog.sources(module, exercise).values()
     stamp = time.strftime("%Y%m%d-%H%M%S")
     number = 1
-    while (context.paths.kept / stamp).exists():  # twice in one second: both copies stay
+    while (context.paths.reset_backups / stamp).exists():  # twice in one second: both copies stay
         number += 1
         stamp = f"{stamp.partition('.')[0]}.{number}"
     return Reset(exercise=exercise, files=restore(context.paths, context.folders.exercises, names, stamp))

@@ -24,12 +24,12 @@ def current(context: Context) -> Exercise:
     if not known:
         raise MissingError("this course has no exercises", hint="gpucourse list")
     return next(
-        (known[each.exercise] for each in reversed(records) if each.exercise in known and not each.own_script),
+        (known[record.exercise] for record in reversed(records) if record.exercise in known and not record.own_script),
         next(iter(known.values())),
     )
 
 
-def watched(context: Context, exercise: Exercise) -> tuple[Path, ...]:
+def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
     """The files that matter for an exercise: the learner's copies of what travels to the nodes, and the sheet of answers."""
     module, _ = context.catalog.exercise(exercise.id)
     names = list(context.catalog.sources(module, exercise).values())
@@ -37,7 +37,7 @@ def watched(context: Context, exercise: Exercise) -> tuple[Path, ...]:
     return (*(context.paths.exercises / name for name in names), context.paths.answers(exercise.id))
 
 
-def saved(context: Context, files: tuple[Path, ...], *, poll_s: float = POLL_S) -> Iterator[tuple[Path, ...]]:
+def wait_for_saves(context: Context, files: tuple[Path, ...], *, poll_s: float = POLL_S) -> Iterator[tuple[Path, ...]]:
     """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
     for. Ends when the context's `stop` is set."""
     known = _stamps(files)
@@ -67,11 +67,11 @@ def wrong_syntax(files: tuple[Path, ...]) -> str | None:
 
 
 def _stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
-    found: dict[Path, Stamp] = {}
+    stamps: dict[Path, Stamp] = {}
     for path in files:
         try:
             about = path.stat()
         except OSError:
             continue
-        found[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
-    return found
+        stamps[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+    return stamps

@@ -27,7 +27,7 @@ class HostStuck(Exception):
     """There is a host, and it did not answer in time."""
 
 
-class Refused(Exception):
+class ControlRefused(Exception):
     """The host answered that it cannot; its reason is the message."""
 
 
@@ -50,5 +50,5 @@ def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[st
         raise NobodyAnswers("it hung up")
     word, _, rest = said.strip().partition(" ")
     if word == "error":
-        raise Refused(rest)
+        raise ControlRefused(rest)
     return word, rest

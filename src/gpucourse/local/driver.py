@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     verb, file = arguments
     try:
         (up if verb == "up" else down)(file, os.environ[SPEC_VARIABLE])
-    except (Failed, control.Refused, OSError) as error:
+    except (Failed, control.ControlRefused, OSError) as error:
         sys.stderr.write(f"cannot bring {file} {verb}: {error}\n")
         return 1
     return 0
@@ -78,7 +78,7 @@ def down(file: str, spec: str) -> None:
             pass  # there is none, or it is on its way in or out: the lock tells
         except control.HostStuck:
             _replace(folder)
-        if _removed_by_hand(folder, spec):
+        if _remove_by_hand(folder, spec):
             return
     raise Failed(f"the process that hosts the nodes of {folder} does not let go; see its host.log")
 
@@ -109,7 +109,7 @@ def _replace(folder: str) -> None:
     keeper.end_stuck_host(folder)
 
 
-def _removed_by_hand(folder: str, spec: str) -> bool:
+def _remove_by_hand(folder: str, spec: str) -> bool:
     """Without a host: whether its lock was free, so that this process could do its work."""
     from gpucourse.local import keeper
 

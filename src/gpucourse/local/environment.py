@@ -64,7 +64,7 @@ def of_node(
     }
 
 
-def accepted() -> str:
+def list_accepted_patterns() -> str:
     """What a client may add, as patterns for sshd."""
     return " ".join([*sorted(_ACCEPTED), *(f"{start}*" for start in _ACCEPTED_STARTS)])
 

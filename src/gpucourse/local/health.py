@@ -37,14 +37,14 @@ def inspect(nodes_folder: Path, node_names: Sequence[str]) -> list[NodeHealth]:
     if not is_held(nodes_folder / layout.LOCK):
         return [_sick(name, "the process that hosts the nodes has ended") for name in node_names]
     known = {name: layout.read_json(layout.description(nodes_folder, name)) for name in node_names}
-    ports = {name: found["port"] for name, found in known.items() if found and isinstance(found.get("port"), int)}
+    ports = {name: record["port"] for name, record in known.items() if record and isinstance(record.get("port"), int)}
     said = _first_lines(ports.values())
     uid = str((layout.read_json(nodes_folder / layout.HOST) or {}).get("uid", ""))
-    machines = any(found and found.get("private_address") != _ADDRESS for found in known.values())
+    machines = any(record and record.get("private_address") != _ADDRESS for record in known.values())
     daemons = machines or (nodes_folder / layout.SLURM).is_dir()
     inside = ask_host(nodes_folder, "check", {}, timeout_s=_CHECK_S) if daemons else {}
     judged = [_judge(nodes_folder, name, uid, ports.get(name), said) for name in node_names]
-    return [_sick(one.node, str(inside[one.node])) if inside.get(one.node) else one for one in judged]
+    return [_sick(health.node, str(inside[health.node])) if inside.get(health.node) else health for health in judged]
 
 
 def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: float) -> dict[str, Any]:
@@ -63,20 +63,20 @@ def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: floa
 
 def sweep(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
     """What of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
-    found = [
+    leftovers = [
         Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")
         for pid in processes.carrying(processes.marker(processes.STACK, uid))
     ]
     ours = f"gpucourse_{_plain(uid)}_"
     for port, line in sorted(_first_lines(ports).items()):
         if line.startswith("SSH-2.0-") and ours in line:
-            found.append(
+            leftovers.append(
                 Leftover(kind="port", id=f"{_ADDRESS}:{port}", remove=f"end the process that listens: lsof -i tcp:{port}")
             )
-    found += [
+    leftovers += [
         Leftover(kind="file", id=str(path), remove=f"rm -rf {shlex.quote(str(path))}") for path in _files(nodes_folder, uid)
     ]
-    return found
+    return leftovers
 
 
 def end_everything(nodes_folder: Path, uid: str) -> list[str]:

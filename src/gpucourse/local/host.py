@@ -23,8 +23,8 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
 
 from gpucourse.local import layout, processes
 from gpucourse.local.bounded_log import BoundedLog
-from gpucourse.local.hosted import HostedNode, Spec, stored
-from gpucourse.local.one_host.cluster import Cluster
+from gpucourse.local.hosted import HostedNode, Spec, load_stored_specs
+from gpucourse.local.one_host.cluster import SlurmDaemons
 from gpucourse.local.one_host.node import SlurmNode
 from gpucourse.local.roomed import RoomedNode
 from gpucourse.local.roomline import RoomLine
@@ -46,7 +46,7 @@ class Host:
         self.uid = uid
         self.nodes: dict[str, HostedNode | RoomedNode] = {}
         self._room = RoomLine(folder)
-        self._cluster = Cluster(folder, uid)
+        self._cluster = SlurmDaemons(folder, uid)
         self._lock = lock
         self._awaited = False
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -56,7 +56,7 @@ class Host:
 
     async def run(self, ready: int) -> None:
         """Bring back the nodes of an earlier host, listen, say so, and serve until the end."""
-        for spec in stored(self.folder, self.uid):
+        for spec in load_stored_specs(self.folder, self.uid):
             await self._restore(spec)
         layout.remove(self.folder / layout.SOCKET)
         self._control = await asyncio.start_unix_server(self._attend, layout.SOCKET, limit=_LONGEST_REQUEST)
@@ -135,8 +135,8 @@ class Host:
 
     async def _look(self, verb: str) -> dict[str, Any]:
         """What is wrong with each node that is more than a door, or what its daemons' logs mean."""
-        found = (await self._room.ask(verb))["found"] if self._room.alive else {}
-        return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **found}
+        states = (await self._room.ask(verb))["found"] if self._room.alive else {}
+        return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **states}
 
     async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
         """Cut the power of a machine or give it back, or run a command in it as its root."""

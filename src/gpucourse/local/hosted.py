@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.local import environment, health, layout, server
-from gpucourse.local.session import Channel, login_shell, serve
+from gpucourse.local.session import SessionChannel, login_shell, serve
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,17 +37,17 @@ class Spec:
     layer: str = ""
 
     @classmethod
-    def read(cls, found: Mapping[str, Any]) -> Spec:
+    def read(cls, document: Mapping[str, Any]) -> Spec:
         """The spec in a document. Raises ValueError where it is none."""
         try:
-            words = {key: str(found[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
+            words = {key: str(document[key]) for key in ("name", "role", "uid", "user", "python", "public_key")}
         except KeyError as error:
             raise ValueError(f"a node's description lacks {error}") from error
-        more = {key: str(found.get(key) or "") for key in ("root", "link", "layer")}
+        more = {key: str(document.get(key) or "") for key in ("root", "link", "layer")}
         tables = {
-            key: {str(name): str(text) for name, text in (found.get(key) or {}).items()} for key in ("addresses", "slurm")
+            key: {str(name): str(text) for name, text in (document.get(key) or {}).items()} for key in ("addresses", "slurm")
         }
-        return cls(**words, **more, **tables, gpus=int(found.get("gpus") or 0))  # type: ignore[arg-type]
+        return cls(**words, **more, **tables, gpus=int(document.get("gpus") or 0))  # type: ignore[arg-type]
 
 
 class HostedNode:
@@ -102,8 +102,8 @@ class HostedNode:
         if self._listener is not None:
             self._listener.drop()
 
-    def _door(self) -> server.Door:
-        return server.Door(
+    def _door(self) -> server.Endpoint:
+        return server.Endpoint(
             user=self.spec.user,
             home=layout.home(self._folder, self.spec.name),
             host_key=layout.host_key(self._folder, self.spec.name),
@@ -111,7 +111,7 @@ class HostedNode:
             serve=self._serve,
         )
 
-    async def _serve(self, channel: Channel) -> None:
+    async def _serve(self, channel: SessionChannel) -> None:
         kind = channel.terminal.kind if channel.terminal else None
         asked = environment.of_session(self._environment(), channel.environment, kind)
         await serve(channel, shell=self._shell, home=layout.home(self._folder, self.spec.name), environment=asked)
@@ -142,8 +142,8 @@ def prepare(folder: Path, spec: Spec) -> int:
         layout.remove_node_files(folder, spec.name)  # an earlier stack's
         before = {}
     home = layout.home(folder, spec.name)
-    for each in (layout.node_folder(folder, spec.name), home, home / ".ssh"):
-        each.mkdir(mode=0o700, exist_ok=True)
+    for folder_to_make in (layout.node_folder(folder, spec.name), home, home / ".ssh"):
+        folder_to_make.mkdir(mode=0o700, exist_ok=True)
     key = layout.host_key(folder, spec.name)
     if not _is_key(key):
         server.make_host_key(key)
@@ -175,7 +175,7 @@ def _authorize(file: Path, key: str) -> None:
     file.write_text("\n".join([*lines, key.strip()]) + "\n", encoding="utf-8", errors="surrogateescape")
 
 
-def stored(folder: Path, uid: str) -> list[Spec]:
+def load_stored_specs(folder: Path, uid: str) -> list[Spec]:
     """The nodes of this stack that an earlier host served."""
-    found = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
-    return [Spec.read(document) for document in found if document and document.get("uid") == uid]
+    documents = (layout.read_json(layout.spec_file(folder, name)) for name in layout.node_names(folder))
+    return [Spec.read(document) for document in documents if document and document.get("uid") == uid]

@@ -90,10 +90,10 @@ def write_json(path: Path, content: object) -> None:
 def read_json(path: Path) -> dict[str, Any] | None:
     """The document at `path`; None where there is none, or no whole one."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def remove_node_files(folder: Path, name: str) -> None:

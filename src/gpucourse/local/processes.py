@@ -30,7 +30,7 @@ def carrying(mark: str, *, spare: str | None = None) -> list[int]:
     """The processes whose environment holds exactly the variable `mark` (`NAME=value`), without this process and those that it
     descends from. Those that have a variable of the name `spare` are left out."""
     own = _line_of_descent()
-    return sorted(pid for pid, found in _environments() if pid not in own and holds(found, mark, spare))
+    return sorted(pid for pid, environment in _environments() if pid not in own and holds(environment, mark, spare))
 
 
 def of_session(mark: str, group: int | None, spare: str) -> list[int]:
@@ -38,7 +38,7 @@ def of_session(mark: str, group: int | None, spare: str) -> list[int]:
     have a variable of the name `spare`."""
     members = set(carrying(mark, spare=spare))
     if group is not None:
-        members.update(pid for pid, found in _environments() if _group_of(pid) == group and not _has(found, spare))
+        members.update(pid for pid, environment in _environments() if _group_of(pid) == group and not _has(environment, spare))
     return sorted(members)
 
 
@@ -90,7 +90,7 @@ def carries(pid: int, mark: str) -> bool:
     """Whether this one process is alive and has the variable `mark`."""
     if _PROC.joinpath("self").exists():
         return holds(_read(_PROC / str(pid) / "environ"), mark)
-    return any(found == pid and holds(environment, mark) for found, environment in _environments())
+    return any(number == pid and holds(environment, mark) for number, environment in _environments())
 
 
 def command_of(pid: int) -> str:
@@ -107,10 +107,12 @@ def _bare(mark: str, spare: str | None) -> dict[int, str]:
     if not _PROC.joinpath("self").exists():
         return {}
     environments, own = dict(_environments()), _line_of_descent()
-    carriers = {pid for pid, found in environments.items() if pid not in own and holds(found, mark, spare)}
+    carriers = {pid for pid, environment in environments.items() if pid not in own and holds(environment, mark, spare)}
     if not carriers:
         return {}
-    others = {pid for pid, found in environments.items() if _has(found, STACK) or (spare and _has(found, spare))} - carriers
+    others = {
+        pid for pid, environment in environments.items() if _has(environment, STACK) or (spare and _has(environment, spare))
+    } - carriers
     parents = {pid: _parent(pid) for pid in environments.keys() - others - own}
 
     def belongs(pid: int) -> bool:

@@ -149,8 +149,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 def _programs(python: str) -> list[str]:
     """The folders outside /usr that the interpreter lives in: its environment's, and that of the Python it was made from."""
-    found = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
-    outside = sorted(path for path in found if not path.is_relative_to("/usr") and len(path.parts) > 1)
+    prefixes = {Path(python).parent.parent, Path(os.path.realpath(python)).parent.parent, Path(sys.base_prefix)}
+    outside = sorted(path for path in prefixes if not path.is_relative_to("/usr") and len(path.parts) > 1)
     return [str(path) for path in outside if not any(other in path.parents for other in outside)]
 
 
@@ -179,7 +179,7 @@ def _sshd_config(spec: Spec) -> str:
         "MaxStartups": "100:30:200",
         "MaxSessions": "100",
         "VersionAddendum": health.banner(spec.uid, spec.name),
-        "AcceptEnv": environment.accepted(),
+        "AcceptEnv": environment.list_accepted_patterns(),
         "SetEnv": " ".join(f'{name}="{value}"' for name, value in marks.items()),
         "Subsystem": "sftp internal-sftp",
     }

@@ -63,7 +63,7 @@ class RoomLine:
 
     def end(self) -> None:
         """End the room, and with it everything in it."""
-        self._lost()
+        self._drop_connection()
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -120,7 +120,7 @@ class RoomLine:
         except OSError:
             text, rights = b"", []
         if not text:
-            self._lost()
+            self._drop_connection()
             return
         handles = array.array("i")
         for _level, _kind, data in rights:
@@ -133,7 +133,7 @@ class RoomLine:
             for handle in handles:
                 os.close(handle)
 
-    def _lost(self) -> None:
+    def _drop_connection(self) -> None:
         if self._line is None:
             return
         asyncio.get_running_loop().remove_reader(self._line.fileno())

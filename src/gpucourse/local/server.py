@@ -17,7 +17,7 @@ import asyncssh
 
 from gpucourse.local.child import Terminal
 from gpucourse.local.pumps import CHUNK
-from gpucourse.local.session import Channel
+from gpucourse.local.session import SessionChannel
 
 ADDRESS = "127.0.0.1"
 
@@ -35,14 +35,14 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Door:
+class Endpoint:
     """Who gets in where. `banner` is the software name in the server's first line; `serve` runs one session."""
 
     user: str
     home: Path
     host_key: Path
     banner: str
-    serve: Callable[[Channel], Awaitable[None]]
+    serve: Callable[[SessionChannel], Awaitable[None]]
 
     @property
     def authorized_keys(self) -> Path:
@@ -72,7 +72,7 @@ class Listener:
             connection.abort()
 
 
-async def listen(door: Door, port: int) -> Listener:
+async def listen(endpoint: Endpoint, port: int) -> Listener:
     """Open the door on `port` (0: one that the kernel chooses). Raises OSError where the port is taken."""
     connections: set[asyncssh.SSHServerConnection] = set()
 
@@ -82,16 +82,16 @@ async def listen(door: Door, port: int) -> Listener:
             await channel.write(f"this node has no subsystem '{process.subsystem}'\n".encode(), to_errors=True)
             channel.exit(127)
         else:
-            await door.serve(channel)
+            await endpoint.serve(channel)
 
     acceptor = await asyncssh.listen(
         ADDRESS,
         port,
-        server_factory=lambda: _Login(door, connections),
-        server_host_keys=[asyncssh.read_private_key(door.host_key)],
-        server_version=door.banner,
+        server_factory=lambda: _Login(endpoint, connections),
+        server_host_keys=[asyncssh.read_private_key(endpoint.host_key)],
+        server_version=endpoint.banner,
         process_factory=attend,
-        sftp_factory=lambda channel: _Files(channel, door.home),
+        sftp_factory=lambda channel: _Files(channel, endpoint.home),
         config=None,
         encoding=None,
         line_editor=False,
@@ -165,8 +165,8 @@ class _Nobody:
 class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     """Who gets in: one user, by key. And what may be forwarded: ports of this machine, as editors need."""
 
-    def __init__(self, door: Door, connections: set[asyncssh.SSHServerConnection]) -> None:
-        self._door = door
+    def __init__(self, endpoint: Endpoint, connections: set[asyncssh.SSHServerConnection]) -> None:
+        self._door = endpoint
         self._connections = connections
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
@@ -239,11 +239,11 @@ class _SshChannel:
         except (OSError, asyncssh.Error) as error:
             raise ConnectionError(str(error)) from error
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         await self._process.channel.wait_closed()
 
     def listen(self, on_signal: Callable[[str], None], on_size: Callable[[int, int], None]) -> None:
-        def told(what: Exception) -> None:
+        def handle_exception(what: Exception) -> None:
             if isinstance(what, asyncssh.SignalReceived):
                 on_signal(what.signal)
             elif isinstance(what, asyncssh.BreakReceived):
@@ -253,7 +253,7 @@ class _SshChannel:
 
         # The library hands these to its own redirections only, and its signals reach one process, not the group.
         process: Any = self._process
-        process.exception_received = told
+        process.exception_received = handle_exception
 
     def exit(self, code: int) -> None:
         self._finish(lambda: self._process.exit(code))

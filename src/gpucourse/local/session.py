@@ -21,7 +21,7 @@ _PATIENCE_S = ((signal.SIGHUP, 0.5), (signal.SIGTERM, 3.0), (signal.SIGKILL, 2.0
 _POLL_S = 0.02
 
 
-class Channel(Protocol):
+class SessionChannel(Protocol):
     """The client's side of a session, as the SSH server gives it."""
 
     command: str | None
@@ -36,7 +36,7 @@ class Channel(Protocol):
         """Send output; returns when there is room for more. Raises ConnectionError."""
         ...
 
-    async def closed(self) -> None:
+    async def wait_closed(self) -> None:
         """Return when the client has gone."""
         ...
 
@@ -53,7 +53,7 @@ class Channel(Protocol):
         ...
 
 
-async def serve(channel: Channel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
+async def serve(channel: SessionChannel, *, shell: str, home: Path, environment: dict[str, str]) -> None:
     """Run what the client asked for, to its end."""
     session = uuid.uuid4().hex
     environment = {**environment, processes.SESSION: session}
@@ -69,9 +69,9 @@ async def serve(channel: Channel, *, shell: str, home: Path, environment: dict[s
     await _attend(channel, child, session)
 
 
-async def _attend(channel: Channel, child: Child, session: str) -> None:
+async def _attend(channel: SessionChannel, child: Child, session: str) -> None:
     feeding = asyncio.create_task(_feed(channel, child))
-    gone = asyncio.create_task(channel.closed())
+    gone = asyncio.create_task(channel.wait_closed())
     over = asyncio.create_task(_until_silent(channel, child))
     try:
         await asyncio.wait({gone, over}, return_when=asyncio.FIRST_COMPLETED)
@@ -86,7 +86,7 @@ async def _attend(channel: Channel, child: Child, session: str) -> None:
         child.close()
 
 
-async def _until_silent(channel: Channel, child: Child) -> int:
+async def _until_silent(channel: SessionChannel, child: Child) -> int:
     """The exit code, once every byte that the process and its children wrote has been sent on."""
     pumps = [_copy(child.stdout, channel, to_errors=False)]
     if child.errors is not None:
@@ -95,13 +95,13 @@ async def _until_silent(channel: Channel, child: Child) -> int:
     return await child.process.wait()
 
 
-async def _copy(handle: int, channel: Channel, *, to_errors: bool) -> None:
+async def _copy(handle: int, channel: SessionChannel, *, to_errors: bool) -> None:
     while data := await read_some(handle):
         await channel.write(data, to_errors=to_errors)
         await asyncio.sleep(0)  # a process that always has output must not keep the other nodes waiting
 
 
-async def _feed(channel: Channel, child: Child) -> None:
+async def _feed(channel: SessionChannel, child: Child) -> None:
     """Input to the process. One that does not read any more loses the rest, as with any SSH server; a connection that breaks is
     not the end of the input."""
     try:
@@ -116,7 +116,7 @@ async def _feed(channel: Channel, child: Child) -> None:
     await child.end_input()
 
 
-def _tell_exit(channel: Channel, code: int) -> None:
+def _tell_exit(channel: SessionChannel, code: int) -> None:
     if code >= 0:
         channel.exit(code)
     else:

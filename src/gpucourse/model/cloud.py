@@ -278,7 +278,7 @@ class CloudInstance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class CloudResource:
     """Something that the account holds with the course's tags. `remove` is the exact command that removes it by hand.
 
     `seen` is False where AWS did not let us look for this kind: then `remove` is the command that looks. `note` says what

@@ -40,6 +40,6 @@ class Planted:
     attempts: list[Attempt] = field(default_factory=list)
 
     @property
-    def solved(self) -> bool:
+    def is_solved(self) -> bool:
         """Whether the learner has found it."""
         return any(attempt.right for attempt in self.attempts)

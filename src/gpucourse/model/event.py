@@ -64,7 +64,7 @@ Event = Note | Stage | ResourceEvent | NodeEvent | LogBytes
 Watcher = Callable[[Event], None]
 
 
-def unwatched(_event: Event) -> None:
+def ignore_event(_event: Event) -> None:
     """The watcher of those who do not watch."""
 
 

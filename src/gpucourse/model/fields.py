@@ -109,8 +109,8 @@ def is_utf8(text: str) -> bool:
 
 def is_evidence(text: str) -> bool:
     """Whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
-    found = EXPRESSION.match(text)
-    return bool(found and "." in found["path"] and found["path"].split(".")[0] in EVIDENCE)
+    match = EXPRESSION.match(text)
+    return bool(match and "." in match["path"] and match["path"].split(".")[0] in EVIDENCE)
 
 
 def _expression(text: str) -> str:

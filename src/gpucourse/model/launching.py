@@ -49,7 +49,7 @@ class Launch(Strict):
     slurm: SlurmLaunch | None = None
 
     @property
-    def counted_by(self) -> str | None:
+    def count_parameter(self) -> str | None:
         """The parameter that says how many processes a node there are, where the learner sets that."""
         return self.procs_per_node if isinstance(self.procs_per_node, str) and self.procs_per_node != "gpu" else None
 
@@ -57,10 +57,10 @@ class Launch(Strict):
     def for_launcher(self) -> frozenset[str]:
         """The parameters that the script gets no flags for."""
         asked = self.slurm or SlurmLaunch()
-        return frozenset(name for name in (self.counted_by, asked.partition, asked.jobs, asked.at_once) if name)
+        return frozenset(name for name in (self.count_parameter, asked.partition, asked.jobs, asked.at_once) if name)
 
     @model_validator(mode="after")
-    def _ordered(self) -> Launch:
+    def _check_order(self) -> Launch:
         if not self.min_nodes <= self.nodes <= self.max_nodes:
             raise ValueError(
                 f"nodes ({self.nodes}) must lie between min_nodes ({self.min_nodes}) and max_nodes ({self.max_nodes})"

@@ -92,7 +92,7 @@ class Parameter(Strict):
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_one(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
-        return next((objection for one in values if (objection := self._objection_to(one))), None)
+        return next((objection for item in values if (objection := self._objection_to(item))), None)
 
     def _objection_to(self, value: Scalar) -> str | None:
         if not _is(value, self.of):

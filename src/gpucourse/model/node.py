@@ -61,6 +61,6 @@ class Inventory:
         """The node that others meet at; the first one where no node says it is the head."""
         return next((node for node in self.nodes if node.role == "head"), self.nodes[0])
 
-    def named(self, name: str) -> Node | None:
+    def find_node(self, name: str) -> Node | None:
         """The node of that name, or None."""
         return next((node for node in self.nodes if node.name == name), None)

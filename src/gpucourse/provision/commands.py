@@ -24,24 +24,24 @@ class Commands:
 
     def init(self, plugin_dir: Path | None = None) -> list[str]:
         """Fetch providers, from `plugin_dir` alone where it is given."""
-        return self._built("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
+        return self._build_command("init", no_color=IsFlagged, input=False, plugin_dir=plugin_dir)
 
     def plan(self, out: str, replace: Sequence[str] = ()) -> list[str]:
         """Plan into the file `out`; the addresses in `replace` are made anew."""
-        return self._built("plan", **self._changing(), out=out, replace=list(replace))
+        return self._build_command("plan", **self._changing(), out=out, replace=list(replace))
 
     def apply(self, plan: str) -> list[str]:
         """Do exactly what the plan file says; a saved plan needs no approval."""
-        return self._built("apply", plan, **self._changing())
+        return self._build_command("apply", plan, **self._changing())
 
     def destroy(self) -> list[str]:
         """Remove everything that the state knows, whatever became of it since: what is gone already counts as removed. Asking
         for each thing first takes half as long again, and fails where a data source of the stack cannot be read any more."""
-        return self._built("destroy", **self._changing(), auto_approve=IsFlagged, refresh=False)
+        return self._build_command("destroy", **self._changing(), auto_approve=IsFlagged, refresh=False)
 
     def push_state(self, file: str) -> list[str]:
         """Make the state in `file` the stack's state; Terraform refuses one that is older than what it has."""
-        return self._built("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
+        return self._build_command("state push", file, lock_timeout=f"{self.lock_wait_s:.0f}s")
 
     def _changing(self) -> dict[str, Any]:
         return {
@@ -52,7 +52,7 @@ class Commands:
             "parallelism": self.parallelism,
         }
 
-    def _built(self, command: str, *arguments: str, **options: Any) -> list[str]:
+    def _build_command(self, command: str, *arguments: str, **options: Any) -> list[str]:
         built = Terraform.generate_cmd_string(_Program(self.argv[0]), command, *arguments, **options)
         return [*self.argv, *built[1:]]
 

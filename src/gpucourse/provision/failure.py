@@ -20,7 +20,7 @@ _LONGEST = 600
 def failure(command: str, code: int, transcript: Transcript, log: Path) -> GpucourseError:
     """The error for a Terraform that ended with `code`, which is not 0."""
     if code < 0:
-        return _killed(command, -code, log)
+        return _make_killed_error(command, -code, log)
     errors = transcript.errors or [_from_text(command, code, transcript)]
     # After a failure or a stop Terraform adds "execution halted" for whatever it did not begin; that explains nothing.
     first = next((error for error in errors if error.summary != "execution halted"), errors[0])
@@ -44,7 +44,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
         )
     more = f" (and {len(errors) - 1} more, see the log)" if len(errors) > 1 else ""
     where = f" at {first.address}" if first.address else (f" in {first.place}" if first.place else "")
-    detail = _shortened(first.detail)
+    detail = _shorten(first.detail)
     return TerraformFailed(
         f"terraform {command} failed{where}: {first.summary}{more}" + (f"\n{detail}" if detail else ""),
         hint=_AGAIN,
@@ -56,7 +56,7 @@ def failure(command: str, code: int, transcript: Transcript, log: Path) -> Gpuco
     )
 
 
-def interrupted(command: str, transcript: Transcript, log: Path) -> Interrupted:
+def make_interrupted_error(command: str, transcript: Transcript, log: Path) -> Interrupted:
     """The error for a Terraform that was asked to stop, once it has."""
     count = len(transcript.finished)
     done = f"after {count} change{'' if count == 1 else 's'}" if transcript.changing else "before it changed anything"
@@ -64,7 +64,7 @@ def interrupted(command: str, transcript: Transcript, log: Path) -> Interrupted:
     return Interrupted(f"terraform {command} was stopped {done}", hint=hint, log=log)
 
 
-def _killed(command: str, number: int, log: Path) -> TerraformFailed:
+def _make_killed_error(command: str, number: int, log: Path) -> TerraformFailed:
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -99,7 +99,7 @@ def _without_warnings(lines: list[str]) -> Iterator[str]:
         boxed = boxed and line != "╵"
 
 
-def _shortened(detail: str) -> str:
+def _shorten(detail: str) -> str:
     """The part that tells most: of a failed local command how it ended and its last lines, else the beginning."""
     if match := _PROVISIONER.match(detail):
         last = [line for line in match["output"].splitlines() if line.strip()][-5:]
@@ -108,8 +108,8 @@ def _shortened(detail: str) -> str:
 
 
 def _holder(detail: str) -> str:
-    found = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
-    return f" ({found['Who']}, since {found.get('Created', 'some time')})" if "Who" in found else ""
+    fields = dict(re.findall(r"^\s*(Who|Operation|Created):\s*(\S.*)$", detail, re.MULTILINE))
+    return f" ({fields['Who']}, since {fields.get('Created', 'some time')})" if "Who" in fields else ""
 
 
 def _one_line(text: str) -> str:

@@ -24,7 +24,8 @@ _FORCED = "forced: what was in flight may not be recorded; `gpucourse destroy` l
 class Interrupts:
     """Counts the wishes to stop: Ctrl-C in the main thread, and `stop` once it is set. A context manager.
 
-    Where somebody has put a SIGINT handler of their own, it stays, and whoever catches its KeyboardInterrupt calls `wish`.
+    Where somebody has put a SIGINT handler of their own, it stays, and whoever catches its KeyboardInterrupt calls
+    `request_stop`.
     """
 
     def __init__(self, stop: threading.Event | None = None) -> None:
@@ -36,12 +37,12 @@ class Interrupts:
         self._before: Any = None
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether anyone wished to stop."""
         self._listen()
         return self._wishes > 0
 
-    def wish(self) -> None:
+    def request_stop(self) -> None:
         """Somebody wishes to stop."""
         self._wishes += 1
 

@@ -32,7 +32,7 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
         raise _wrong("nodes", "is marked sensitive, so that it cannot be read")
     listed = entry.get("value")
     if not isinstance(listed, list) or not listed:
-        raise _wrong("nodes", f"must be a list with at least one node, not {_shown(listed)}")
+        raise _wrong("nodes", f"must be a list with at least one node, not {_quote_value(listed)}")
     absent = [str(number) for number, node in enumerate(listed) if node is None]
     if absent:
         raise InfrastructureError(
@@ -46,26 +46,26 @@ def inventory(stack: str, outputs: dict[str, Any] | None) -> Inventory:
 
 def _node(where: str, value: Any) -> Node:
     if not isinstance(value, dict):
-        raise _wrong(where, f"must be an object, not {_shown(value)}")
+        raise _wrong(where, f"must be an object, not {_quote_value(value)}")
     for name in sorted(_REQUIRED - value.keys()):
         raise _wrong(f"{where}.{name}", "is missing")
     for name in sorted(value.keys() - _KNOWN):
         raise _wrong(f"{where}.{name}", "is not a field of a node")
-    return Node(**{name: _checked(f"{where}.{name}", name, found) for name, found in value.items()})
+    return Node(**{name: _validate_value(f"{where}.{name}", name, field) for name, field in value.items()})
 
 
-def _checked(where: str, name: str, found: Any) -> Any:
+def _validate_value(where: str, name: str, field: Any) -> Any:
     if name in _NUMBERS:
-        if type(found) is not int or found not in _NUMBERS[name]:
+        if type(field) is not int or field not in _NUMBERS[name]:
             allowed = _NUMBERS[name]
-            raise _wrong(where, f"must be a whole number from {allowed[0]} to {allowed[-1]}, not {_shown(found)}")
-    elif not isinstance(found, str):
-        raise _wrong(where, f"must be text, not {_shown(found)}")
-    elif not found and name not in _MAY_BE_EMPTY:
+            raise _wrong(where, f"must be a whole number from {allowed[0]} to {allowed[-1]}, not {_quote_value(field)}")
+    elif not isinstance(field, str):
+        raise _wrong(where, f"must be text, not {_quote_value(field)}")
+    elif not field and name not in _MAY_BE_EMPTY:
         raise _wrong(where, "is empty")
-    elif name in _WORDS and found not in _WORDS[name]:
-        raise _wrong(where, f"must be {' or '.join(_WORDS[name])}, not {_shown(found)}")
-    return found
+    elif name in _WORDS and field not in _WORDS[name]:
+        raise _wrong(where, f"must be {' or '.join(_WORDS[name])}, not {_quote_value(field)}")
+    return field
 
 
 def _consistent(nodes: list[Node]) -> None:
@@ -87,5 +87,5 @@ def _wrong(where: str, what: str) -> InfrastructureError:
     )
 
 
-def _shown(value: Any) -> str:
+def _quote_value(value: Any) -> str:
     return "null" if value is None else repr(value)[:80]

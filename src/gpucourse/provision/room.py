@@ -19,7 +19,7 @@ BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of
 SCARCE = 1 << 20  # bytes: less than that is left, beside the ballast
 
 
-class Room:
+class DiskReserve:
     """Watches the disk under one folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -45,9 +45,9 @@ class Room:
 
 
 @contextmanager
-def room_in(folder: Path) -> Iterator[Room]:
+def room_in(folder: Path) -> Iterator[DiskReserve]:
     """Hold the ballast for the block. Raises StorageError, before anything is done, where there is too little room."""
-    room = Room(folder)
+    room = DiskReserve(folder)
     try:
         with storing(folder):
             room.ballast.write_bytes(_noise())

@@ -18,12 +18,12 @@ from typing import IO
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.model.event import Event, Note, Watcher
 from gpucourse.provision.environment import terraform_environment
-from gpucourse.provision.failure import failure, interrupted
+from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.interrupts import Interrupts
-from gpucourse.provision.room import Room, room_in
+from gpucourse.provision.room import DiskReserve, room_in
 from gpucourse.provision.transcript import Transcript
 from gpucourse.workspace.files import storing
-from gpucourse.workspace.lock import locked, sign
+from gpucourse.workspace.lock import hold_lock, sign
 from gpucourse.workspace.paths import StackPaths
 
 _PIECE = 1 << 20
@@ -55,7 +55,7 @@ class Runner:
         transcript = Transcript()
         log = self.paths.terraform_log(command)
         environment = terraform_environment(self.environ, extra)
-        with Interrupts(self.stop) as interrupts, self._locked(told, interrupts) as lock, room_in(self.paths.folder) as room:
+        with Interrupts(self.stop) as interrupts, self._lock(told, interrupts) as lock, room_in(self.paths.folder) as room:
             _check_not_asked(interrupts)
             with storing(log):
                 log.unlink(missing_ok=True)  # an orphan may still hold the old one
@@ -69,8 +69,8 @@ class Runner:
                 _follow(process, tail, transcript, interrupts=interrupts, room=room, told=told)
             if room.ran_out:
                 raise room.error(log)
-            if interrupts.asked:
-                raise interrupted(command, transcript, log)
+            if interrupts.is_requested:
+                raise make_interrupted_error(command, transcript, log)
         if process.returncode != 0:
             raise failure(command, process.returncode, transcript, log)
         told.complain()
@@ -78,17 +78,17 @@ class Runner:
 
     def wait_for_predecessor(self, watcher: Watcher) -> None:
         """Wait until no Terraform works on this stack any more. Raises StackBusy, Interrupted."""
-        with Interrupts(self.stop) as interrupts, self._locked(watcher, interrupts):
+        with Interrupts(self.stop) as interrupts, self._lock(watcher, interrupts):
             _check_not_asked(interrupts)
 
-    def _locked(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
+    def _lock(self, watcher: Watcher, interrupts: Interrupts) -> AbstractContextManager[int]:
         """The lock that lives exactly as long as the Terraform at work, not as long as its starter: Terraform gets the open
         file as its standard input, the one descriptor that it does not pass on to what a provisioner leaves running."""
 
         def waiting(who: str) -> None:
             watcher(Note(text=f"{who} still works on this stack; waiting for it to end", level="warning"))
 
-        return locked(
+        return hold_lock(
             self.paths.terraform_lock, wait_s=self.wait_s, on_wait=waiting, check=lambda: _check_not_asked(interrupts)
         )
 
@@ -115,7 +115,7 @@ class Runner:
 
 
 def _check_not_asked(interrupts: Interrupts) -> None:
-    if interrupts.asked:
+    if interrupts.is_requested:
         raise Interrupted(
             "stopped before Terraform was started",
             hint="nothing was built or removed by this command: type it again when you like",
@@ -128,7 +128,7 @@ def _follow(
     transcript: Transcript,
     *,
     interrupts: Interrupts,
-    room: Room,
+    room: DiskReserve,
     told: _Careful,
 ) -> None:
     """Read what Terraform writes until it has ended and everything was read."""
@@ -143,14 +143,14 @@ def _follow(
                     told(event)
             rest = rest[:_LONGEST_LINE]
             if room.check():
-                interrupts.wish()
+                interrupts.request_stop()
             interrupts.pass_on(process, changing=transcript.changing, tell=told)
             if not piece:
                 if ended:
                     break
                 time.sleep(0.005 if time.monotonic() - began < 2 else 0.05)
         except KeyboardInterrupt:  # from a handler that is not ours
-            interrupts.wish()
+            interrupts.request_stop()
     for event in transcript.read(rest):
         told(event)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpucourse.errors import InfrastructureError
-from gpucourse.model.event import Event, Note, ResourceEvent, Stage, Watcher, unwatched
+from gpucourse.model.event import Event, Note, ResourceEvent, Stage, Watcher, ignore_event
 from gpucourse.model.node import Inventory
 from gpucourse.provision import providers, state
 from gpucourse.provision.binary import TerraformBinary
@@ -26,7 +26,7 @@ from gpucourse.provision.outputs import inventory
 from gpucourse.provision.runner import Runner
 from gpucourse.provision.template import copy_template, is_stack, restore_template
 from gpucourse.workspace.files import storing, write_record
-from gpucourse.workspace.lock import is_held, locked
+from gpucourse.workspace.lock import hold_lock, is_held
 from gpucourse.workspace.paths import StackPaths
 
 
@@ -62,9 +62,9 @@ class TerraformStack:
 
     def exists(self) -> bool:
         """Whether anything was built that was not removed, as far as the state knows."""
-        return self.paths.rescued_state.exists() or bool(self.addresses())
+        return self.paths.error_state.exists() or bool(self.addresses())
 
-    def prepare(self, watcher: Watcher = unwatched) -> None:
+    def prepare(self, watcher: Watcher = ignore_event) -> None:
         """Make the folder ready: wait for the Terraform of a killed command, copy the template unless something stands
         already (then its own copy stays), store the variables.
 
@@ -78,12 +78,12 @@ class TerraformStack:
         self._prepared = True
         self._store_variables()
 
-    def settle(self, watcher: Watcher = unwatched) -> None:
+    def settle(self, watcher: Watcher = ignore_event) -> None:
         """Wait for the Terraform of a killed command, so that the state says all that it did. Raises StackBusy, Interrupted."""
         self._runner().wait_for_predecessor(watcher)
         self._rescue(watcher)
 
-    def init(self, watcher: Watcher = unwatched) -> bool:
+    def init(self, watcher: Watcher = ignore_event) -> bool:
         """Give the stack the providers and modules that it uses; whether Terraform had to be asked."""
         folder, version = self.paths.terraform, self.binary.version
         if not providers.needs_init(folder) or providers.is_initialised(folder, version):
@@ -99,7 +99,7 @@ class TerraformStack:
         watcher(Stage(name="init", text="Terraform has its providers", seconds=time.monotonic() - began))
         return True
 
-    def plan(self, watcher: Watcher = unwatched, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
+    def plan(self, watcher: Watcher = ignore_event, replace: Sequence[str] = ()) -> list[tuple[str, str]]:
         """What `up` would do, as (action, address), with `replace` made anew; saved, so that `up` does exactly this."""
         if not self._prepared:
             self.prepare(watcher)
@@ -109,7 +109,7 @@ class TerraformStack:
         self._planned = True
         return said.planned
 
-    def up(self, watcher: Watcher = unwatched) -> Inventory:
+    def up(self, watcher: Watcher = ignore_event) -> Inventory:
         """Apply the plan (made now if there is none yet) and hand over the nodes.
 
         Raises TerraformFailed (what was built stays recorded), InfrastructureError for outputs that are no inventory.
@@ -122,7 +122,7 @@ class TerraformStack:
             self._forget_plan()
         return inventory(self.paths.folder.name, said.outputs)
 
-    def down(self, watcher: Watcher = unwatched) -> list[str]:
+    def down(self, watcher: Watcher = ignore_event) -> list[str]:
         """Remove everything, with the very files that built it; the addresses that were removed.
 
         Raises TerraformFailed; what could not be removed stays in the state, so that it can be tried again.
@@ -179,7 +179,7 @@ class TerraformStack:
 
     def _rescue(self, watcher: Watcher) -> None:
         """Take back the state that Terraform could not write under its own name (its disk was full)."""
-        rescued = self.paths.rescued_state
+        rescued = self.paths.error_state
         if rescued.exists():
             self._runner().run("state-push", self._commands().push_state(rescued.name), watcher)
             rescued.unlink()
@@ -189,7 +189,9 @@ class TerraformStack:
         cache = providers.cache_folder(self.environ)
         with storing(cache):
             cache.mkdir(parents=True, exist_ok=True)
-        with locked(cache / "gpucourse.lock", "terraform init", wait_s=600.0):  # Terraform's cache is not safe for two at once
+        with hold_lock(
+            cache / "gpucourse.lock", "terraform init", wait_s=600.0
+        ):  # Terraform's cache is not safe for two at once
             self._runner().run("init", self._commands().init(), watcher, extra={"TF_PLUGIN_CACHE_DIR": str(cache.absolute())})
 
 

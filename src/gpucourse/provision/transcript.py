@@ -75,7 +75,7 @@ class Transcript:
         if kind == "diagnostic":
             self.diagnostics.append(_diagnostic(said["diagnostic"]))
         elif kind == "planned_change":
-            yield from self._planned(said["change"])
+            yield from self._read_planned_change(said["change"])
         elif kind == "outputs":
             self.outputs = said["outputs"]
         elif kind == "state_lock_acquire":
@@ -83,7 +83,7 @@ class Transcript:
         elif kind in _HOOKS and said["hook"].get("action") != "read":
             yield from self._hook(kind, said["hook"], _moment(said.get("@timestamp", "")))
 
-    def _planned(self, change: dict[str, Any]) -> Iterator[Event]:
+    def _read_planned_change(self, change: dict[str, Any]) -> Iterator[Event]:
         action, address = change["action"], change["resource"]["addr"]
         if action not in _UNCHANGED:
             self.planned.append((action, address))

@@ -41,10 +41,10 @@ def parse(node: str, what: str, data: bytes, kind: type[T], *, max_bytes: int = 
     try:
         return convert(parse_json(data, max_bytes=max_bytes, max_items=max_items), kind)
     except OutsideError as error:
-        raise untrusted(node, what, error) from error
+        raise make_untrusted_error(node, what, error) from error
 
 
-def untrusted(node: str, what: str, error: object) -> NodeUntrusted:
+def make_untrusted_error(node: str, what: str, error: object) -> NodeUntrusted:
     """The error for a message of a node that cannot be used."""
     return NodeUntrusted(
         f"{node}: {what} cannot be used: {printable(str(error))}",
@@ -93,7 +93,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
         while len(held) - at >= frames.HEADER.size:
             kind, stream, offset, length = frames.HEADER.unpack_from(held, at)
             if length > MAX_FRAME:
-                raise untrusted(node, "what it says of the run", f"a message has {length} bytes; limit {MAX_FRAME}")
+                raise make_untrusted_error(node, "what it says of the run", f"a message has {length} bytes; limit {MAX_FRAME}")
             start = at + frames.HEADER.size
             if len(held) - start < length:
                 break
@@ -103,7 +103,7 @@ def read_frames(node: str, pieces: Iterator[bytes]) -> Iterator[tuple[bytes, int
 
 
 @dataclass(kw_only=True)
-class Complaint:
+class AgentComplaint:
     """The agent could not do what was asked."""
 
     error: str
@@ -118,7 +118,7 @@ class NodeEnd:
     reason: Literal["exited", "cancelled", "timed_out", "lost"]
     seconds: float | None = None
     killed: int = 0
-    jobs: list[Job] = field(default_factory=list)
+    jobs: list[JobAnswer] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         within(self.code, 0, 255, "the exit code")
@@ -156,7 +156,7 @@ class Named:
 
 
 @dataclass(kw_only=True)
-class Job:
+class JobAnswer:
     """A job as Slurm's words in the agent's table."""
 
     row: int
@@ -265,7 +265,7 @@ class ClusterOf:
 class SessionOf:
     """The job of a terminal."""
 
-    rows: list[Job]
+    rows: list[JobAnswer]
     held: int
     work: str
     outputs: str
@@ -323,24 +323,24 @@ def addresses(named: dict[str, str]) -> dict[str, str]:
     return named
 
 
-def environment(found: dict[str, Any] | None) -> dict[str, Any] | None:
+def environment(words: dict[str, Any] | None) -> dict[str, Any] | None:
     """A node's description of itself, with every text of it cut and spelled out. Raises ValueError where it is too large."""
-    return None if found is None else {printable(name, 60): _shown(value, 4) for name, value in _few(found).items()}
+    return None if words is None else {printable(name, 60): _make_printable(value, 4) for name, value in _few(words).items()}
 
 
-def _shown(value: object, depth: int) -> object:
+def _make_printable(value: object, depth: int) -> object:
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, (dict, list)) and depth == 0:
         raise ValueError("the node's description of itself is nested too deeply")
     if isinstance(value, dict):
-        return {printable(str(name), 60): _shown(inner, depth - 1) for name, inner in _few(value).items()}
-    return [_shown(inner, depth - 1) for inner in value[:1000]] if isinstance(value, list) else value
+        return {printable(str(name), 60): _make_printable(inner, depth - 1) for name, inner in _few(value).items()}
+    return [_make_printable(inner, depth - 1) for inner in value[:1000]] if isinstance(value, list) else value
 
 
-def _few(found: dict[str, Any]) -> dict[str, Any]:
-    within(len(found), 0, 1000, "the number of words in the node's description of itself")
-    return found
+def _few(description: dict[str, Any]) -> dict[str, Any]:
+    within(len(description), 0, 1000, "the number of words in the node's description of itself")
+    return description
 
 
 def _ranks(ranks: dict[int, Any]) -> None:

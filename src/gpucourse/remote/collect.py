@@ -22,12 +22,12 @@ from gpucourse.outside import OutsideError
 from gpucourse.outside.archives import TarMember, TarReader
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.files import file_inside
-from gpucourse.outside.names import known_name, printable, relative_name
+from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_FILES
 from gpucourse.remote.disk_room import DiskRoom
 from gpucourse.remote.exchange import Silent
-from gpucourse.remote.fleet import Fleet, combined
+from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
 from gpucourse.units import format_bytes
 from gpucourse.workspace.files import refuse_links, writing
@@ -126,7 +126,7 @@ def collect(
     whole = Home()
     outcomes = fleet.each_node(fetch)
     if full := [outcome for outcome in outcomes if isinstance(outcome.error, StorageError)]:
-        raise combined(full, of=len(outcomes))
+        raise combine_errors(full, of=len(outcomes))
     for outcome in outcomes:
         if outcome.error is not None:
             whole.unreachable.append(Missed(node=outcome.node.name, error=outcome.error))
@@ -159,7 +159,7 @@ def unpack(
     try:
         return unpacking.take(stream)
     except OutsideError as error:
-        raise answers.untrusted(node, "what it sent of its outputs", error) from error
+        raise answers.make_untrusted_error(node, "what it sent of its outputs", error) from error
 
 
 def _persistently(
@@ -180,7 +180,7 @@ def _persistently(
             limits = {"max_bytes": max_bytes, "output_limit": output_limit}
             wanted = json.dumps({"globs": list(globs), "have": have, **limits}).encode()
             patience = Patience(f"{node.name}: bringing its outputs home", COLLECT_S, until=until)
-            with jobs.streamed(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
+            with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
                 stream = cast("IO[bytes]", _Reader(patience.watch(pieces)))
                 return unpack(node.name, stream, paths, max_bytes, have=have, output_limit=output_limit, disk=disk)
         except (NodeUntrusted, Silent):
@@ -229,7 +229,7 @@ class _Unpacking:
         for left in listing.left:
             self._refuse(left.name, left.reason)
         for name in listing.same:
-            path = file_inside(self._root, known_name(name, self._have, "file that was offered as here already:"))
+            path = file_inside(self._root, check_known_name(name, self._have, "file that was offered as here already:"))
             info = path.stat()
             if [info.st_size, info.st_mtime_ns] != list(self._have[name]):
                 raise OutsideError(f"{printable(name, 80)} changed here meanwhile")
@@ -341,9 +341,9 @@ def _read_to_the_end(stream: IO[bytes]) -> None:
 
 def _have(root: Path) -> dict[str, list[int]]:
     """Size and time of change of every file that is home already."""
-    found: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
     for path in root.rglob("*") if root.is_dir() else ():
         info = path.lstat()
         if stat.S_ISREG(info.st_mode):
-            found[path.relative_to(root).as_posix()] = [info.st_size, info.st_mtime_ns]
-    return found
+            sizes[path.relative_to(root).as_posix()] = [info.st_size, info.st_mtime_ns]
+    return sizes

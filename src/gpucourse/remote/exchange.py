@@ -29,7 +29,7 @@ MAX_ANSWER = 4 << 20
 """The longest answer of a command that is taken whole, in bytes of standard output."""
 
 
-class Channel(Protocol):
+class ExchangeChannel(Protocol):
     """What is used of an SSH channel."""
 
     status_event: threading.Event
@@ -89,7 +89,7 @@ class Exchange:
     def __init__(
         self,
         name: str,
-        channel: Channel,
+        channel: ExchangeChannel,
         stdin: Stdin,
         silence_s: float,
         *,

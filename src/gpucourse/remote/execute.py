@@ -15,7 +15,7 @@ from gpucourse.ports import Link
 from gpucourse.remote import jobs, slurm
 from gpucourse.remote.collect import Home, collect
 from gpucourse.remote.exchange import Silent
-from gpucourse.remote.fleet import Fleet, Outcome, combined, values
+from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
 from gpucourse.remote.follow import FollowBroken, FollowResult, follow
 from gpucourse.remote.push import Parcel, parcels, push
 from gpucourse.units import format_bytes
@@ -66,23 +66,23 @@ def probe(fleet: Fleet, *, modules: Sequence[str] = (), ports: tuple[int, int] =
 
     def look(link: Link) -> NodeFindings:
         began, asked = time.monotonic(), time.time()
-        found = jobs.probe(link, modules, ports)
+        answer = jobs.probe(link, modules, ports)
         answered = time.time()
         return NodeFindings(
-            python_version=found.python,
-            missing=tuple(name for name, module in found.modules.items() if not module.found),
-            cores=found.cores,
-            disk_free_bytes=found.disk_free_bytes,
-            free_ports=tuple(found.ports),
-            hostname=found.hostname,
-            interfaces=found.interfaces,
-            clock_skew_s=_skew(asked, found.clock, answered),
+            python_version=answer.python,
+            missing=tuple(name for name, module in answer.modules.items() if not module.found),
+            cores=answer.cores,
+            disk_free_bytes=answer.disk_free_bytes,
+            free_ports=tuple(answer.ports),
+            hostname=answer.hostname,
+            interfaces=answer.interfaces,
+            clock_skew_s=_skew(asked, answer.clock, answered),
             seconds=time.monotonic() - began,
         )
 
-    found = values(fleet.each(look))
-    port = next(iter(found[0].free_ports), None) if found else None
-    return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, found, strict=True)})
+    findings = values(fleet.each(look))
+    port = next(iter(findings[0].free_ports), None) if findings else None
+    return Findings(port=port, nodes={node.name: findings for node, findings in zip(fleet.nodes, findings, strict=True)})
 
 
 def launch(
@@ -115,7 +115,7 @@ def launch(
     outcomes = fleet.each_node(on, plan.nodes)
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
         fleet.each(lambda link: jobs.cancel(link, plan.run_id, 1.0), plan.nodes)
-        raise combined(failed, of=len(outcomes))
+        raise combine_errors(failed, of=len(outcomes))
 
 
 def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.Cancelled]]:
@@ -128,8 +128,8 @@ def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[O
 
 def states(fleet: Fleet, run_id: str) -> dict[str, jobs.JobState]:
     """How the run stands on each node, by name. Raises UnreachableError that names the nodes that do not answer."""
-    found = values(fleet.each(lambda link: jobs.state(link, run_id)))
-    return {node.name: state for node, state in zip(fleet.nodes, found, strict=True)}
+    job_states = values(fleet.each(lambda link: jobs.state(link, run_id)))
+    return {node.name: state for node, state in zip(fleet.nodes, job_states, strict=True)}
 
 
 def _launch_on(

@@ -111,11 +111,11 @@ def each(nodes: Sequence[Node], task: Callable[[Node], T], *, at_once: int = AT_
 def values(outcomes: Sequence[Outcome[T]]) -> list[T]:
     """The value of every node. Where some failed: one error that names each, "2 of 8 nodes failed: node3 ..., node7 ..."."""
     if failed := [outcome for outcome in outcomes if outcome.error is not None]:
-        raise combined(failed, of=len(outcomes))
+        raise combine_errors(failed, of=len(outcomes))
     return [outcome.take() for outcome in outcomes]
 
 
-def combined(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
+def combine_errors(failed: Sequence[Outcome[T]], *, of: int) -> GpucourseError:
     """One error for the nodes that failed among `of`; of the gravest kind among them, with the first hint of that kind."""
     errors = [(outcome.node.name, outcome.error) for outcome in failed if outcome.error is not None]
     gravest = next((kind for kind in _GRAVITY if any(isinstance(error, kind) for _, error in errors)), GpucourseError)

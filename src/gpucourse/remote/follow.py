@@ -15,10 +15,10 @@ from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.model.slurm import JobRow
 from gpucourse.remote import answers, jobs, slurm
 from gpucourse.remote.agent import frames
-from gpucourse.remote.fleet import Fleet, Outcome, combined
+from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
 from gpucourse.remote.logfile import LogFile
-from gpucourse.remote.silence import Ears, look, sentences
+from gpucourse.remote.silence import SilenceMonitor, look, sentences
 from gpucourse.workspace.paths import RunPaths
 
 SILENCE_S = 15.0
@@ -73,7 +73,7 @@ def follow(
     fail_fast: bool = True,
     grace_s: float = 5.0,
     give_up_s: float = 30.0,
-    ears: Ears | None = None,
+    monitor: SilenceMonitor | None = None,
     skew_s: Mapping[str, float] | None = None,
     scheduled: bool = False,
     limit_s: float | None = None,
@@ -93,9 +93,9 @@ def follow(
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
     cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
     the disk here is full. The run itself goes on in both cases. The first rank that fails is named at once, and so is who
-    says nothing for longer than `ears` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
+    says nothing for longer than `monitor` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
     """
-    view = _View(paths, watcher, stop, ears or Ears({}, None), log_limit)
+    view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit)
     view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
     view.result.skew_s = dict(skew_s or {})
     ranks = world_size or answers.MOST_RANKS
@@ -112,12 +112,12 @@ def follow(
     order = {node.name: place for place, node in enumerate(nodes)}
     view.result.node_exits.sort(key=lambda ended: order[ended.node])
     view.result.rank_exits.sort(key=lambda ended: ended.rank)
-    view.result.silences = view.ears.remembered()
+    view.result.silences = view.monitor.list_remembered()
     view.result.full_logs = sorted(log.name for reader in readers for log in reader.logs.values() if log.full)
     if view.faults:
         raise view.faults[0]
     if view.broken:
-        raise FollowBroken(combined(view.broken, of=len(nodes)), view.result)
+        raise FollowBroken(combine_errors(view.broken, of=len(nodes)), view.result)
     view.result.detached = len(view.result.node_exits) < len(nodes)
     return view.result
 
@@ -125,8 +125,10 @@ def follow(
 class _View:
     """What all readers share."""
 
-    def __init__(self, paths: RunPaths, watcher: Watcher, stop: threading.Event, ears: Ears, log_limit: int | None) -> None:
-        self.paths, self.watcher, self.stop, self.ears, self.log_limit = paths, watcher, stop, ears, log_limit
+    def __init__(
+        self, paths: RunPaths, watcher: Watcher, stop: threading.Event, monitor: SilenceMonitor, log_limit: int | None
+    ) -> None:
+        self.paths, self.watcher, self.stop, self.monitor, self.log_limit = paths, watcher, stop, monitor, log_limit
         self.received, self.ranks = 0, answers.MOST_RANKS
         self.result = FollowResult()
         self.broken: list[Outcome[None]] = []
@@ -144,19 +146,21 @@ class _View:
     def leave(self) -> bool:
         return self.stop.is_set() or self.leaving.is_set()
 
-    def seen(self, ended: NodeExit | RankExit) -> None:
-        self.ears.ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
+    def record_exit(self, ended: NodeExit | RankExit) -> None:
+        self.monitor.note_ended(ended.node, ended.rank if isinstance(ended, RankExit) else None)
         with self.changed:
             if isinstance(ended, NodeExit):
                 self.result.node_exits.append(ended)
             elif (ended.node, ended.rank, ended.at) not in self._known_exits:
                 if len(self._known_exits) >= _MOST_RANK_EXITS:
-                    raise answers.untrusted(ended.node, "what it says of its ranks", "more ranks end than any run has")
+                    raise answers.make_untrusted_error(
+                        ended.node, "what it says of its ranks", "more ranks end than any run has"
+                    )
                 self._known_exits.add((ended.node, ended.rank, ended.at))
                 self.result.rank_exits.append(ended)
             self.changed.notify_all()
 
-    def settled_failure(self) -> RankExit | None:
+    def find_settled_failure(self) -> RankExit | None:
         """The rank that failed first, as soon as the others had the time to be told of, too."""
         with self.changed:
             first = self.result.first_failure
@@ -221,9 +225,9 @@ class _Reader(threading.Thread):
     def _follow_once(self) -> bool:
         """Read one connection's worth; True when the run has ended here."""
         self._take_up_logs()
-        offsets = [f"{self._called(whose)}={log.size}" for whose, log in self.logs.items()]
+        offsets = [f"{self._name_log(whose)}={log.size}" for whose, log in self.logs.items()]
         link = self._fleet.link(self._node)
-        with jobs.streamed(link, "follow", self._run_id, *offsets, silence_s=SILENCE_S) as pieces:
+        with jobs.stream_verb(link, "follow", self._run_id, *offsets, silence_s=SILENCE_S) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.name, pieces):
                 self._heard = time.monotonic()
                 self._view.received += len(payload)
@@ -241,25 +245,27 @@ class _Reader(threading.Thread):
         elif kind == frames.RANK:
             how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
             if not 0 < stream <= self._view.ranks or (how.node not in {"", name} and not self._scheduled):
-                raise answers.untrusted(name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}")
-            self._view.seen(jobs.rank_exit(how.node or name, stream - 1, how))
+                raise answers.make_untrusted_error(
+                    name, "how a rank ended", f"there is no rank {stream - 1} on {how.node or name}"
+                )
+            self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd)
             self._view.result.jobs = slurm.rows(end)
-            self._view.seen(jobs.node_exit(name, end))
+            self._view.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:
-            raise answers.untrusted(name, "what it says of the run", f"there is no kind of message {kind!r}")
+            raise answers.make_untrusted_error(name, "what it says of the run", f"there is no kind of message {kind!r}")
         return False
 
     def _keep_name(self, stream: int, named: answers.Named) -> None:
         if self._limits is None or stream >= MOST_LOGS:
-            raise answers.untrusted(self._node.name, "the name of a log", "no such log was asked for")
+            raise answers.make_untrusted_error(self._node.name, "the name of a log", "no such log was asked for")
         whose = named.node or self._node.name, named.rank
         try:
             self._limits.admit(*whose)
         except ValueError as error:
-            raise answers.untrusted(self._node.name, "the name of a log", error) from error
+            raise answers.make_untrusted_error(self._node.name, "the name of a log", error) from error
         self._named[stream] = whose
 
     def _whose(self, stream: int) -> tuple[str, int | None]:
@@ -268,9 +274,9 @@ class _Reader(threading.Thread):
             return self._node.name, None if stream == frames.LAUNCHER else stream - 1
         if self._scheduled and stream in self._named:
             return self._named[stream]
-        raise answers.untrusted(self._node.name, "a piece of a log", f"there is no log {stream}")
+        raise answers.make_untrusted_error(self._node.name, "a piece of a log", f"there is no log {stream}")
 
-    def _called(self, whose: tuple[str, int | None]) -> str:
+    def _name_log(self, whose: tuple[str, int | None]) -> str:
         """What the node's agent calls that log."""
         node, rank = whose
         if self._scheduled:
@@ -291,7 +297,7 @@ class _Reader(threading.Thread):
         was_full = log.full
         kept = log.append(offset, data)
         if data and rank is not None:
-            self._view.ears.heard(node, rank, data)
+            self._view.monitor.note_output(node, rank, data)
         if kept:
             self._view.tell(LogBytes(node=node, rank=rank, data=kept))
         if log.full and not was_full:
@@ -300,7 +306,9 @@ class _Reader(threading.Thread):
     def _log(self, whose: tuple[str, int | None]) -> LogFile:
         if whose not in self.logs:
             if len(self.logs) >= MOST_LOGS:
-                raise answers.untrusted(self._node.name, "a piece of a log", f"more than {MOST_LOGS} logs are not taken")
+                raise answers.make_untrusted_error(
+                    self._node.name, "a piece of a log", f"more than {MOST_LOGS} logs are not taken"
+                )
             paths = self._view.paths
             self.logs[whose] = LogFile(self._node.name, paths.rank_log(*whose), paths.rank_times(*whose), self._view.log_limit)
         return self.logs[whose]
@@ -312,8 +320,8 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
     patience: float | None = None
     named = False
     while True:
-        if silent := view.ears.fallen_silent():
-            view.ears.remember(silent := look(fleet, run_id, silent))
+        if silent := view.monitor.list_newly_silent():
+            view.monitor.remember(silent := look(fleet, run_id, silent))
             for sentence in sentences(silent):
                 view.tell(Note(text=sentence, level="warning"))
         with view.changed:
@@ -329,10 +337,10 @@ def _attend(fleet: Fleet, run_id: str, nodes: Sequence[Node], view: _View, grace
             if limit.is_over(view.received):
                 view.broken += limit.errors([node for node in nodes if node.name not in ended])
                 return
-        if not named and (first := view.settled_failure()) is not None:
+        if not named and (first := view.find_settled_failure()) is not None:
             named = True
             view.tell(Note(text=f"rank {first.rank} on {first.node} failed with exit code {first.code}", level="warning"))
         if due:
-            view.ears.remember(look(fleet, run_id, view.ears.quiet(grace_s or 0.0)))
+            view.monitor.remember(look(fleet, run_id, view.monitor.quiet(grace_s or 0.0)))
             patience, grace_s = None, None
             fleet.each(lambda link: jobs.cancel(link, run_id, 3.0), [node for node in nodes if node.name not in ended])

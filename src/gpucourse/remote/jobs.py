@@ -53,12 +53,12 @@ class JobState:
     ranks: tuple[RankExit, ...]
 
     @property
-    def begun(self) -> bool:
+    def has_begun(self) -> bool:
         """Whether the run was ever started there."""
         return self.state != "absent"
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it is over there, one way or another."""
         return self.state in {"ended", "lost"}
 
@@ -90,7 +90,7 @@ def answer(node: Node, verb: str, kind: type[T], done: Completed) -> T:
     if done.code in (126, 127):
         raise _no_python(node)
     if (complaint := _complaint(done.stdout)) is not None:
-        raise _told(node, complaint)
+        raise _make_error(node, complaint)
     raise failure(node, verb, done.code, done.stderr)
 
 
@@ -114,19 +114,19 @@ def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S
 
 def state(link: Link, run_id: str) -> JobState:
     """How the run stands on this node. A run whose supervisor vanished is ended for good and told as lost."""
-    found = call(link, "state", answers.StateOf, run_id)
+    answer = call(link, "state", answers.StateOf, run_id)
     name = link.node.name
     return JobState(
-        state=found.state,
-        exit=node_exit(name, found.exit) if found.exit else None,
-        ranks=tuple(rank_exit(name, rank, how) for rank, how in sorted(found.ranks.items())),
+        state=answer.state,
+        exit=node_exit(name, answer.exit) if answer.exit else None,
+        ranks=tuple(rank_exit(name, rank, how) for rank, how in sorted(answer.ranks.items())),
     )
 
 
 def cancel(link: Link, run_id: str, grace_s: float) -> Cancelled:
     """End every process of the run on this node: TERM, after `grace_s` KILL. Safe to ask again."""
-    found = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
-    return Cancelled(state=found.state, killed=found.killed)
+    answer = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
+    return Cancelled(state=answer.state, killed=answer.killed)
 
 
 def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
@@ -146,14 +146,16 @@ def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, version
         "first_port": ports[0],
         "last_port": ports[1],
     }
-    found = call(link, "probe", answers.Probe, stdin=json.dumps(wanted).encode())
-    if set(found.modules) != set(modules) or not all(ports[0] <= port <= ports[1] for port in found.ports):
-        raise answers.untrusted(link.node.name, "its answer to probe", "it tells of other modules or ports than were asked for")
-    return found
+    answer = call(link, "probe", answers.Probe, stdin=json.dumps(wanted).encode())
+    if set(answer.modules) != set(modules) or not all(ports[0] <= port <= ports[1] for port in answer.ports):
+        raise answers.make_untrusted_error(
+            link.node.name, "its answer to probe", "it tells of other modules or ports than were asked for"
+        )
+    return answer
 
 
 @contextmanager
-def streamed(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+def stream_verb(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
     """A verb that answers with a stream (`follow`, `pack`)."""
     if link.run(_present(), timeout_s=silence_s).code != 0:
         install(link)
@@ -163,14 +165,14 @@ def streamed(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: f
     except EndedEarly as error:
         if (complaint := _complaint(error.stderr)) is None:
             raise  # killed with its connection, or by whoever cleans up there: worth another try
-        raise _told(link.node, complaint) from error
+        raise _make_error(link.node, complaint) from error
 
 
-def _complaint(said: bytes) -> answers.Complaint | None:
+def _complaint(said: bytes) -> answers.AgentComplaint | None:
     """What the agent said was wrong, and of which kind; None where it said nothing of its own."""
     for line in reversed(said[-_COMPLAINT_BYTES:].splitlines()[-_COMPLAINT_LINES:]):
         with suppress(OutsideError):
-            return parse_typed(line, answers.Complaint)
+            return parse_typed(line, answers.AgentComplaint)
     return None
 
 
@@ -201,13 +203,13 @@ def rank_exit(node: str, rank: int, how: answers.RankEnd) -> RankExit:
     return RankExit(node=node, rank=rank, code=how.code, at=how.at)
 
 
-def _told(node: Node, complaint: answers.Complaint) -> GpucourseError:
+def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError:
     what, kind = printable(complaint.error), complaint.kind
     said = f"{node.name}: {what}"
     if kind == "storage":
         return StorageError(said, hint=f"make room on {node.name}: gpucourse ssh, then df -h")
     if kind == "slurm":
-        return slurm_says.explained(node, what)
+        return slurm_says.explain(node, what)
     if kind == "cannot_start":
         return MissingError(said, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):

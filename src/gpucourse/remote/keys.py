@@ -7,7 +7,7 @@ from pathlib import Path
 from gpucourse.errors import MissingError
 from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace.files import storing, write_bytes, write_text
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 
 def ensure_client_key(path: Path) -> str:
@@ -20,7 +20,7 @@ def ensure_client_key(path: Path) -> str:
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
-        with locked(path.with_name(f".{path.name}.lock"), "making the SSH key"):
+        with hold_lock(path.with_name(f".{path.name}.lock"), "making the SSH key"):
             if not path.exists():  # nor has anybody made one in the meantime
                 form, secret = serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
                 new = ed25519.Ed25519PrivateKey.generate()
@@ -30,9 +30,9 @@ def ensure_client_key(path: Path) -> str:
             path.chmod(0o600)
             key = serialization.load_ssh_private_key(path.read_bytes(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise _damaged(path, str(error)) from error
+        raise _make_damaged_error(path, str(error)) from error
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise _damaged(path, "it is not an Ed25519 key")
+        raise _make_damaged_error(path, "it is not an Ed25519 key")
     encoded = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     line = f"{encoded.decode()} gpucourse"
     public = path.with_name(path.name + ".pub")
@@ -83,7 +83,7 @@ def _file(path: Path) -> str:
     return f'"{text}"'
 
 
-def _damaged(path: Path, why: str) -> MissingError:
+def _make_damaged_error(path: Path, why: str) -> MissingError:
     return MissingError(
         f"the private key {path} cannot be used: {why}",
         hint=f"move it away (mv '{path}' '{path}.damaged'), then type gpucourse deploy again: it makes a new one",

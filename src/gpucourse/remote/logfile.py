@@ -29,7 +29,7 @@ class LogFile:
 
     def __init__(self, node: str, path: Path, times: Path, limit: int | None) -> None:
         self._node, self._path, self._times, self._limit = node, path, times, limit
-        with self._opened() as handle:
+        with self._open() as handle:
             self.size = os.fstat(handle).st_size
 
     @property
@@ -51,11 +51,11 @@ class LogFile:
         """
         if self.full:
             return b""
-        with self._opened() as handle:
+        with self._open() as handle:
             self.size = os.fstat(handle).st_size
             if self.size != offset:
                 what = f"it belongs at {offset}, and the log here ends at {self.size}"
-                raise answers.untrusted(self._node, f"a piece of {self.name}", what)
+                raise answers.make_untrusted_error(self._node, f"a piece of {self.name}", what)
             kept = data if self._limit is None else data[: self._limit - offset]
             self._write(handle, kept)
             if self.full:
@@ -76,15 +76,15 @@ class LogFile:
                 os.close(times)
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open(self) -> Iterator[int]:
         folder = self._path.parent
         refuse_links(folder, folder.parent)
         with storing(self._path):
             folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(self._path, _FLAGS, 0o644)
             try:
-                found = os.fstat(handle)
-                if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+                info = os.fstat(handle)
+                if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
                     raise StorageError(
                         f"{self._path} is no plain file of the run's own",
                         hint=f"see what it is (ls -li '{folder}'), move it away",

@@ -31,7 +31,7 @@ class Marks:
     def line(self, command: str) -> str:
         """The command line that runs `command` with sh in $HOME and writes the marks around its output, whatever the login
         shell is. It ends with the command's code; with 128 + n where a signal n ended the command."""
-        return f"exec /bin/sh -c '{_SCRIPT}' sh '{_escaped(command)}' {' '.join(self._halves)}"
+        return f"exec /bin/sh -c '{_SCRIPT}' sh '{_escape(command)}' {' '.join(self._halves)}"
 
 
 class OwnOutput:
@@ -87,7 +87,7 @@ def _overlap(data: bytes, mark: bytes) -> int:
     return next((size for size in range(min(len(mark) - 1, len(data)), 0, -1) if data.endswith(mark[:size])), 0)
 
 
-def _escaped(command: str) -> str:
+def _escape(command: str) -> str:
     r"""The text as `printf %b` reads it, of characters that single quotes protect in sh, fish and csh alike.
 
     In csh they protect neither a line's end nor `!`; in fish they do not protect a backslash before a backslash or a quote.

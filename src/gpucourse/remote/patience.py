@@ -44,7 +44,7 @@ class Patience:
         self._what, self._seconds, self._until, self._clock = what, seconds, until, clock
         self._began, self._bytes = clock(), 0
 
-    def moved(self, count: int) -> None:
+    def count_bytes(self, count: int) -> None:
         """So many bytes arrived. Raises UnreachableError where the time is over."""
         self._bytes += count
         self.check()
@@ -60,7 +60,7 @@ class Patience:
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The same pieces, for as long as the time is not over."""
         for piece in pieces:
-            self.moved(len(piece))
+            self.count_bytes(len(piece))
             yield piece
 
     def _over(self, now: float, why: str) -> UnreachableError:

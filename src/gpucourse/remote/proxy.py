@@ -47,4 +47,4 @@ def command(node: Node) -> list[str]:
     tokens = {"%h": node.address, "%p": str(node.port), "%r": node.user, "%%": "%"}
     if not node.proxy.strip() or "\0" in node.proxy:
         raise ValueError("it names no program")
-    return [re.sub("%.", lambda found: tokens.get(found.group(), found.group()), word) for word in shlex.split(node.proxy)]
+    return [re.sub("%.", lambda match: tokens.get(match.group(), match.group()), word) for word in shlex.split(node.proxy)]

@@ -60,7 +60,7 @@ def push(link: Link, wrapped: Sequence[Parcel]) -> int:
     lacking = [parcel for key, parcel in by_key.items() if key not in there]
     small = [parcel for parcel in lacking if parcel.size < PIPED_FROM]
     for first in range(0, len(small), _IN_ONE_TAR):
-        _do(link, _TAKE, _joined(_tar(small[first : first + _IN_ONE_TAR])))
+        _do(link, _TAKE, _join_pieces(_tar(small[first : first + _IN_ONE_TAR])))
     for parcel in lacking:
         if parcel.size >= PIPED_FROM:
             send_file(link, parcel.source, f".gpucourse/store/{parcel.key}", size=parcel.size)
@@ -120,7 +120,7 @@ def _tar(wrapped: Sequence[Parcel]) -> Iterator[bytes]:
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _joined(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _join_pieces(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """The same bytes in pieces of a good size."""
     held = io.BytesIO()
     for piece in pieces:

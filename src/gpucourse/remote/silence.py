@@ -30,7 +30,7 @@ class _Rank:
     ended: bool = False
 
 
-class Ears:
+class SilenceMonitor:
     """Listens to every planned rank of a run. `limit_s` is the silence after which a rank is named; None: never."""
 
     def __init__(
@@ -41,30 +41,30 @@ class Ears:
         self._kept: dict[tuple[str, int], Silence] = {}
         self._ranks = {(node, rank): _Rank(clock()) for node, numbers in ranks.items() for rank in numbers}
 
-    def heard(self, node: str, rank: int, data: bytes) -> None:
+    def note_output(self, node: str, rank: int, data: bytes) -> None:
         """The rank said this."""
         with self._lock:
-            one = self._ranks.setdefault((node, rank), _Rank(self._clock()))
-            one.heard, one.named = self._clock(), False
+            rank_state = self._ranks.setdefault((node, rank), _Rank(self._clock()))
+            rank_state.heard, rank_state.named = self._clock(), False
             self._kept.pop((node, rank), None)
-            one.last = (one.last + data)[-_LAST_BYTES:]
+            rank_state.last = (rank_state.last + data)[-_LAST_BYTES:]
 
-    def ended(self, node: str, rank: int | None = None) -> None:
+    def note_ended(self, node: str, rank: int | None = None) -> None:
         """The rank has ended (with None: every rank of the node): it is silent for a good reason."""
         with self._lock:
-            for (where, number), one in self._ranks.items():
+            for (where, number), rank_state in self._ranks.items():
                 if where == node and rank in {None, number}:
-                    one.ended = True
+                    rank_state.ended = True
 
-    def fallen_silent(self) -> list[Silence]:
+    def list_newly_silent(self) -> list[Silence]:
         """The ranks to name now: silent for longer than the limit and not named since they spoke last."""
         if self.limit_s is None:
             return []
         with self._lock:
             silent = self._silent(self.limit_s)
-            fresh = [each for each in silent if not self._ranks[each.node, each.rank].named]
-            for each in fresh:
-                self._ranks[each.node, each.rank].named = True
+            fresh = [silence for silence in silent if not self._ranks[silence.node, silence.rank].named]
+            for silence in fresh:
+                self._ranks[silence.node, silence.rank].named = True
         return fresh
 
     def quiet(self, for_s: float) -> list[Silence]:
@@ -75,9 +75,9 @@ class Ears:
     def remember(self, silent: Sequence[Silence]) -> None:
         """Keep these until they speak again."""
         with self._lock:
-            self._kept |= {(each.node, each.rank): each for each in silent}
+            self._kept |= {(silence.node, silence.rank): silence for silence in silent}
 
-    def remembered(self) -> list[Silence]:
+    def list_remembered(self) -> list[Silence]:
         """Whoever was remembered and has not spoken since."""
         with self._lock:
             return [self._kept[key] for key in sorted(self._kept, key=lambda key: key[1])]
@@ -85,30 +85,33 @@ class Ears:
     def _silent(self, for_s: float) -> list[Silence]:
         now = self._clock()
         return [
-            Silence(node=node, rank=rank, seconds=round(now - one.heard, 1), last=_last_line(one.last))
-            for (node, rank), one in sorted(self._ranks.items(), key=lambda item: item[0][1])
-            if not one.ended and now - one.heard >= for_s
+            Silence(node=node, rank=rank, seconds=round(now - rank_state.heard, 1), last=_last_line(rank_state.last))
+            for (node, rank), rank_state in sorted(self._ranks.items(), key=lambda item: item[0][1])
+            if not rank_state.ended and now - rank_state.heard >= for_s
         ]
 
 
 def look(fleet: Fleet, run_id: str, silent: Sequence[Silence]) -> list[Silence]:
     """The same, with what each rank's process is doing, where its node answers at once."""
     doing: dict[int, str] = {}
-    wanted = {each.node for each in silent}
+    wanted = {silence.node for silence in silent}
 
     def ask(node: Node) -> None:
         doing.update(jobs.doing(fleet.link(node), run_id, timeout_s=_LOOK_S))
 
     asking = [partial(ask, node) for node in fleet.nodes if node.name in wanted]
     try_all(asking, limit=AT_ONCE, within_s=_LOOK_S)  # a node that does not answer must not keep anybody waiting
-    found = dict(doing)
-    return [replace(each, doing=found.get(each.rank, "not started" if found and not each.last else "")) for each in silent]
+    states = dict(doing)
+    return [
+        replace(silence, doing=states.get(silence.rank, "not started" if states and not silence.last else ""))
+        for silence in silent
+    ]
 
 
 def sentences(silent: Sequence[Silence]) -> list[str]:
     """What the person is told: those that wait for others are named last."""
-    ordered = sorted(silent, key=lambda each: each.doing == "waiting")
-    told = [_sentence(each) for each in ordered[:_TELLING]]
+    ordered = sorted(silent, key=lambda silence: silence.doing == "waiting")
+    told = [_sentence(silence) for silence in ordered[:_TELLING]]
     if len(ordered) > _TELLING:
         told.append(f"{len(ordered) - _TELLING} more ranks have been silent as long")
     return told

@@ -43,7 +43,7 @@ class Partition:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class SlurmCluster:
     """What a cluster has. `home`: where the folders of runs lie on the node that takes jobs."""
 
     version: str
@@ -53,28 +53,28 @@ class Cluster:
 
     def partition(self, name: str) -> Partition | None:
         """The partition of that name, or None."""
-        return next((each for each in self.partitions if each.name == name), None)
+        return next((partition for partition in self.partitions if partition.name == name), None)
 
 
-def cluster(link: Link) -> Cluster:
+def cluster(link: Link) -> SlurmCluster:
     """Ask the node that takes jobs what its cluster has. Raises InfrastructureError where Slurm does not answer, MissingError
     where there is none."""
     from gpucourse.remote import jobs
 
-    found = jobs.call(link, "cluster", answers.ClusterOf, stdin=b"{}")
+    answer = jobs.call(link, "cluster", answers.ClusterOf, stdin=b"{}")
     partitions: dict[str, list[answers.ClusterNode]] = {}
-    for line in found.nodes:
+    for line in answer.nodes:
         partitions.setdefault(line.partition, []).append(line)
-    return Cluster(
-        version=found.version,
-        user=found.user,
-        home=found.home,
+    return SlurmCluster(
+        version=answer.version,
+        user=answer.user,
+        home=answer.home,
         partitions=tuple(_partition(name, lines) for name, lines in partitions.items()),
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class SessionState:
     """A terminal's job as Slurm sees it right now: its row (None before there is one), the GPUs that are held for it, and the
     folders on the node that takes jobs: where its shell starts, and where it may leave results."""
 
@@ -84,13 +84,13 @@ class Held:
     outputs: str
 
 
-def session(link: Link, run_id: str) -> Held:
+def session(link: Link, run_id: str) -> SessionState:
     """Look at the job of a terminal."""
     from gpucourse.remote import jobs
 
-    found = jobs.call(link, "session", answers.SessionOf, run_id)
-    row = _row(found.rows[0]) if found.rows else None
-    return Held(row=row, gpus=found.held, work=found.work, outputs=found.outputs)
+    answer = jobs.call(link, "session", answers.SessionOf, run_id)
+    row = _row(answer.rows[0]) if answer.rows else None
+    return SessionState(row=row, gpus=answer.held, work=answer.work, outputs=answer.outputs)
 
 
 def lay_out(fleet: Fleet, plan: LaunchPlan) -> None:
@@ -148,7 +148,7 @@ def rows(how: answers.NodeEnd) -> list[JobRow]:
     return [_row(row) for row in how.jobs]
 
 
-def _row(row: answers.Job) -> JobRow:
+def _row(row: answers.JobAnswer) -> JobRow:
     return JobRow(**asdict(row))
 
 

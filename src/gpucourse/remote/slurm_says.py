@@ -93,7 +93,7 @@ _TABLE = (
 )
 
 
-def explained(node: Node, said: str) -> GpucourseError:
+def explain(node: Node, said: str) -> GpucourseError:
     """The error for what a command of Slurm said on `node`."""
     words = " ".join(said.split())
     for known in _TABLE:

@@ -63,7 +63,7 @@ class SshTransport:
     def connect(self, node: Node, *, timeout_s: float = 10.0) -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
-        key, pinned = self._private_key(file), _pinned(node)
+        key, pinned = self._private_key(file), _parse_pinned_key(node)
         sock = _dial(node, timeout_s)
         try:
             transport = _handshake(node, sock, pinned, timeout_s)
@@ -153,7 +153,7 @@ class SshLink:
             channel = self._session(timeout_s)
             channel.exec_command(line)
         except _LOST as error:
-            raise _lost(self.node, error) from error
+            raise _make_lost_error(self.node, error) from error
         finally:
             guard.cancel()
         return channel
@@ -187,7 +187,7 @@ class SshLink:
         return self._transport.is_active()
 
 
-def _bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) -> None:
+def _feed_bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) -> None:
     """Take data of a channel. A server that sends more than its window lets it is left before the memory is full."""
     if len(channel.in_buffer) + len(channel.in_stderr_buffer) > 2 * WINDOW:
         channel.transport.close()
@@ -197,7 +197,9 @@ def _bounded(feed: Callable[[Any, Any], None], channel: Any, message: Any) -> No
 
 class _Transport(paramiko.Transport):
     _channel_handler_table: ClassVar[dict[int, Any]] = {
-        number: partial(_bounded, take) if take.__name__.startswith("_feed") else take  # paramiko has no public way to say this
+        number: partial(_feed_bounded, take)
+        if take.__name__.startswith("_feed")
+        else take  # paramiko has no public way to say this
         for number, take in vars(paramiko.Transport)["_channel_handler_table"].items()
     }
 
@@ -216,7 +218,7 @@ def _dial(node: Node, timeout_s: float) -> socket.socket:
 
 def _handshake(node: Node, sock: socket.socket, pinned: tuple[str, str], timeout_s: float) -> paramiko.Transport:
     try:
-        transport = _agreed(node, sock, pinned[0], timeout_s, only=True)
+        transport = _negotiate(node, sock, pinned[0], timeout_s, only=True)
     except _OtherKind as error:
         raise _stranger(node, pinned[1], f"no {pinned[0]} key") from error
     shown = transport.get_remote_server_key()
@@ -230,7 +232,7 @@ class _OtherKind(UnreachableError):
     """The server has no host key of the kind that was asked for."""
 
 
-def _agreed(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, only: bool = False) -> paramiko.Transport:
+def _negotiate(node: Node, sock: socket.socket, kind: str, timeout_s: float, *, only: bool = False) -> paramiko.Transport:
     """A connection that is encrypted, with a host key of that kind: preferably, or `only` so."""
     transport = _Transport(sock, default_window_size=WINDOW)
     transport.banner_timeout = transport.handshake_timeout = timeout_s
@@ -269,14 +271,14 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
         raise _unreachable(node, str(error) or "the connection was closed during authentication") from error
 
 
-def shown_key(node: Node, timeout_s: float = 10.0) -> tuple[str, str]:
+def fetch_host_key(node: Node, timeout_s: float = 10.0) -> tuple[str, str]:
     """The host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent to it.
 
     Whether it is the right one is for a person to say. Raises UnreachableError.
     """
     sock = _dial(node, timeout_s)
     try:
-        transport = _agreed(node, sock, "ssh-ed25519", timeout_s)
+        transport = _negotiate(node, sock, "ssh-ed25519", timeout_s)
     except BaseException:
         sock.close()
         raise
@@ -301,7 +303,7 @@ def _unusable(file: Path, error: Exception, *, own: bool) -> MissingError:
     return MissingError(f"the private key {file} cannot be read: {error}", hint=hint)
 
 
-def _pinned(node: Node) -> tuple[str, str]:
+def _parse_pinned_key(node: Node) -> tuple[str, str]:
     parts = node.host_key.split()
     if len(parts) < 2:
         raise UnreachableError(
@@ -332,7 +334,7 @@ def _stranger(node: Node, pinned: str, shown: str) -> OtherHostKey:
     )
 
 
-def _lost(node: Node, error: BaseException) -> UnreachableError:
+def _make_lost_error(node: Node, error: BaseException) -> UnreachableError:
     return UnreachableError(
         f"{node.name}: the connection was lost ({str(error) or type(error).__name__})",
         hint="gpucourse status shows which nodes are alive; what was started on the node goes on",

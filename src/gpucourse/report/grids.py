@@ -19,14 +19,17 @@ NOTHING = "–"
 def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Mapping[str, object]]) -> Grid:
     """One row a subject, one column a figure. `subjects` holds the values of each by the figures' ids."""
     rows = tuple(
-        (name, *(number(found.get(figure.id), figure.digits) for figure in figures)) for name, found in subjects.items()
+        (name, *(number(values.get(figure.id), figure.digits) for figure in figures)) for name, values in subjects.items()
     )
     absent = any(cell == NOTHING for row in rows for cell in row)
     return Grid(
         title=title,
         columns=("measured on", *(figure.title for figure in figures)),
         rows=rows,
-        numeric=(False, *(not any(isinstance(found.get(each.id), str) for found in subjects.values()) for each in figures)),
+        numeric=(
+            False,
+            *(not any(isinstance(values.get(column.id), str) for values in subjects.values()) for column in figures),
+        ),
         note=f"{NOTHING} not measured" if absent else "",
     )
 
@@ -35,13 +38,14 @@ def together(table: Table, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | N
     """The rows of one table of an exercise over all subjects, each with its subject; None where no run has such rows."""
     rows = [
         (name, *(number(row.get(column.key), column.digits) for column in table.columns))
-        for name, found in metrics.items()
-        for row in rows_of(table.rows, found)
+        for name, subject_metrics in metrics.items()
+        for row in rows_of(table.rows, subject_metrics)
     ]
     if not rows:
         return None
     values = [
-        [row.get(column.key) for found in metrics.values() for row in rows_of(table.rows, found)] for column in table.columns
+        [row.get(column.key) for subject_metrics in metrics.values() for row in rows_of(table.rows, subject_metrics)]
+        for column in table.columns
     ]
     numeric = (False, *(all(_numeric(value) for value in column if value is not None) for column in values))
     alone = len(metrics) == 1

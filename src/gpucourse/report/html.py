@@ -110,7 +110,7 @@ def _saying(saying: Saying) -> Iterator[str]:
 
 def _missing(missing: tuple[str, ...]) -> Iterator[str]:
     if missing:
-        listed = "".join(f"<li>{_with_code(one)}</li>" for one in missing)
+        listed = "".join(f"<li>{_with_code(sentence)}</li>" for sentence in missing)
         yield f'<div class="missing"><strong>Not here yet</strong><ul>{listed}</ul></div>'
 
 

@@ -11,11 +11,11 @@ from gpucourse.model.report import LOCAL, Chapter, Grid, Picture, Report
 
 def render(report: Report) -> tuple[bytes, dict[str, bytes]]:
     """The text in UTF-8, and the pictures that it names, by their file names."""
-    pictures = {name: picture.png for chapter in report.chapters for name, picture in _named(chapter).items()}
+    pictures = {name: picture.png for chapter in report.chapters for name, picture in _name_pictures(chapter).items()}
     return ("\n\n".join(_parts(report)) + "\n").encode("utf-8"), pictures
 
 
-def _named(chapter: Chapter) -> dict[str, Picture]:
+def _name_pictures(chapter: Chapter) -> dict[str, Picture]:
     return {f"{chapter.id}-{number}.png": picture for number, picture in enumerate(chapter.pictures, start=1)}
 
 
@@ -34,7 +34,7 @@ def _parts(report: Report) -> Iterator[str]:
             yield table(grid)
             if grid.note:
                 yield _plain(grid.note)
-        for name, picture in _named(chapter).items():
+        for name, picture in _name_pictures(chapter).items():
             yield f"![{_plain(picture.title)}]({name})"
         for saying in chapter.sayings:
             if saying.text:  # else it is named among what is missing
@@ -56,7 +56,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def _missing(missing: tuple[str, ...]) -> Iterator[str]:
     if missing:
-        yield "**Not here yet**\n\n" + "\n".join(f"- {one}" for one in missing)
+        yield "**Not here yet**\n\n" + "\n".join(f"- {sentence}" for sentence in missing)
 
 
 def _plain(text: str) -> str:

@@ -55,16 +55,16 @@ def render(report: Report, fonts: Mapping[str, Path], spare: Callable[[str], Seq
 
     Raises MissingError where fpdf2 is not installed.
     """
-    made = _made(report, fonts, (), SCALES[0])
+    made = _make_pdf(report, fonts, (), SCALES[0])
     others = tuple(spare(made.lost)) if made.lost else ()
     for scale in SCALES if others or made.pages > MOST_PAGES else ():
-        made = _made(report, fonts, others, scale)
+        made = _make_pdf(report, fonts, others, scale)
         if made.pages <= MOST_PAGES:
             break
     return made
 
 
-def _made(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
+def _make_pdf(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], scale: float) -> Pdf:
     pdf = _pages(report, fonts, spare, scale)
     pdf.add_page()
     _title(pdf, report)
@@ -224,8 +224,8 @@ def _missing(pdf: Pages, missing: tuple[str, ...]) -> None:
     if missing:
         pdf.ln(1)
         _write(pdf, "Not here yet", style="B", colour=WARN)
-        for one in missing:
-            _write(pdf, f"–  {one.replace('`', '')}", colour=WARN)
+        for sentence in missing:
+            _write(pdf, f"–  {sentence.replace('`', '')}", colour=WARN)
 
 
 def _write(

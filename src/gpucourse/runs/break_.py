@@ -12,32 +12,32 @@ from gpucourse.model.drill import BY_RANK, HOWS, How, Planted
 from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs.prepare import Order
-from gpucourse.runs.run import Ran, run
+from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
 
 
-def break_exercise(context: Context, order: Order, how: How | None) -> Ran:
+def break_exercise(context: Context, run_request: RunRequest, how: How | None) -> RunResult:
     """Run the exercise with a fault in it; with None, one by chance. Which it is stands in no log and no file of the run.
 
     Raises UsageError where there is nothing to break, ExerciseFailed where the fault came too late; and what `run` raises.
     """
-    module, exercise = context.catalog.exercise(order.exercise)
+    module, exercise = context.catalog.exercise(run_request.exercise)
     if exercise.launch.kind != "torchrun":
         raise launch_drill.no_ranks(exercise.id, exercise.launch.kind)
-    order = _at_home(context, module, order)
+    run_request = _at_home(context, module, run_request)
     chosen: How = secrets.choice(HOWS) if how is None else how
     planted: list[Planted] = []
 
-    def spoil(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
+    def inject_faults(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
         rank = secrets.randbelow(plan.world_size) if chosen in BY_RANK else None
         planted.append(Planted(run=plan.run_id, exercise=plan.exercise, how=chosen, rank=rank))
         write_record(context.paths.drill(plan.run_id), planted[0])
         after_s = 0.1 + secrets.randbelow(400) / 1000
-        return launch_drill.prepared(plan, planted[0]), launch_drill.sabotage(plan, planted[0], after_s=after_s)
+        return launch_drill.prepare_drill(plan, planted[0]), launch_drill.plan_faults(plan, planted[0], after_s=after_s)
 
-    ran = run(context, order, detach=False, dry_run=False, spoil=spoil, object_to=launch_drill.objection)
+    ran = run(context, run_request, detach=False, dry_run=False, inject_faults=inject_faults, object_to=launch_drill.objection)
     record = ran.record
     if record is not None and not _took(record, planted[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
@@ -48,10 +48,10 @@ def break_exercise(context: Context, order: Order, how: How | None) -> Ran:
     return ran
 
 
-def _at_home(context: Context, module: Module, order: Order) -> Order:
+def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRequest:
     """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
     labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.simulated and lab.up)
-    return next((replace(order, target=lab.target) for lab in labs), order)
+    return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
 def _took(record: RunRecord, planted: Planted) -> bool:

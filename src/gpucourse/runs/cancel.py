@@ -14,17 +14,17 @@ def cancel(context: Context, record: RunRecord) -> RunRecord:
     """End a run on every node, and bring home what it wrote. Raises UsageError where it has ended already, and the error of a
     cancel that reached no node, or that Slurm did not take."""
     from gpucourse.remote.execute import cancel as cancel_on
-    from gpucourse.remote.fleet import combined
+    from gpucourse.remote.fleet import combine_errors
     from gpucourse.remote.patience import AFTER_CANCEL_S
 
     record = settle(context, record)
-    if record.ended_state:
+    if record.has_ended:
         raise UsageError(f"run {record.id} has ended already: {record.state}", hint=f"gpucourse logs {record.id}")
     with follow.fleet_of(context, record) as fleet:
         reach(context, fleet)
         outcomes = cancel_on(fleet, record.id)
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     if failed and len(failed) == len(outcomes):  # nothing ends: waiting for its end would take for ever
-        raise combined(failed, of=len(outcomes))
+        raise combine_errors(failed, of=len(outcomes))
     # Whoever attends the run sees it end and finishes it; where nobody does, this process is the next to come by.
     return follow_on(context, record, limit_s=AFTER_CANCEL_S).record

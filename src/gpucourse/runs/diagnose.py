@@ -16,7 +16,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.coach.evidence import Log
-    from gpucourse.remote.silence import Ears
+    from gpucourse.remote.silence import SilenceMonitor
 
 _SIGNALLED = {137, 143}  # KILL and TERM: what this program sends to those that are left
 
@@ -41,19 +41,19 @@ class _Plan:
     batch: dict[str, Any] | None = None
 
 
-def ears(context: Context, record: RunRecord) -> Ears:
+def make_silence_monitor(context: Context, record: RunRecord) -> SilenceMonitor:
     """Whoever listens to the ranks that this run planned."""
-    from gpucourse.remote.silence import Ears
+    from gpucourse.remote.silence import SilenceMonitor
 
     if record.slurm is not None:  # a job that waits in the queue is silent, and rightly so
-        return Ears({}, None)
-    return Ears(planned(runs.files_of(context.paths, record)), record.silence_s)
+        return SilenceMonitor({}, None)
+    return SilenceMonitor(read_planned_ranks(runs.files_of(context.paths, record)), record.silence_s)
 
 
-def planned(files: RunPaths) -> dict[str, tuple[int, ...]]:
+def read_planned_ranks(files: RunPaths) -> dict[str, tuple[int, ...]]:
     """The ranks that were planned on each node; empty where the plan is of another kind, gone, or damaged."""
     plan = _plan(files)
-    return {} if plan is None or plan.batch else {each.node.name: each.ranks for each in plan.commands}
+    return {} if plan is None or plan.batch else {command.node.name: command.ranks for command in plan.commands}
 
 
 def time_limit(record: RunRecord, files: RunPaths) -> float | None:
@@ -78,7 +78,7 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
     from gpucourse.coach.recognise import recognise
 
     if record.slurm is not None and record.state == "lost":
-        return jobs.unseen(record.slurm.jobs, exercise=record.exercise, lab=record.module)
+        return jobs.diagnose_jobs(record.slurm.jobs, exercise=record.exercise, lab=record.module)
     files = runs.files_of(context.paths, record)
     ended_well = {exit_.rank for exit_ in record.rank_exits if exit_.code == 0}
     return list(
@@ -89,10 +89,12 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
                 run=record.id,
                 state=end_state(record.node_exits) if record.drill else record.state,
                 mode=record.mode,
-                planned={} if record.slurm is not None else planned(files),  # the scheduler places ranks, not the plan
+                planned={}
+                if record.slurm is not None
+                else read_planned_ranks(files),  # the scheduler places ranks, not the plan
                 logs=tuple(_logs(record, files)),
                 node_exits=tuple(record.node_exits),
-                silences=tuple(each for each in record.silences if each.rank not in ended_well),
+                silences=tuple(silence for silence in record.silences if silence.rank not in ended_well),
                 skew_s=record.clock_skew_s,
                 lost=lost,
             )
@@ -103,8 +105,8 @@ def diagnose(context: Context, record: RunRecord, *, lost: str = "") -> list[Dia
 def _logs(record: RunRecord, files: RunPaths) -> list[Log]:
     from gpucourse.coach.evidence import TAIL_BYTES, Log
 
-    ends = {each.rank: each for each in record.rank_exits}
-    codes = {each.node: each.code for each in record.node_exits}
+    ends = {exit_record.rank: exit_record for exit_record in record.rank_exits}
+    codes = {exit_record.node: exit_record.code for exit_record in record.node_exits}
     first = record.first_failure
     logs = []
     for (node, rank), path in files.all_logs().items():

@@ -56,7 +56,7 @@ def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> 
             f"--rank {rank}: run {record.id} has ranks 0 to {record.world_size - 1}",
             hint=f"gpucourse logs {record.id} shows them",
         )
-    verdict = _judged(record, planted, how, rank)
+    verdict = _judge_diagnosis(record, planted, how, rank)
     right = verdict.verdict == "passed"
     planted.attempts.append(Attempt(how=how, rank=rank, right=right, at=now_utc()))
     write_record(context.paths.drill(record.id), planted)
@@ -72,10 +72,10 @@ def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
     """The newest drill of an exercise, where nobody has found out yet what it was."""
     drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
     planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
-    return drills[-1] if planted is not None and not planted.solved else None
+    return drills[-1] if planted is not None and not planted.is_solved else None
 
 
-def _judged(record: RunRecord, planted: Planted, how: str, rank: int | None) -> ExerciseVerdict:
+def _judge_diagnosis(record: RunRecord, planted: Planted, how: str, rank: int | None) -> ExerciseVerdict:
     hints = _HINTS[planted.how]
     hint = hints[min(len(planted.attempts), len(hints) - 1)]
     kind_right = how == planted.how

@@ -17,7 +17,7 @@ def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
     """For each exercise that this one builds on, its newest good run on each device and with each model, as
     `earlier-4.3-20260131-142501-otter.json`. A run that failed, or whose checks did, is no ground to build on.
     """
-    found: list[Upload] = []
+    uploads: list[Upload] = []
     for wanted in exercise.builds_on:
         taken: set[tuple[str, str]] = set()
         for record in reversed(runs.readable(paths, wanted)[0]):
@@ -31,5 +31,5 @@ def earlier_runs(paths: WorkspacePaths, exercise: Exercise) -> list[Upload]:
             kind = (str(metrics.get("device")), str(metrics.get("model"))) if isinstance(metrics, dict) else ("", "")
             if kind[0] and kind not in taken and len(taken) < MOST:
                 taken.add(kind)
-                found.append(Upload(name=f"earlier-{wanted}-{record.id}.json", source=source))
-    return found
+                uploads.append(Upload(name=f"earlier-{wanted}-{record.id}.json", source=source))
+    return uploads

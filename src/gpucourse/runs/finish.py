@@ -15,7 +15,7 @@ from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, slurm
 from gpucourse.runs.end_state import end_state
-from gpucourse.runs.results import handed_in, verdict_on
+from gpucourse.runs.results import read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import copy_file, read_metrics, write_record
 from gpucourse.workspace.mapping import changing
@@ -64,8 +64,8 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
 
 def seal(files: RunPaths, mode: str) -> None:
     """Write the SHA-256 of every file of the run, so that a change made later shows."""
-    found = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
-    digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in found if not path.name.startswith(".")}
+    paths = sorted(path for path in files.folder.rglob("*") if _is_plain(path) and path != files.hashes)
+    digests = {path.relative_to(files.folder).as_posix(): _sha256(path) for path in paths if not path.name.startswith(".")}
     write_record(files.hashes, {"version": 1, "mode": mode, "sha256": digests})
 
 
@@ -81,13 +81,13 @@ def deliver(context: Context, exercise: Exercise, record: RunRecord) -> None:
     What an earlier run left there and this one has not goes away; what the learner put there stays.
     """
     files, target = runs.files_of(context.paths, record), context.paths.deliverables(exercise.id)
-    there = handed_in(context, exercise.id)
+    there = read_handed_in_verdict(context, exercise.id)
     newer = there is not None and there.run > record.id and context.paths.run(exercise.id, there.run).record.exists()
     if not record.is_evidence or record.verdict in {None, "failed", "error"} or newer:
         return
     sources = [source for wanted in exercise.deliverables for source in sorted(files.folder.glob(wanted.source))]
     named = {source.relative_to(files.folder).as_posix(): source for source in sources if _is_plain(source)}
-    with changing(context.paths, context.paths.delivered) as delivered:
+    with changing(context.paths, context.paths.delivery_list) as delivered:
         for old in set(delivered.get(exercise.id, ())) - set(named):
             (target / old).unlink(missing_ok=True)
         for name, source in named.items():
@@ -111,7 +111,7 @@ def _collect(
     # A run that never started as a whole left nothing on a node that says it knows no such run.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
-    environments = {node: {"mode": record.mode, **found} for node, found in home.environments.items()}
+    environments = {node: {"mode": record.mode, **facts} for node, facts in home.environments.items()}
     write_record(files.environment, {"version": 1, "mode": record.mode, "nodes": environments})
     for refused in home.refused:
         context.watch(Note(text=f"{refused.node}: {refused.name} was not taken: {refused.reason}", level="warning"))
@@ -130,14 +130,14 @@ def _not_home(missed: list[Missed]) -> UnreachableError:
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """What the script measured, with what this program knows, whatever the script says: the mode, and Slurm's own words."""
-    metrics = slurm.add_metrics(_written(context, record, files), record, files, context.watch)
+    metrics = slurm.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
     if metrics is not None:
         metrics["mode"] = record.mode
         write_record(files.metrics, metrics)
     return metrics
 
 
-def _written(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
+def _read_node_metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """The metrics of the first node that wrote some."""
     for node in record.nodes:
         source = files.node_outputs(node) / "metrics.json"
@@ -164,7 +164,7 @@ def _draw(context: Context, exercise: Exercise, metrics: dict[str, Any], record:
     device = str(metrics.get("device") or "device unknown")
     where = f"{device}, simulated nodes (mode: local)" if is_simulated(record.mode) else device
     subtitle = f"{exercise.id} · {where} · {record.id}"
-    for plot, error in context.easel.draw(exercise.plots, metrics, subtitle=subtitle, folder=files.folder):
+    for plot, error in context.plot_worker.draw(exercise.plots, metrics, subtitle=subtitle, folder=files.folder):
         context.watch(Note(text=f"no picture {plot.file}: {error.what}", level="warning"))
 
 

@@ -33,7 +33,7 @@ GIVE_UP_S, GIVE_UP_SIMULATED_S = 60.0, 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attended:
+class FollowedRun:
     """How a run ended: its record, and the verdict on its evidence where it succeeded."""
 
     record: RunRecord
@@ -49,7 +49,7 @@ def nodes_of(deployment: Deployment, record: RunRecord) -> tuple[Node, ...]:
     """The nodes of a run in rank order; empty where the stack does not have all of them any more."""
     if deployment.inventory is None:
         return ()
-    nodes = [deployment.inventory.named(name) for name in record.nodes]
+    nodes = [deployment.inventory.find_node(name) for name in record.nodes]
     return tuple(node for node in nodes if node) if all(nodes) else ()
 
 
@@ -62,12 +62,12 @@ def fleet_of(context: Context, record: RunRecord) -> Fleet:
     return slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None)
 
 
-def stored_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
+def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
     """The verdict that was stored with the run, None where there is none."""
     return read_record(runs.files_of(context.paths, record).verdict, ExerciseVerdict)
 
 
-def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> Attended:
+def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float | None = None) -> FollowedRun:
     """Follow the run to its end, then finish it. Raises Interrupted when the person lets go; the run then goes on. Raises
     UnreachableError where nodes are lost from sight, or outputs are not home (see `conclude`).
 
@@ -77,7 +77,7 @@ def through(context: Context, fleet: Fleet, record: RunRecord, *, limit_s: float
     return conclude(context, fleet, record)
 
 
-def conclude(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
+def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
     """Bring home what an ended run left, and judge it.
 
     Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not home: the next command about
@@ -92,7 +92,7 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> Attended:
         kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
         discard = f"gpucourse destroy {record.module} --discard gives it up"
         raise kind(f"{what}: {error.what}", hint=f"{hint}; {discard}") from error
-    return Attended(record=record, verdict=verdict)
+    return FollowedRun(record=record, verdict=verdict)
 
 
 def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | None) -> None:
@@ -113,7 +113,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 context.watch,
                 context.stop,
                 give_up_s=GIVE_UP_SIMULATED_S if is_simulated(record.mode) else GIVE_UP_S,
-                ears=diagnose.ears(context, record),
+                monitor=diagnose.make_silence_monitor(context, record),
                 skew_s=record.clock_skew_s,
                 scheduled=record.slurm is not None,
                 limit_s=limit_s,
@@ -122,7 +122,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 hosts=slurm.hosts_of(deployments.load(context.paths, record.stack)),
             )
     except (KeyboardInterrupt, Interrupted) as error:
-        raise _detached(record) from error
+        raise _make_detach_error(record) from error
     except FollowBroken as error:
         raise _cut_off(context, record, error) from error
     except StorageError as error:
@@ -131,7 +131,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
             hint=f"free some space, then gpucourse logs {record.id} -f goes on where it stopped",
         ) from error
     if result.detached:
-        raise _detached(record)
+        raise _make_detach_error(record)
     note_exits(record, result)
 
 
@@ -174,7 +174,7 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     )
 
 
-def _detached(record: RunRecord) -> GpucourseError:
+def _make_detach_error(record: RunRecord) -> GpucourseError:
     return Interrupted(
         f"let go of run {record.id}; it goes on",
         hint=f"gpucourse logs {record.id} -f comes back to it, gpucourse cancel {record.id} ends it",

@@ -32,16 +32,16 @@ def interfaces(fleet: Fleet, nodes: Sequence[Node]) -> dict[str, str]:
     first, second = nodes[0], nodes[1] if len(nodes) > 1 else nodes[0]
 
     def ask(link: Link) -> str:
-        return way(link, second if link.node.name == first.name else first)
+        return find_interface(link, second if link.node.name == first.name else first)
 
     return dict(zip((node.name for node in nodes), values(fleet.each(ask, nodes)), strict=True))
 
 
-def way(link: Link, peer: Node) -> str:
+def find_interface(link: Link, peer: Node) -> str:
     """The interface that leads from a node to another one. Raises MissingError where there is no way."""
     done = link.run(f"ip -o route get {shlex.quote(peer.private_address)}", timeout_s=20.0)
-    found = _DEVICE.search(done.stdout)
-    if not done.ok or found is None:
+    match = _DEVICE.search(done.stdout)
+    if not done.ok or match is None:
         said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
         raise MissingError(
             f"{link.node.name} knows no way to {peer.name} at {peer.private_address}: {said or 'ip route says nothing'}",
@@ -50,6 +50,6 @@ def way(link: Link, peer: Node) -> str:
     from gpucourse.remote import answers
 
     try:
-        return answers.interface(found[1].decode(errors="replace"))
+        return answers.interface(match[1].decode(errors="replace"))
     except ValueError as error:
-        raise answers.untrusted(link.node.name, "the way that it names", error) from error
+        raise answers.make_untrusted_error(link.node.name, "the way that it names", error) from error

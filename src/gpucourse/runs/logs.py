@@ -21,15 +21,15 @@ CHUNK = 1 << 18
 
 def log_files(context: Context, record: RunRecord, rank: int | None) -> dict[tuple[str, int | None], Path]:
     """The log files of a run by (node, rank), ranks in order and launchers last. Raises UsageError for an unknown rank."""
-    found: dict[tuple[str, int | None], Path] = {}
+    files_by_rank: dict[tuple[str, int | None], Path] = {}
     for path in sorted(runs.files_of(context.paths, record).logs.glob("*.log")):
         if match := _NAME.match(path.name):
-            found[match["node"], int(match["rank"]) if match["rank"] else None] = path
-    ordered = dict(sorted(found.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
+            files_by_rank[match["node"], int(match["rank"]) if match["rank"] else None] = path
+    ordered = dict(sorted(files_by_rank.items(), key=lambda item: (item[0][1] is None, item[0][1] or 0, item[0][0])))
     if rank is None:
         return ordered
     chosen = {key: path for key, path in ordered.items() if key[1] == rank}
-    if not chosen and record.ended_state:
+    if not chosen and record.has_ended:
         ranks = ", ".join(str(key[1]) for key in ordered if key[1] is not None)
         raise UsageError(f"run {record.id} has no log of rank {rank}", hint=f"its ranks: {ranks or 'none'}")
     return chosen
@@ -42,18 +42,22 @@ def read(path: Path) -> Iterator[bytes]:
             yield chunk
 
 
-def timed_lines(context: Context, record: RunRecord, rank: int | None) -> Iterator[tuple[float, str, int | None, bytes]]:
+def read_timed_lines(context: Context, record: RunRecord, rank: int | None) -> Iterator[tuple[float, str, int | None, bytes]]:
     """Every line in the order in which lines came here: seconds since the run was made, node, rank, the line.
 
     One clock for all ranks, this computer's. Lines of one piece came together; what was brought home later says when it was.
     """
     began = datetime.fromisoformat(record.created).timestamp()
     files = runs.files_of(context.paths, record)
-    timed = (_timed(key, path, files.rank_times(*key), began) for key, path in log_files(context, record, rank).items())
+    timed = (
+        _read_with_times(key, path, files.rank_times(*key), began) for key, path in log_files(context, record, rank).items()
+    )
     yield from heapq.merge(*timed, key=lambda line: line[0])
 
 
-def _timed(key: tuple[str, int | None], log: Path, times: Path, began: float) -> Iterator[tuple[float, str, int | None, bytes]]:
+def _read_with_times(
+    key: tuple[str, int | None], log: Path, times: Path, began: float
+) -> Iterator[tuple[float, str, int | None, bytes]]:
     pieces = iter(times.read_text().splitlines() if times.is_file() else ())
     end, at, place = 0, 0.0, 0
     with log.open("rb") as file:

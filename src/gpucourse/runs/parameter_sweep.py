@@ -19,8 +19,8 @@ from gpucourse.model.sweep import Point, Sweep
 from gpucourse.report import grids
 from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs import finish, results
-from gpucourse.runs.prepare import Order
-from gpucourse.runs.run import Ran, run
+from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.run import RunResult, run
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file, write_record, write_text
@@ -30,7 +30,7 @@ MOST_ROWS = 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Swept:
+class SweepResult:
     """A sweep that has ended, where it lies, and the files to look at. `own_script`: the name of the learner's own script that
     ran in the exercise's place; then the files are in `folder`, and nothing is handed in."""
 
@@ -40,7 +40,7 @@ class Swept:
     own_script: str = ""
 
 
-def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
+def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Parameter, tuple[Scalar, ...]]:
     """The parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
 
     Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not take, fewer
@@ -48,7 +48,7 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
     """
     from gpucourse.course.parameters import read_value, resolve
 
-    _, exercise = context.catalog.exercise(order.exercise)
+    _, exercise = context.catalog.exercise(run_request.exercise)
     name, equals, rest = typed.partition("=")
     name = name.strip().removeprefix("--").replace("-", "_")
     texts = [text.strip() for text in rest.split(",")]
@@ -63,13 +63,13 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
     parameter = exercise.parameter(name)
     if parameter is None:
         raise UnknownName("parameter", name, known, hint=f"parameters of {exercise.id}: {', '.join(known) or 'none'}")
-    if name in {key.removeprefix("--").replace("-", "_") for key in order.settings}:
+    if name in {key.removeprefix("--").replace("-", "_") for key in run_request.settings}:
         raise UsageError(f"{name} is both swept and set", hint=example)
     if len(texts) < 2 or not all(texts):
         raise UsageError(f"--sweep {typed}: at least two values are needed, with commas between them", hint=example)
     if len(texts) > MOST_VALUES:
         raise UsageError(f"--sweep {name}: {len(texts)} values are more than {MOST_VALUES}", hint="sweep in several parts")
-    resolve(exercise, order.settings, local=True)
+    resolve(exercise, run_request.settings, local=True)
     values = tuple(read_value(exercise, parameter, text, option="--sweep") for text in texts)
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
@@ -79,18 +79,18 @@ def values_of(context: Context, order: Order, typed: str) -> tuple[Parameter, tu
 
 def sweep(
     context: Context,
-    order: Order,
+    run_request: RunRequest,
     parameter: Parameter,
     values: Sequence[Scalar],
-    each: Callable[[Scalar, int, Callable[[], Ran]], Ran],
-) -> Swept:
+    run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
+) -> SweepResult:
     """Run the exercise with every value, one after the other. `each` is called with the value, its number from 1 and what to
     do, so that the caller can show the run. A value that fails does not end the sweep; what was recorded by then is kept
     whatever happens.
 
     Raises what the first run raises before it starts (MissingError: no lab); Interrupted when the person let go.
     """
-    _, exercise = context.catalog.exercise(order.exercise)
+    _, exercise = context.catalog.exercise(run_request.exercise)
     sweep_id = runs.new_run(context.paths, exercise.id)
     folder = context.paths.run(exercise.id, sweep_id).folder
     record = Sweep(
@@ -99,12 +99,12 @@ def sweep(
         parameter=parameter.name,
         unit=parameter.unit,
         created=now_utc(),
-        settings=dict(order.settings),
+        settings=dict(run_request.settings),
         values=list(values),
     )
     try:
         for number, value in enumerate(values, 1):
-            record.points.append(_point(context, order, parameter, value, number, each))
+            record.points.append(_point(context, run_request, parameter, value, number, run_one))
             _write(context, exercise, record, folder)
     except BaseException as error:
         if not record.points:  # nothing ran: nothing is kept
@@ -120,23 +120,23 @@ def sweep(
             ) from error
         raise
     record.state, record.ended = "done", now_utc()
-    own_script = order.script.name if order.script else ""
-    files = _finished(context, exercise, record, folder, own_script)
-    return Swept(sweep=record, folder=folder, files=files, own_script=own_script)
+    own_script = run_request.script.name if run_request.script else ""
+    files = _finish(context, exercise, record, folder, own_script)
+    return SweepResult(sweep=record, folder=folder, files=files, own_script=own_script)
 
 
 def _point(
     context: Context,
-    order: Order,
+    run_request: RunRequest,
     parameter: Parameter,
     value: Scalar,
     number: int,
-    each: Callable[[Scalar, int, Callable[[], Ran]], Ran],
+    run_one: Callable[[Scalar, int, Callable[[], RunResult]], RunResult],
 ) -> Point:
     text = str(value).lower() if isinstance(value, bool) else str(value)
-    one = replace(order, settings={**order.settings, parameter.name: text})
+    point_request = replace(run_request, settings={**run_request.settings, parameter.name: text})
     try:
-        ran = each(value, number, lambda: run(context, one, detach=False, dry_run=False))
+        ran = run_one(value, number, lambda: run(context, point_request, detach=False, dry_run=False))
     except Interrupted:
         raise
     except GpucourseError as error:
@@ -144,9 +144,9 @@ def _point(
             raise
         context.watch(Note(text=f"{parameter.name}={text}: {error.what}", level="warning"))
         return Point(value=value, state="failed", error=error.what)
-    record = ran.attended.record if ran.attended else ran.record
+    record = ran.followed_run.record if ran.followed_run else ran.record
     if record is None:  # only a dry run has none
-        raise AssertionError(order.exercise)
+        raise AssertionError(run_request.exercise)
     return Point(
         value=value,
         run=record.id,
@@ -159,12 +159,12 @@ def _point(
 
 def _write(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> None:
     """Store the record with the table as it is now."""
-    found = _metrics(context, exercise, record)
-    for known, metrics in found.values():
+    by_value = _metrics(context, exercise, record)
+    for known, metrics in by_value.values():
         record.mode, record.device = known.mode, str(metrics.get("device") or "")
-    labels = {str(value): metrics for value, (_, metrics) in found.items()}
+    labels = {str(value): metrics for value, (_, metrics) in by_value.items()}
     first = _table(exercise, labels)
-    summary = [(str(one.value), one.state, one.verdict or "", one.run or "") for one in record.points]
+    summary = [(str(point.value), point.state, point.verdict or "", point.run or "") for point in record.points]
     record.title, record.columns = "Every value", [record.parameter, "state", "checks", "run"]
     record.rows, record.numeric = [list(row) for row in summary], [False] * 4
     if first is not None and len(labels) > 1:
@@ -180,18 +180,18 @@ def _write(context: Context, exercise: Exercise, record: Sweep, folder: Path) ->
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
     """The table over all values: that of the rows which are plotted, else the first. Of long ones the last row of each run."""
     plotted = {plot.rows for plot in exercise.plots}
-    for one in sorted(exercise.tables, key=lambda each: each.rows not in plotted):
-        rows = {value: grids.rows_of(one.rows, found) for value, found in metrics.items()}
+    for table in sorted(exercise.tables, key=lambda table: table.rows not in plotted):
+        rows = {value: grids.rows_of(table.rows, content) for value, content in metrics.items()}
         if not any(rows.values()):
             continue
         if max(map(len, rows.values())) <= MOST_ROWS:
-            return grids.together(one, metrics)
-        short = one.model_copy(update={"rows": "metrics.rows", "title": f"{one.title} (the last row of each run)"})
-        return grids.together(short, {value: {"rows": found[-1:]} for value, found in rows.items()})
+            return grids.together(table, metrics)
+        short = table.model_copy(update={"rows": "metrics.rows", "title": f"{table.title} (the last row of each run)"})
+        return grids.together(short, {value: {"rows": content[-1:]} for value, content in rows.items()})
     return None
 
 
-def _finished(context: Context, exercise: Exercise, record: Sweep, folder: Path, own_script: str) -> tuple[Path, ...]:
+def _finish(context: Context, exercise: Exercise, record: Sweep, folder: Path, own_script: str) -> tuple[Path, ...]:
     """The plot, the table as text, the seal; for the exercise's own script, copies of them among what is handed in. The files
     to look at."""
     drawn = _draw(context, exercise, record, folder)
@@ -222,10 +222,10 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
     from gpucourse.figures.over import over
     from gpucourse.figures.plots import draw
 
-    found = _metrics(context, exercise, record)
+    by_value = _metrics(context, exercise, record)
     for plot in exercise.plots:
-        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in found.items()]
-        if sum(bool(each) for _, each in rows) < 2:
+        rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in by_value.items()]
+        if sum(bool(value_rows) for _, value_rows in rows) < 2:
             continue
         changed, combined = over(plot, record.parameter, record.unit, rows)
         where = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
@@ -238,16 +238,16 @@ def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> 
 
 def _metrics(context: Context, exercise: Exercise, record: Sweep) -> dict[Any, tuple[RunRecord, Mapping[str, Any]]]:
     """The metrics of every value whose run succeeded."""
-    by_id = {one.id: one for one in runs.readable(context.paths, exercise.id)[0]}
-    found: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
+    by_id = {run_record.id: run_record for run_record in runs.readable(context.paths, exercise.id)[0]}
+    by_value: dict[Any, tuple[RunRecord, Mapping[str, Any]]] = {}
     for point in record.points:
         known = by_id.get(point.run or "")
         if known is not None and point.state == "succeeded":
-            found[point.value] = (known, results.material(context, known)["metrics"])
-    return found
+            by_value[point.value] = (known, results.material(context, known)["metrics"])
+    return by_value
 
 
-def failed(record: Sweep) -> GpucourseError | None:
+def make_failure(record: Sweep) -> GpucourseError | None:
     """The error of a sweep some of whose values failed; None where all succeeded."""
     bad = [str(point.value) for point in record.points if point.state != "succeeded"]
     if not bad:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
-from gpucourse.launch.neighbours import imported, named
+from gpucourse.launch.neighbours import find_imports, find_named_files
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Module
@@ -29,7 +29,7 @@ SHARED = "shared"  # the folder of `exercises/` whose files travel beside the sc
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
+class RunRequest:
     """What the learner typed after `run`."""
 
     exercise: str
@@ -46,19 +46,19 @@ class Order:
     processes: int | None = None
 
 
-def deployed(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
+def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
     """The module's lab, up and ready: the one that was touched last, where it stands on several targets or GPUs.
 
     Raises MissingError with the command that brings it.
     """
     standing = [
-        found
-        for found in deployments.of_module(context.paths, module.id)
-        if (target is None or found.target == target) and gpu in {None, found.gpu}
+        deployment
+        for deployment in deployments.of_module(context.paths, module.id)
+        if (target is None or deployment.target == target) and gpu in {None, deployment.gpu}
     ]
-    for found in standing:
-        if found.up:
-            return found
+    for deployment in standing:
+        if deployment.up:
+            return deployment
     where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
     if standing and standing[0].stopped:
         raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
@@ -67,38 +67,42 @@ def deployed(context: Context, module: Module, *, target: str | None = None, gpu
     raise MissingError(f"the lab of module {module.id}{where} {state}", hint=f"gpucourse deploy {module.id}{flags}")
 
 
-def request(context: Context, module: Module, exercise: Exercise, order: Order, *, local: bool) -> planning.Request:
+def make_launch_request(
+    context: Context, module: Module, exercise: Exercise, run_request: RunRequest, *, local: bool
+) -> planning.LaunchRequest:
     """The order with every parameter typed and checked, and the files that will travel."""
     from gpucourse.course.parameters import arguments, resolve
 
-    values = resolve(exercise, order.settings, local=local)
-    if order.nodes is not None and order.nodes < 1:
-        raise UsageError(f"--nodes {order.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1")
+    values = resolve(exercise, run_request.settings, local=local)
+    if run_request.nodes is not None and run_request.nodes < 1:
+        raise UsageError(
+            f"--nodes {run_request.nodes}: at least one node is needed", hint=f"gpucourse run {exercise.id} --nodes 1"
+        )
     # A script of the learner's own is taken as it is: it gets what was typed, not parameters that it may not know.
-    passed = {name: value for name, value in values.items() if order.script is None or name in order.settings}
-    script, uploads = _uploads(context, module, exercise, order)
-    launcher = order.launcher or exercise.launch.kind
-    lab = _own_lab(context, module, order) if launcher in {"torchrun", "python"} else None
-    if lab is not None and order.nodes is None and script == exercise.script:
+    passed = {name: value for name, value in values.items() if run_request.script is None or name in run_request.settings}
+    script, uploads = _uploads(context, module, exercise, run_request)
+    launcher = run_request.launcher or exercise.launch.kind
+    lab = _own_lab(context, module, run_request) if launcher in {"torchrun", "python"} else None
+    if lab is not None and run_request.nodes is None and script == exercise.script:
         _tell_of_few(context, exercise, lab)
-    return planning.Request(
+    return planning.LaunchRequest(
         exercise=exercise,
         launcher=launcher,
-        packages=exercise.packages if order.script is None else ("torch",) if launcher == "torchrun" else (),
+        packages=exercise.packages if run_request.script is None else ("torch",) if launcher == "torchrun" else (),
         script=script,
         parameters=dict(passed),
-        arguments=(*arguments(exercise, passed), *order.arguments),
+        arguments=(*arguments(exercise, passed), *run_request.arguments),
         uploads=uploads,
-        timeout_s=order.timeout_s or exercise.launch.timeout,
+        timeout_s=run_request.timeout_s or exercise.launch.timeout,
         environment=_link_of(lab) if lab is not None else {},
         nccl=lab.nccl if lab is not None else {},
-        processes=order.processes,
+        processes=run_request.processes,
     )
 
 
-def _own_lab(context: Context, module: Module, order: Order) -> Deployment | None:
+def _own_lab(context: Context, module: Module, run_request: RunRequest) -> Deployment | None:
     try:
-        return deployed(context, module, target=order.target, gpu=order.gpu)
+        return find_deployed_lab(context, module, target=run_request.target, gpu=run_request.gpu)
     except MissingError:
         return None
 
@@ -123,7 +127,7 @@ def _link_of(lab: Deployment) -> dict[str, str]:
 
 
 def plan_on(
-    context: Context, fleet: Fleet, wanted: planning.Request, run_id: str, skew_s: dict[str, float] | None = None
+    context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_id: str, skew_s: dict[str, float] | None = None
 ) -> LaunchPlan:
     """Look up on the nodes what the plan depends on (a free port, torch, the cores), then plan.
 
@@ -139,7 +143,7 @@ def plan_on(
                 hint=f"{node.python} -m pip install 'gpucourse[local]'",
             )
     if skew_s is not None:
-        skew_s.update({name: found.clock_skew_s for name, found in findings.nodes.items()})
+        skew_s.update({name: node_findings.clock_skew_s for name, node_findings in findings.nodes.items()})
     ways = interfaces(fleet, fleet.nodes)
     facts = {
         node.name: planning.NodeFacts(cores=findings.nodes[node.name].cores, interface=ways[node.name]) for node in fleet.nodes
@@ -155,15 +159,15 @@ def plan_on(
     return planning.plan(wanted, tuple(fleet.nodes), facts, run_id=run_id, port=port)
 
 
-def choose(exercise: Exercise, inventory: Inventory, order: Order, module: Module) -> tuple[Node, ...]:
+def choose(exercise: Exercise, inventory: Inventory, run_request: RunRequest, module: Module) -> tuple[Node, ...]:
     """The nodes that take part."""
-    return planning.choose_nodes(exercise, inventory, order.nodes, module.id)
+    return planning.choose_nodes(exercise, inventory, run_request.nodes, module.id)
 
 
-def _uploads(context: Context, module: Module, exercise: Exercise, order: Order) -> tuple[str, tuple[Upload, ...]]:
+def _uploads(context: Context, module: Module, exercise: Exercise, run_request: RunRequest) -> tuple[str, tuple[Upload, ...]]:
     """The script's name on the node and every file that travels: from the learner's own copies, or with the own script what
     it imports from its folder and what was named."""
-    script = order.script
+    script = run_request.script
     folder = context.catalog.folder_name(module)
     originals = context.folders.exercises
     places = {name: _place(originals, folder, name) for name in (exercise.script, *exercise.files)}
@@ -172,14 +176,14 @@ def _uploads(context: Context, module: Module, exercise: Exercise, order: Order)
     uploads = [Upload(name=name, source=context.paths.exercises / place) for name, place in places.items()]
     if script is None:
         earlier = earlier_runs(context.paths, exercise)
-        return exercise.script, (*uploads, *named(order.extra, uploads[0].source), *earlier)
+        return exercise.script, (*uploads, *find_named_files(run_request.extra, uploads[0].source), *earlier)
     if not script.is_file():
         raise UsageError(f"--script {script}: there is no such file", hint="name a Python file on this computer")
-    beside = imported(script)
+    beside = find_imports(script)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
         context.watch(Note(text=f"{script.name} imports what lies beside it, so that travels, too: {names}"))
-    own = [Upload(name=script.name, source=script.resolve()), *named(order.extra, script), *beside]
+    own = [Upload(name=script.name, source=script.resolve()), *find_named_files(run_request.extra, script), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
     return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag
 

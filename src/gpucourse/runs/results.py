@@ -14,7 +14,7 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
 
 
-def stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+def read_stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
     """The verdict in `deliverables/`; None where there is none, or a damaged one: `check` judges anew and writes it again.
     Raises NewerFormat."""
     path = context.paths.verdict(exercise_id)
@@ -29,10 +29,10 @@ def stored_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None
     return verdict
 
 
-def handed_in(context: Context, exercise_id: str) -> ExerciseVerdict | None:
+def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdict | None:
     """The verdict that is handed in for an exercise. One on a script of the learner's own, as earlier versions handed it in,
     is none."""
-    verdict = stored_verdict(context, exercise_id)
+    verdict = read_stored_verdict(context, exercise_id)
     if verdict is None:
         return None
     try:
@@ -45,7 +45,7 @@ def handed_in(context: Context, exercise_id: str) -> ExerciseVerdict | None:
 def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:
     """What checks and questions read of a run: its metrics, plan and record. Raises MissingError for a damaged file."""
     files = runs.files_of(context.paths, record)
-    found: dict[str, Mapping[str, Any]] = {}
+    documents: dict[str, Mapping[str, Any]] = {}
     for name, path, read in (("metrics", files.metrics, read_metrics), ("plan", files.plan, read_json)):
         try:
             document = read(path)
@@ -54,13 +54,13 @@ def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]
                 error.what,
                 hint=f"the run's own copy may be whole: ls {files.outputs}/*; or run it again: gpucourse run {record.exercise}",
             ) from error
-        found[name] = document if isinstance(document, dict) else {}
-    found["plan"] = {**found["plan"], "world_size": record.world_size, "nodes": _planned_nodes(record)}
-    found["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
-    return found
+        documents[name] = document if isinstance(document, dict) else {}
+    documents["plan"] = {**documents["plan"], "world_size": record.world_size, "nodes": _count_planned_nodes(record)}
+    documents["run"] = {"state": record.state, "nodes": record.nodes, "world_size": record.world_size}
+    return documents
 
 
-def _planned_nodes(record: RunRecord) -> int:
+def _count_planned_nodes(record: RunRecord) -> int:
     """How many nodes a run was planned on; under Slurm each of its jobs."""
     return record.slurm.nodes if record.slurm else len(record.nodes)
 
@@ -69,5 +69,5 @@ def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
     """The checks of an exercise on one run, as the course has them now. Writes nothing. Raises MissingError."""
     from gpucourse.grading.checks import evaluate
 
-    found = material(context, record)
-    return evaluate(exercise, found["metrics"], found["plan"], found["run"], mode=record.mode, run_id=record.id)
+    documents = material(context, record)
+    return evaluate(exercise, documents["metrics"], documents["plan"], documents["run"], mode=record.mode, run_id=record.id)

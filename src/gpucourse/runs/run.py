@@ -17,111 +17,113 @@ from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow, slurm
 from gpucourse.runs.connect import reach
-from gpucourse.runs.prepare import Order, choose, deployed, plan_on, request
+from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, make_launch_request, plan_on
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
 
 REHEARSAL = "dry-run"
 
-Sabotage = dict[str, dict[str, object]]
+Faults = dict[str, dict[str, object]]
 """What the agent of a node is told to break, by the node's name."""
-Spoil = Callable[[LaunchPlan], tuple[LaunchPlan, Sabotage]]
+InjectFaults = Callable[[LaunchPlan], tuple[LaunchPlan, Faults]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ran:
-    """What `run` did. `record` is None for a dry run; `attended` is None where the run goes on without us."""
+class RunResult:
+    """What `run` did. `record` is None for a dry run; `followed_run` is None where the run goes on without us."""
 
     plan: LaunchPlan
     record: RunRecord | None = None
-    attended: follow.Attended | None = None
+    followed_run: follow.FollowedRun | None = None
 
 
 @dataclass(frozen=True)
-class Place:
+class RunLocation:
     """Where a run would take place. `lacks`: what the record of its lab says is missing there."""
 
     mode: Mode
     lacks: str = ""
 
 
-def place(context: Context, order: Order) -> Place:
+def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
     """Where a run of this order would take place: on the lab that is on record, else where a new one would stand.
 
     Raises UnknownName.
     """
-    module, exercise = context.catalog.exercise(order.exercise)
-    lab = slurm.lab_of(context, module) if slurm.by_slurm(exercise, order) else module
+    module, exercise = context.catalog.exercise(run_request.exercise)
+    lab = slurm.lab_of(context, module) if slurm.by_slurm(exercise, run_request) else module
     try:
-        found = deployed(context, lab, target=order.target, gpu=order.gpu)
+        deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
         known = deployments.of_module(context.paths, lab.id)
-        return Place(order.target or (known[0].mode if known else context.settings.target))
-    return Place(found.mode, found.lacks)
+        return RunLocation(run_request.target or (known[0].mode if known else context.settings.target))
+    return RunLocation(deployment.mode, deployment.lacks)
 
 
 def run(
     context: Context,
-    order: Order,
+    run_request: RunRequest,
     *,
     detach: bool,
     dry_run: bool,
-    spoil: Spoil | None = None,
+    inject_faults: InjectFaults | None = None,
     object_to: Callable[[LaunchPlan], GpucourseError | None] = lambda _plan: None,
-) -> Ran:
+) -> RunResult:
     """Run an exercise on the nodes of its lab.
 
-    For drills: `object_to` may refuse a plan before anything is recorded; what `spoil` makes of it is launched instead.
+    For drills: `object_to` may refuse a plan before anything is recorded; what `inject_faults` makes of it is launched instead.
     Raises UsageError, MissingError (no lab, no torch), UnreachableError, ExerciseFailed; Interrupted when the person let
     go: the run then goes on.
     """
-    module, exercise = context.catalog.exercise(order.exercise)
-    scheduled = slurm.by_slurm(exercise, order)
+    module, exercise = context.catalog.exercise(run_request.exercise)
+    scheduled = slurm.by_slurm(exercise, run_request)
     lab = slurm.lab_of(context, module) if scheduled else module
-    deployment = deployed(context, lab, target=order.target, gpu=order.gpu)
+    deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     inventory = deployment.inventory
-    if inventory is None:  # `deployed` promises one
+    if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    wanted = request(context, module, exercise, order, local=deployment.simulated)
-    nodes = (inventory.head,) if scheduled else choose(exercise, inventory, order, module)
+    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.simulated)
+    nodes = (inventory.head,) if scheduled else choose(exercise, inventory, run_request, module)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}
     with slurm.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, order, lab, deployment)
+                plan = slurm.plan_on(context, fleet, wanted, run_request, lab, deployment)
             else:
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
-        if order.script is not None:
-            plan = replace(plan, own_script=order.script.name)
+        if run_request.script is not None:
+            plan = replace(plan, own_script=run_request.script.name)
         if (objection := object_to(plan)) is not None:
             raise objection
         if dry_run:
-            return Ran(plan=plan)
+            return RunResult(plan=plan)
         if (stamp := runs.from_the_future(context.paths)) is not None:
             told = f"this computer's clock went back: the newest run is of {stamp}. The new one is put behind it"
             context.watch(Note(text=told, level="warning"))
         run_id = runs.new_run(context.paths, exercise.id)
         # Locked before there is a record: who comes by would take a run that has not started yet for one that never will.
-        with locked(follow.lock_of(context, run_id), f"run {exercise.id}"):
+        with hold_lock(follow.lock_of(context, run_id), f"run {exercise.id}"):
             plan = replace(plan, run_id=run_id, log_limit=context.settings.log_limit)
-            record = new_record(context, lab, deployment, plan, order)
+            record = new_record(context, lab, deployment, plan, run_request)
             record.phases_s, record.clock_skew_s = phases, skew_s
-            record.drill = spoil is not None
-            launched, sabotage = spoil(plan) if spoil else (plan, {})
-            _launch(context, fleet, record, launched, sabotage)
+            record.drill = inject_faults is not None
+            launched, faults = inject_faults(plan) if inject_faults else (plan, {})
+            _launch(context, fleet, record, launched, faults)
             if detach:
-                return Ran(plan=plan, record=record)
-            return Ran(plan=plan, record=record, attended=follow.through(context, fleet, record))
+                return RunResult(plan=plan, record=record)
+            return RunResult(plan=plan, record=record, followed_run=follow.through(context, fleet, record))
 
 
-def new_record(context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, order: Order) -> RunRecord:
+def new_record(
+    context: Context, module: Module, deployment: Deployment, plan: LaunchPlan, run_request: RunRequest
+) -> RunRecord:
     """The record of a run that has not started yet, stored with its plan."""
     record = RunRecord(
         id=plan.run_id,
@@ -130,15 +132,15 @@ def new_record(context: Context, module: Module, deployment: Deployment, plan: L
         stack=deployment.stack,
         mode=plan.mode,
         launcher=plan.launcher,
-        own_script=str(order.script) if order.script else None,
+        own_script=str(run_request.script) if run_request.script else None,
         state="planned",
         created=now_utc("milliseconds"),
         parameters=plan.parameters,
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,
-        silence_s=order.silence_s or plan.collective_timeout_s,
+        silence_s=run_request.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,
-        slurm=slurm.begun(plan),
+        slurm=slurm.make_slurm_record(plan),
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
     slurm.keep_files(plan, runs.files_of(context.paths, record))
@@ -146,7 +148,7 @@ def new_record(context: Context, module: Module, deployment: Deployment, plan: L
     return record
 
 
-def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, sabotage: Sabotage) -> None:
+def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan, faults: Faults) -> None:
     from gpucourse.remote.execute import launch
 
     record.state = "starting"
@@ -154,7 +156,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
     try:
         what = f"starting {plan.world_size} ranks" if plan.batch is None else "submitting to Slurm"
         with stage(context.watch, "launch", what, record.phases_s):
-            launch(fleet, plan, context.watch, sabotage=sabotage)
+            launch(fleet, plan, context.watch, sabotage=faults)
     except (GpucourseError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")

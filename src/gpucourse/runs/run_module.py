@@ -9,8 +9,8 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.manifest import Exercise, Module
-from gpucourse.runs.prepare import Order, deployed
-from gpucourse.runs.run import Ran, run
+from gpucourse.runs.prepare import RunRequest, find_deployed_lab
+from gpucourse.runs.run import RunResult, run
 from gpucourse.workspace import deployments
 
 
@@ -36,32 +36,37 @@ class Step:
         return self.state == "skipped" or (self.state == "succeeded" and self.verdict not in {"failed", "error"})
 
 
-def labs(context: Context, module: Module, order: Order) -> list[Deployment]:
+def labs(context: Context, module: Module, run_request: RunRequest) -> list[Deployment]:
     """Every lab of a module that is up, by name; those of one target or GPU where the order names it.
 
     Raises MissingError, with the command that brings one, where there is none.
     """
     up = [
-        found
-        for found in deployments.of_module(context.paths, module.id)
-        if found.up and order.target in {None, found.target} and order.gpu in {None, found.gpu}
+        deployment
+        for deployment in deployments.of_module(context.paths, module.id)
+        if deployment.up and run_request.target in {None, deployment.target} and run_request.gpu in {None, deployment.gpu}
     ]
-    return sorted(up, key=lambda found: found.stack) or [deployed(context, module, target=order.target, gpu=order.gpu)]
+    return sorted(up, key=lambda deployment: deployment.stack) or [
+        find_deployed_lab(context, module, target=run_request.target, gpu=run_request.gpu)
+    ]
 
 
 def run_all(
-    context: Context, module: Module, order: Order, each: Callable[[Exercise, Deployment, Callable[[], Ran]], Ran]
+    context: Context,
+    module: Module,
+    run_request: RunRequest,
+    run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
 ) -> Sequence[Step]:
-    """Run every exercise of the module on every lab that is up. `each` is called with the exercise, the lab and what to do.
+    """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and what to do.
 
     What fails is recorded, and the next one goes on. Raises MissingError where no lab is up, Interrupted when the person let
     go.
     """
     steps: list[Step] = []
-    for lab in labs(context, module, order):
+    for lab in labs(context, module, run_request):
         for exercise in module.exercises:
-            wanted = replace(order, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
-            steps.append(_step(context, exercise, lab, wanted, each))
+            wanted = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
+            steps.append(_step(context, exercise, lab, wanted, run_one))
     return steps
 
 
@@ -69,19 +74,19 @@ def _step(
     context: Context,
     exercise: Exercise,
     lab: Deployment,
-    order: Order,
-    each: Callable[[Exercise, Deployment, Callable[[], Ran]], Ran],
+    run_request: RunRequest,
+    run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
 ) -> Step:
     planned = Step(exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run")
     if exercise.launch.kind == "slurm-pty":
         return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:
-        ran = each(exercise, lab, lambda: run(context, order, detach=False, dry_run=False))
+        ran = run_one(exercise, lab, lambda: run(context, run_request, detach=False, dry_run=False))
     except Interrupted:
         raise
     except GpucourseError as error:
         return replace(planned, error=error.what)
-    record = ran.attended.record if ran.attended else ran.record
+    record = ran.followed_run.record if ran.followed_run else ran.record
     if record is None:  # only a dry run has none
         raise AssertionError(exercise.id)
     seconds = max((end.seconds or 0.0 for end in record.node_exits), default=None)

@@ -12,23 +12,23 @@ from gpucourse.workspace import runs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
+class ListedRun:
     """One run of the list; `detail` says why its state may be old (a node did not answer)."""
 
     record: RunRecord
     detail: str = ""
 
 
-def every_run(context: Context, exercise: str | None = None) -> tuple[list[Listed], list[MissingError]]:
+def every_run(context: Context, exercise: str | None = None) -> tuple[list[ListedRun], list[MissingError]]:
     """Every run, oldest first, and why others cannot be read; those that ended unattended are brought home on the way."""
     records, errors = runs.readable(context.paths, exercise)
     return [_look(context, record) for record in records], list(errors.values())
 
 
-def _look(context: Context, record: RunRecord) -> Listed:
+def _look(context: Context, record: RunRecord) -> ListedRun:
     if record.collected:
-        return Listed(record=record)
+        return ListedRun(record=record)
     try:
-        return Listed(record=settle(context, record))
+        return ListedRun(record=settle(context, record))
     except GpucourseError as error:
-        return Listed(record=record, detail=error.what)
+        return ListedRun(record=record, detail=error.what)

@@ -10,7 +10,7 @@ from gpucourse.runs import follow
 from gpucourse.runs.connect import reach
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
-from gpucourse.workspace.lock import try_locked
+from gpucourse.workspace.lock import try_lock
 
 
 def settle(context: Context, record: RunRecord) -> RunRecord:
@@ -20,20 +20,20 @@ def settle(context: Context, record: RunRecord) -> RunRecord:
     """
     if record.collected:
         return record
-    with try_locked(follow.lock_of(context, record.id), f"settle {record.id}") as mine:
+    with try_lock(follow.lock_of(context, record.id), f"settle {record.id}") as mine:
         if not mine:  # somebody attends it
             return runs.reread(context.paths, record)
         record = runs.reread(context.paths, record)
         return record if record.collected else _take_up(context, record)
 
 
-def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = None) -> follow.Attended:
+def follow_on(context: Context, record: RunRecord, *, limit_s: float | None = None) -> follow.FollowedRun:
     """Follow a run to its end, whoever attends it; for `limit_s` at most where that is this process."""
     while True:
-        with try_locked(follow.lock_of(context, record.id), f"logs {record.id}") as mine:
+        with try_lock(follow.lock_of(context, record.id), f"logs {record.id}") as mine:
             record = runs.reread(context.paths, record)
             if record.collected:
-                return follow.Attended(record=record, verdict=follow.stored_verdict(context, record))
+                return follow.FollowedRun(record=record, verdict=follow.read_run_verdict(context, record))
             if mine:
                 return _attend(context, record, limit_s)
         time.sleep(0.1)
@@ -44,14 +44,14 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
 
     deployment = deployments.load(context.paths, record.stack)
     if deployment is None or not follow.nodes_of(deployment, record):
-        return _lost(context, record, "its nodes are gone")
+        return _mark_lost(context, record, "its nodes are gone")
     with follow.fleet_of(context, record) as fleet:
         reach(context, fleet)
-        found = states(fleet, record.id)
-        begun = [state for state in found.values() if state.state != "absent"]
+        node_states = states(fleet, record.id)
+        begun = [state for state in node_states.values() if state.state != "absent"]
         if not begun:
-            return _lost(context, record, "it never started on any node")
-        if len(begun) < len(found):
+            return _mark_lost(context, record, "it never started on any node")
+        if len(begun) < len(node_states):
             follow.give_up(context, fleet, record, "lost", "its terminal was lost while it started; ended on every node")
             return record
         if record.state in {"planned", "starting"}:
@@ -62,13 +62,13 @@ def _take_up(context: Context, record: RunRecord) -> RunRecord:
     return record
 
 
-def _attend(context: Context, record: RunRecord, limit_s: float | None) -> follow.Attended:
+def _attend(context: Context, record: RunRecord, limit_s: float | None) -> follow.FollowedRun:
     with follow.fleet_of(context, record) as fleet:
         reach(context, fleet)
         return follow.through(context, fleet, record, limit_s=limit_s)
 
 
-def _lost(context: Context, record: RunRecord, why: str) -> RunRecord:
+def _mark_lost(context: Context, record: RunRecord, why: str) -> RunRecord:
     record.state, record.error, record.ended, record.collected = "lost", why, now_utc(), True
     runs.save(context.paths, record)
     return record

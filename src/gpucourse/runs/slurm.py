@@ -11,42 +11,44 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import own_batch, planning
 from gpucourse.launch import slurm as launcher
 from gpucourse.model.deployment import Deployment
-from gpucourse.model.event import Note, Watcher, unwatched
+from gpucourse.model.event import Note, Watcher, ignore_event
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SLURM, JobRow, SlurmRun
 from gpucourse.outside.names import OutsideError, relative_name
-from gpucourse.runs.prepare import Order
+from gpucourse.runs.prepare import RunRequest
 from gpucourse.workspace.files import read_metrics
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.slurm import Cluster, ComputeNode, Partition
+    from gpucourse.remote.slurm import ComputeNode, Partition, SlurmCluster
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
 LOCAL_THREADS = 1  # the nodes of a simulated cluster share the cores of one machine
 
 
-def by_slurm(exercise: Exercise, order: Order) -> bool:
+def by_slurm(exercise: Exercise, run_request: RunRequest) -> bool:
     """Whether this order goes to Slurm."""
-    return (order.launcher or exercise.launch.kind) in SLURM
+    return (run_request.launcher or exercise.launch.kind) in SLURM
 
 
-def is_session(exercise: Exercise, order: Order) -> bool:
+def is_session(exercise: Exercise, run_request: RunRequest) -> bool:
     """Whether this order opens a terminal on a node."""
-    return order.launcher is None and exercise.launch.kind == "slurm-pty"
+    return run_request.launcher is None and exercise.launch.kind == "slurm-pty"
 
 
 def lab_of(context: Context, module: Module) -> Module:
     """The module whose lab has a Slurm: this one, or the first of the course. Raises MissingError where there is none."""
-    found = next((each for each in (module, *context.catalog.modules) if each.lab.scheduler == "slurm"), None)
-    if found is None:
+    slurm_module = next(
+        (candidate for candidate in (module, *context.catalog.modules) if candidate.lab.scheduler == "slurm"), None
+    )
+    if slurm_module is None:
         raise MissingError("no module of this course has a lab with Slurm", hint="gpucourse list shows the modules")
-    return found
+    return slurm_module
 
 
 def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], *, scheduled: bool) -> Fleet:
@@ -77,20 +79,20 @@ def _python_of(deployment: Deployment) -> str:
 
 
 def plan_on(
-    context: Context, fleet: Fleet, wanted: planning.Request, order: Order, lab: Module, deployment: Deployment
+    context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_request: RunRequest, lab: Module, deployment: Deployment
 ) -> LaunchPlan:
     """Ask the cluster of this deployment what it has, refuse what it can never give, then plan."""
     from gpucourse.remote.slurm import cluster
 
     head = fleet.nodes[0]
-    if order.script is not None and own_batch.is_batch(order.script):
-        return _own(wanted, order, lab, head, own_batch.read(order.script), cluster(fleet.link(head)))
-    nodes = launcher.nodes_of(wanted, order.nodes)
-    found = cluster(fleet.link(head))
-    partition = _partition(wanted, found)
+    if run_request.script is not None and own_batch.is_batch(run_request.script):
+        return _own(wanted, run_request, lab, head, own_batch.read(run_request.script), cluster(fleet.link(head)))
+    nodes = launcher.nodes_of(wanted, run_request.nodes)
+    slurm_cluster = cluster(fleet.link(head))
+    partition = _partition(wanted, slurm_cluster)
     gpus = _gpus(wanted, partition, nodes)
     _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
-    place = launcher.Place(
+    place = launcher.ClusterFacts(
         partition=partition.name, threads=LOCAL_THREADS if head.simulated else None, gpus=gpus, python=_python_of(deployment)
     )
     return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
@@ -107,11 +109,11 @@ def ending_of(row: JobRow) -> Ending:
     """How a terminal's job ended. Its shell ends with the code of its last command, which says nothing about the session."""
     from gpucourse.remote.agent.slurm_words import ending
 
-    found = "exited" if row.state == "FAILED" else ending(row.state)
-    return next((known for known in ENDINGS if known == found), "lost")
+    reason = "exited" if row.state == "FAILED" else ending(row.state)
+    return next((known for known in ENDINGS if known == reason), "lost")
 
 
-def begun(plan: LaunchPlan) -> SlurmRun | None:
+def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:
     """The part of a new record that Slurm adds; None for a plan without it."""
     if plan.batch is None:
         return None
@@ -127,7 +129,7 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
 
 
 def add_metrics(
-    metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = unwatched
+    metrics: dict[str, Any] | None, record: RunRecord, files: RunPaths, watch: Watcher = ignore_event
 ) -> dict[str, Any] | None:
     """The metrics with what Slurm says of the jobs under `slurm`, each with what the job itself wrote as `job-NUMBER.json`.
     `watch` hears of a file that cannot be used."""
@@ -135,9 +137,9 @@ def add_metrics(
         return metrics
     folder = files.node_outputs(record.nodes[0])
     if record.slurm.held is not None:
-        return _session(record.slurm, _written(folder, "inference.json", watch))
-    jobs = [{**_written(folder, f"job-{row.job}.json", watch), **_shown(row)} for row in record.slurm.jobs]
-    queue = _written(folder, "queue.json", watch).get("queue")
+        return _session(record.slurm, _read_job_metrics(folder, "inference.json", watch))
+    jobs = [{**_read_job_metrics(folder, f"job-{row.job}.json", watch), **_row_to_dict(row)} for row in record.slurm.jobs]
+    queue = _read_job_metrics(folder, "queue.json", watch).get("queue")
     queue = [row for row in queue if isinstance(row, dict)] if isinstance(queue, list) else []
     if record.own_script:
         return metrics  # it is not judged, and has what it wrote itself
@@ -156,42 +158,47 @@ def add_metrics(
 
 def _session(run: SlurmRun, inference: dict[str, Any]) -> dict[str, Any]:
     held = asdict(run.held) if run.held else {}
-    return {"accuracy_percent": None, **inference, "session": [{**_shown(row), **held} for row in run.jobs]}
+    return {"accuracy_percent": None, **inference, "session": [{**_row_to_dict(row), **held} for row in run.jobs]}
 
 
 def _own(
-    wanted: planning.Request, order: Order, lab: Module, head: Node, own: own_batch.OwnBatch, found: Cluster
+    wanted: planning.LaunchRequest,
+    run_request: RunRequest,
+    lab: Module,
+    head: Node,
+    own: own_batch.OwnBatch,
+    slurm_cluster: SlurmCluster,
 ) -> LaunchPlan:
     """The plan for a batch file of the learner's own. What it wishes for is between it and sbatch, but for a partition."""
     typed, named = launcher.partition_of(wanted)
-    default = next((each.name for each in found.partitions if each.default), "")
+    default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "")
     chosen = typed if named else own.partition
-    if chosen and found.partition(chosen) is None:
-        raise _no_partition(chosen, found, f"gpucourse run {wanted.exercise.id} --script {order.script}")
+    if chosen and slurm_cluster.partition(chosen) is None:
+        raise _no_partition(chosen, slurm_cluster, f"gpucourse run {wanted.exercise.id} --script {run_request.script}")
     return own_batch.plan(
         wanted,
         head,
         own,
-        nodes=order.nodes,
+        nodes=run_request.nodes,
         partition=typed if named else "",
         default=default,
-        time_s=order.timeout_s,
+        time_s=run_request.timeout_s,
         module=lab.id,
     )
 
 
-def _no_partition(name: str, found: Cluster, again: str) -> UsageError:
-    known = ", ".join(each.name for each in found.partitions) or "none"
-    default = next((each.name for each in found.partitions if each.default), "NAME")
+def _no_partition(name: str, slurm_cluster: SlurmCluster, again: str) -> UsageError:
+    known = ", ".join(partition.name for partition in slurm_cluster.partitions) or "none"
+    default = next((partition.name for partition in slurm_cluster.partitions if partition.default), "NAME")
     return UsageError(f"the cluster has no partition '{name}'; it has: {known}", hint=f"{again} --set partition={default}")
 
 
-def _partition(wanted: planning.Request, found: Cluster) -> Partition:
+def _partition(wanted: planning.LaunchRequest, slurm_cluster: SlurmCluster) -> Partition:
     name, named = launcher.partition_of(wanted)
-    partition = found.partition(name)
-    default = next((each for each in found.partitions if each.default), None)
+    partition = slurm_cluster.partition(name)
+    default = next((candidate for candidate in slurm_cluster.partitions if candidate.default), None)
     if partition is None and ((named and name != launcher.PARTITION) or default is None):
-        raise _no_partition(name, found, f"gpucourse run {wanted.exercise.id}")
+        raise _no_partition(name, slurm_cluster, f"gpucourse run {wanted.exercise.id}")
     chosen = partition or default
     if chosen is None:
         raise AssertionError(name)
@@ -200,7 +207,7 @@ def _partition(wanted: planning.Request, found: Cluster) -> Partition:
     return chosen
 
 
-def _gpus(wanted: planning.Request, partition: Partition, nodes: int) -> int:
+def _gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int) -> int:
     """GPUs of each node for the job. An exercise that was not written for Slurm takes what the nodes have."""
     asked = launcher.gpus_of(wanted)
     has = sorted((node.gpus for node in partition.nodes), reverse=True)
@@ -214,7 +221,9 @@ def _deploy(deployment: Deployment) -> str:
     return "" if deployment.existed_before else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
-def _enough(context: Context, wanted: planning.Request, partition: Partition, nodes: int, gpus: int, *, deploy: str) -> None:
+def _enough(
+    context: Context, wanted: planning.LaunchRequest, partition: Partition, nodes: int, gpus: int, *, deploy: str
+) -> None:
     """Refuse what can never start. Nodes that are down are named with Slurm's reason; `deploy` is what mends a lab of one's
     own."""
     name = partition.name
@@ -241,7 +250,7 @@ def _enough(context: Context, wanted: planning.Request, partition: Partition, no
         context.watch(Note(text=f"{node.name} is {node.state}{why}; the others are enough", level="warning"))
 
 
-def _large_enough(wanted: planning.Request, partition: Partition, gpus: int) -> list[ComputeNode]:
+def _large_enough(wanted: planning.LaunchRequest, partition: Partition, gpus: int) -> list[ComputeNode]:
     """The nodes with as many GPUs as each node of the job needs. Raises UsageError where no node has them, or the cores."""
     exercise, name = wanted.exercise.id, partition.name
     tasks, cores = launcher.tasks_of(wanted, gpus), max((node.cores for node in partition.nodes), default=1)
@@ -260,13 +269,13 @@ def _large_enough(wanted: planning.Request, partition: Partition, gpus: int) -> 
     return fitting
 
 
-def _again(wanted: planning.Request) -> str:
+def _again(wanted: planning.LaunchRequest) -> str:
     """The command that was typed, as far as it chose the launcher."""
     own = wanted.launcher != wanted.exercise.launch.kind
     return f"gpucourse run {wanted.exercise.id}{f' --launcher {wanted.launcher}' if own else ''}"
 
 
-def _written(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
+def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
     """What a job wrote into a file; empty where there is none. One that cannot be used is told, and its run goes on."""
     try:
         document = read_metrics(folder / relative_name(name))
@@ -276,5 +285,5 @@ def _written(folder: Path, name: str, watch: Watcher) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _shown(row: JobRow) -> dict[str, Any]:
+def _row_to_dict(row: JobRow) -> dict[str, Any]:
     return {key: value for key, value in asdict(row).items() if value is not None}

@@ -1,6 +1,7 @@
 """A terminal on a node that Slurm gives: what stands before it, who watches it, and the proof that it let go.
 
-The terminal itself belongs to the face: `opened` says what to start in it, `closed` makes a record of what was seen.
+The terminal itself belongs to the console: `open_session` says what to start in it, `close_session` makes a record of what was
+seen.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from gpucourse.model.record import NodeExit, RunRecord
 from gpucourse.model.slurm import JobRow, Session
 from gpucourse.runs import follow, slurm
 from gpucourse.runs.connect import reach
-from gpucourse.runs.prepare import Order, deployed, request
+from gpucourse.runs.prepare import RunRequest, find_deployed_lab, make_launch_request
 from gpucourse.runs.run import new_record
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import write_text
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
@@ -38,7 +39,7 @@ _LOOK_S = (0.3, 5.0)
 
 
 @dataclass
-class Opened:
+class OpenSession:
     """A session that is ready to begin: `argv` is for a terminal, `shown` is what a person would type on the head."""
 
     plan: LaunchPlan
@@ -52,27 +53,27 @@ class Opened:
     began: float = field(default_factory=time.monotonic)
 
 
-def rehearse(context: Context, order: Order) -> LaunchPlan:
+def rehearse(context: Context, run_request: RunRequest) -> LaunchPlan:
     """What would be asked of Slurm. Starts nothing."""
-    with _planned(context, order) as (plan, *_):
+    with _plan_session(context, run_request) as (plan, *_):
         return plan
 
 
 @contextmanager
-def opened(context: Context, order: Order) -> Iterator[Opened]:
+def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSession]:
     """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
     from gpucourse.remote.slurm import lay_out, session
 
-    with _planned(context, order) as (plan, lab, deployment, fleet):
+    with _plan_session(context, run_request) as (plan, lab, deployment, fleet):
         run_id = runs.new_run(context.paths, plan.exercise)
-        with locked(follow.lock_of(context, run_id), f"run {plan.exercise}"):
-            named = _named(plan, run_id)
-            record = new_record(context, lab, deployment, named, order)
+        with hold_lock(follow.lock_of(context, run_id), f"run {plan.exercise}"):
+            named = _name_plan(plan, run_id)
+            record = new_record(context, lab, deployment, named, run_request)
             lay_out(fleet, named)
             record.state, record.started = "running", now_utc()
             runs.save(context.paths, record)
             place = session(fleet.link(fleet.nodes[0]), run_id)
-            one = Opened(
+            open_session = OpenSession(
                 plan=named,
                 record=record,
                 deployment=deployment,
@@ -81,21 +82,21 @@ def opened(context: Context, order: Order) -> Iterator[Opened]:
                 fleet=fleet,
             )
             over = threading.Event()
-            watcher = threading.Thread(target=_watch, args=(one, over), name="slurm-session", daemon=True)
+            watcher = threading.Thread(target=_watch, args=(open_session, over), name="slurm-session", daemon=True)
             watcher.start()
             try:
-                yield one
+                yield open_session
             finally:
                 over.set()
                 watcher.join(10.0)
 
 
-def closed(context: Context, one: Opened, transcript: str) -> follow.Attended:
+def close_session(context: Context, open_session: OpenSession, transcript: str) -> follow.FollowedRun:
     """Prove that the GPU is free again, keep the transcript (clean text), bring home what was written, and judge it."""
-    record, files = one.record, runs.files_of(context.paths, one.record)
+    record, files = open_session.record, runs.files_of(context.paths, open_session.record)
     write_text(files.folder / "transcript.txt", transcript)
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):
-        last = _gone(one)
+        last = _wait_until_gone(open_session)
     if last is None or record.slurm is None:
         record.state, record.error, record.ended, record.collected = "failed", "Slurm gave no node", now_utc(), True
         runs.save(context.paths, record)
@@ -106,34 +107,34 @@ def closed(context: Context, one: Opened, transcript: str) -> follow.Attended:
     over = slurm.has_ended(last)
     record.slurm.jobs = [last]
     record.slurm.held = Session(
-        gpus_held=one.gpus,
-        gpus_after=0 if over else one.gpus,
-        held_s=last.ran_s or time.monotonic() - one.began,
+        gpus_held=open_session.gpus,
+        gpus_after=0 if over else open_session.gpus,
+        held_s=last.ran_s or time.monotonic() - open_session.began,
     )
     reason = slurm.ending_of(last)
     code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
-    seconds = round(time.monotonic() - one.began, 3)
+    seconds = round(time.monotonic() - open_session.began, 3)
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
     record.node_exits, record.ended = [node_exit], now_utc()
-    return follow.conclude(context, one.fleet, record)
+    return follow.conclude(context, open_session.fleet, record)
 
 
 @contextmanager
-def _planned(context: Context, order: Order) -> Iterator[tuple[LaunchPlan, Module, Deployment, Fleet]]:
-    module, exercise = context.catalog.exercise(order.exercise)
+def _plan_session(context: Context, run_request: RunRequest) -> Iterator[tuple[LaunchPlan, Module, Deployment, Fleet]]:
+    module, exercise = context.catalog.exercise(run_request.exercise)
     lab = slurm.lab_of(context, module)
-    deployment = deployed(context, lab, target=order.target, gpu=order.gpu)
+    deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
-    wanted = request(context, module, exercise, order, local=deployment.simulated)
+    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.simulated)
     with slurm.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)
-            plan = slurm.plan_on(context, fleet, wanted, order, lab, deployment)
+            plan = slurm.plan_on(context, fleet, wanted, run_request, lab, deployment)
         yield plan, lab, deployment, fleet
 
 
-def _named(plan: LaunchPlan, run_id: str) -> LaunchPlan:
+def _name_plan(plan: LaunchPlan, run_id: str) -> LaunchPlan:
     """The plan under the name of its run: squeue shows it, and by it the job is found."""
     name = f"{plan.exercise}-{run_id.rsplit('-', 1)[-1]}"
     command = replace(plan.commands[0], env={**plan.commands[0].env, "SLURM_JOB_NAME": name})
@@ -154,7 +155,7 @@ def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, work: 
     return ("-tt", "-q", "-F", str(config), command.node.name, f"exec /bin/sh -c {shlex.quote(line)}")
 
 
-def _watch(one: Opened, over: threading.Event) -> None:
+def _watch(open_session: OpenSession, over: threading.Event) -> None:
     """Look until Slurm holds a GPU for the job, or the session is over. A look that fails is taken again."""
     from gpucourse.remote.slurm import session
 
@@ -162,23 +163,23 @@ def _watch(one: Opened, over: threading.Event) -> None:
     while not over.wait(nap):
         nap = min(nap * 1.5, _LOOK_S[1])
         try:
-            held = session(one.fleet.link(one.fleet.nodes[0]), one.record.id)
+            held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
         except GpucourseError:
             continue
         if held.row is not None:
-            one.seen.append(held.row)
-            one.gpus = max(one.gpus, held.gpus)
-            if one.gpus:
+            open_session.seen.append(held.row)
+            open_session.gpus = max(open_session.gpus, held.gpus)
+            if open_session.gpus:
                 return
 
 
-def _gone(one: Opened) -> JobRow | None:
+def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
     """The job's row once it has ended; as it is after some time, where it does not end; None where there never was one."""
     from gpucourse.remote.slurm import session
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1
     while True:
-        held = session(one.fleet.link(one.fleet.nodes[0]), one.record.id)
+        held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
         if held.row is None or slurm.has_ended(held.row) or time.monotonic() > deadline:
             return held.row
         time.sleep(nap)

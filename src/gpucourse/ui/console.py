@@ -21,7 +21,7 @@ SIMULATED = "simulated nodes (mode: local)"
 _RAW_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb]")
 
 
-class Face:
+class Console:
     """Results go to standard output; notes, warnings, errors, progress and logs to standard error.
 
     `json`: standard output holds one JSON document and nothing else. `quiet`: results, warnings and errors only.
@@ -68,7 +68,7 @@ class Face:
 
         fields = _plain(obj if isinstance(obj, Mapping) else _fields(obj))
         text = to_json({"version": 1} | fields).decode()
-        safe = _RAW_IN_JSON.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+        safe = _RAW_IN_JSON.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
         if self.out.encoding.lower().replace("-", "") != "utf8":
             import json
 

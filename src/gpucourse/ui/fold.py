@@ -80,14 +80,14 @@ def _next(live: list[_Ahead]) -> list[tuple[bytes, list[_Ahead]]]:
         return list(groups.items())
     waits: dict[bytes, int] = {}
     for text, group in groups.items():
-        distances = [found for rank in live if rank not in group if (found := rank.distance(text)) is not None]
+        distances = [distance for rank in live if rank not in group if (distance := rank.distance(text)) is not None]
         if distances:
             waits[text] = min(distances)
     ready = [(text, group) for text, group in groups.items() if text not in waits]
     if ready:
-        return [each for each in ready if not _shape_comes(*each, live)] or ready
+        return [item for item in ready if not _shape_comes(*item, live)] or ready
     # Each waits for another: the ranks wrote the same lines in another order. Say the one that would wait longest.
-    text = max(waits, key=lambda each: waits[each])
+    text = max(waits, key=lambda item: waits[item])
     return [(text, groups[text])]
 
 

@@ -66,7 +66,7 @@ class Live:
             with self._lock:
                 failed = kind is not None and not issubclass(kind, (KeyboardInterrupt, Interrupted))
                 self._settle()
-                self._finish(self._progress.interrupted(self._clock(), failed=failed))
+                self._finish(self._progress.end_open_stages(self._clock(), failed=failed))
             self._last_frame()
 
     def __call__(self, event: Event) -> None:
@@ -95,7 +95,7 @@ class Live:
         what = f"last {len(source.last)} lines" if len(source.last) > 1 else "the only line"
         title = f"{what} of rank {failure.rank} on {clean_line(failure.node)}, the first to fail"
         rows = [line(Span(f"{title} (exit code {failure.code}):", "bad"))]
-        rows += [self._logged(source, raw) for _, raw in source.last]
+        rows += [self._make_log_line(source, raw) for _, raw in source.last]
         rows.append(line(Span(f"all of it in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
@@ -104,7 +104,9 @@ class Live:
 
     def transcript(self, *, stages: int, logs: int) -> list[Line]:
         """What was seen, in order: the last `stages` finished lines and the last `logs` lines of the logs."""
-        said = sorted(((when, self._logged(source, raw)) for source in self._sources() for when, raw in source.last), key=_when)
+        said = sorted(
+            ((when, self._make_log_line(source, raw)) for source in self._sources() for when, raw in source.last), key=_when
+        )
         with self._lock:
             kept = list(self._kept)[-stages:]
         if len(said) > logs or any(source.more for source in self._sources()):
@@ -144,7 +146,7 @@ class Live:
                 if not self._above and now - self._drawn < REDRAW_S:
                     continue
                 self._drawn = now
-                above, rows = self._scrolled(), self._rows(now)
+                above, rows = self._take_scrolled_rows(), self._rows(now)
             self._write(partial(self._region.paint, above, rows))  # without the lock: a stopped terminal stops nobody else
 
     def _rows(self, now: float) -> list[Line]:
@@ -159,10 +161,10 @@ class Live:
     def _last_frame(self) -> None:
         if self._moving:
             with self._lock:
-                above = self._scrolled()
+                above = self._take_scrolled_rows()
             self._write(partial(self._region.paint, above, []))
 
-    def _scrolled(self) -> list[str]:
+    def _take_scrolled_rows(self) -> list[str]:
         above, self._above = self._above, []
         return [ansi(row) if self._colour else plain(row) for row in above]
 
@@ -171,7 +173,7 @@ class Live:
             return line(Span(f"{self._out.glyphs.error} {clean_line(event.text)}", "warn"))
         return line(Span(f"{self._out.glyphs.dot} ", "dim"), clean_line(event.text))
 
-    def _logged(self, source: Source, raw: bytes) -> Line:
+    def _make_log_line(self, source: Source, raw: bytes) -> Line:
         return line(Span(source.prefix, source.style), " ", visible(raw))
 
     def _sources(self) -> list[Source]:

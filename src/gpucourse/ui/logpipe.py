@@ -25,7 +25,7 @@ class LogPipe:
         self._sources: dict[tuple[str, int | None], Source] = {}
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the reader has gone."""
         return self._out.closed
 

@@ -69,7 +69,7 @@ class LogScreen:
                 waiting.source.missed += waiting.missed
                 if waiting.text is not None:
                     lines.extend(self._gap(waiting.source))
-                    lines.append(self._shown(waiting.source, waiting.text))
+                    lines.append(self._render_line(waiting.source, waiting.text))
             if not self._waiting:
                 lines.extend(row for source in self._sources.values() for row in self._gap(source))
         return lines
@@ -89,7 +89,7 @@ class LogScreen:
         now = time.monotonic()
         with self._lock:
             held = [source for source in self._sources.values() if source.partial and now - source.partial_since >= HELD_S]
-            return [self._shown(source, source.partial) for source in held]
+            return [self._render_line(source, source.partial) for source in held]
 
     def sources(self) -> list[Source]:
         """Every rank and launcher that was heard of."""
@@ -127,7 +127,7 @@ class LogScreen:
         some = "1 line" if missed == 1 else f"{missed:,} lines"
         return [_with_prefix(source, Span(f"{self._glyphs.ellipsis} {some} not shown, all in {source.file}", "dim"))]
 
-    def _shown(self, source: Source, raw: bytes) -> Line:
+    def _render_line(self, source: Source, raw: bytes) -> Line:
         rest = Span(f" {self._glyphs.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Span("")
         return _with_prefix(source, Span(visible(raw[:LONGEST])), rest)
 

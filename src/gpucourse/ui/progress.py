@@ -62,7 +62,7 @@ class Progress:
         ended = self._open.pop(event.name, None) or OpenStage(event.name, event.text, now)
         if ended.resources:  # what was planned is done; the next stack counts anew
             self._planned.clear()
-        return [self._ended(event.text, event.seconds, self._sign(event.ok)), *self._children(ended)]
+        return [self._render_end(event.text, event.seconds, self._sign(event.ok)), *self._children(ended)]
 
     def resource(self, event: ResourceEvent, now: float) -> list[Line]:
         """Terraform told of a resource; the line of a finished one where no stage will show it."""
@@ -88,11 +88,13 @@ class Progress:
         stage.nodes.setdefault(event.node, []).append(event)
         return []
 
-    def interrupted(self, now: float, *, failed: bool) -> list[Line]:
+    def end_open_stages(self, now: float, *, failed: bool) -> list[Line]:
         """The lines of the stages that never ended: the command broke off."""
         sign = self._sign(ok=False) if failed else Span(self._glyphs.absent, "warn")
         stages, self._open = list(self._open.values()), {}
-        return [row for stage in stages for row in (self._ended(stage.text, now - stage.began, sign), *self._children(stage))]
+        return [
+            row for stage in stages for row in (self._render_end(stage.text, now - stage.began, sign), *self._children(stage))
+        ]
 
     def rows(self, now: float, height: int) -> list[Line]:
         """The lines that change in place, at most `height`: stages first, then what needs the eye."""
@@ -115,7 +117,7 @@ class Progress:
     def _sign(self, ok: bool) -> Span:
         return Span(self._glyphs.good, "good") if ok else Span(self._glyphs.bad, "bad")
 
-    def _ended(self, text: str, seconds: float, sign: Span) -> Line:
+    def _render_end(self, text: str, seconds: float, sign: Span) -> Line:
         return line(sign, " ", Span(pad(clean_line(text), _NAMES), "strong"), Span(f"{format_seconds(seconds):>10}", "dim"))
 
     def _running(self, stage: OpenStage, now: float, spinner: str) -> Line:

@@ -24,7 +24,7 @@ def clean(text: str) -> str:
     """The text with escape sequences dropped and other control characters spelled out (`\\x07`); tab and newline stay."""
     if text.isprintable():
         return text
-    return _UNSAFE.sub(_spelled, _ESCAPES.sub("", text.replace("\r\n", "\n")))
+    return _UNSAFE.sub(_spell_out, _ESCAPES.sub("", text.replace("\r\n", "\n")))
 
 
 def clean_line(text: str) -> str:
@@ -76,7 +76,7 @@ def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = No
     return lines
 
 
-def counted(number: int, noun: str, nouns: str = "") -> str:
+def format_count(number: int, noun: str, nouns: str = "") -> str:
     """`1 file`, `2 files`; `nouns` where the plural is not made with an s."""
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
@@ -123,7 +123,7 @@ def _cells(character: str) -> int:
     return 0 if unicodedata.combining(character) or unicodedata.category(character) in {"Mn", "Me", "Cf"} else 1
 
 
-def _spelled(match: re.Match[str]) -> str:
+def _spell_out(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is not UTF-8
         return f"\\x{code - 0xDC00:02x}"

@@ -50,8 +50,8 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
                 continue
             restored[name] = None
             if copy.is_file():
-                restored[name] = paths.kept / stamp / name
-                copy_file(copy, paths.kept / stamp / name)
+                restored[name] = paths.reset_backups / stamp / name
+                copy_file(copy, paths.reset_backups / stamp / name)
             copy_file(source, copy)
             originals[name] = original
     return restored

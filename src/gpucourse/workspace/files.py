@@ -202,14 +202,14 @@ def read_mapping(path: Path) -> dict[str, Any]:
 
     Raises NewerFormat and MissingError as `read_record` does; the file then stays as it is.
     """
-    found = read_record(path, dict[str, Any]) or {}
-    version = found.pop("version", None)
+    document = read_record(path, dict[str, Any]) or {}
+    version = document.pop("version", None)
     if isinstance(version, int) and version > _MAPPING:
         raise NewerFormat(
             f"{path} has format {version}; this gpucourse reads up to {_MAPPING}. The file was left as it is.",
             hint="upgrade: pip install --upgrade gpucourse",
         )
-    return found
+    return document
 
 
 def write_mapping(path: Path, values: Mapping[str, object]) -> None:

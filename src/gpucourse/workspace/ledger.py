@@ -19,7 +19,7 @@ from gpucourse.model.cloud import Charge, Rate, RunTime, Span
 from gpucourse.outside.documents import parse_json
 from gpucourse.units import parse_moment
 from gpucourse.workspace.files import read_file, storing
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 VERSION = 1
 _MOST_BYTES = 32 << 20
@@ -175,7 +175,7 @@ def _append(path: Path, lines: Sequence[bytes]) -> None:
     """Add whole lines in one write, on the disk before this returns; a torn line before them is closed off first."""
     if not lines:
         return
-    with storing(path), locked(path) as file:  # the file is its own lock
+    with storing(path), hold_lock(path) as file:  # the file is its own lock
         size = os.lseek(file, 0, os.SEEK_END)
         torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
         data = (b"\n" if torn else b"") + b"".join(lines)

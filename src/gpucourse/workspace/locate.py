@@ -9,7 +9,7 @@ from pathlib import Path
 from gpucourse.errors import UsageError
 from gpucourse.hardware import hardware
 from gpucourse.workspace.files import read_record, storing, write_record, write_text
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 _SETTINGS = """\
@@ -90,7 +90,7 @@ def open_workspace(root: Path) -> Workspace:
             paths.private.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError as error:  # as in /proc, where nobody can make a folder
             raise UsageError(f"no folder can be made at {root}", hint="name another: gpucourse init DIR") from error
-    with locked(paths.lock("workspace"), "making the workspace"):
+    with hold_lock(paths.lock("workspace"), "making the workspace"):
         if (made := read_record(paths.identity, Identity)) is not None:
             return Workspace(paths=paths, id=made.id, created=False)
         if not paths.settings.exists():

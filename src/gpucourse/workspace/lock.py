@@ -21,7 +21,7 @@ _LONGEST_SIGN = 4096
 
 
 @contextmanager
-def locked(
+def hold_lock(
     path: Path,
     what: str = "",
     *,
@@ -52,7 +52,7 @@ def locked(
 
 
 @contextmanager
-def try_locked(path: Path, what: str) -> Iterator[bool]:
+def try_lock(path: Path, what: str) -> Iterator[bool]:
     """Hold the lock for the block if nobody else does; yields whether it is held."""
     file = _create_and_take(path)
     try:

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.workspace.files import read_mapping, write_mapping
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 
 @contextmanager
 def changing(paths: WorkspacePaths, path: Path) -> Iterator[dict[str, Any]]:
     """What is stored at `path`, to be changed in the block and stored at its end, if it did change. An error in the block
-    leaves the file as it was. Raises what `read_mapping` and `locked` raise."""
-    with locked(paths.lock(path.stem), f"changing {path.name}"):
+    leaves the file as it was. Raises what `read_mapping` and `hold_lock` raise."""
+    with hold_lock(paths.lock(path.stem), f"changing {path.name}"):
         before = read_mapping(path)
         values = dict(before)
         yield values

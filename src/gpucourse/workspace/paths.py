@@ -23,7 +23,7 @@ class WorkspacePaths:
         return self.root / "exercises"
 
     @property
-    def kept(self) -> Path:
+    def reset_backups(self) -> Path:
         """What the learner had before a `reset`: one folder a time."""
         return self.root / "kept"
 
@@ -37,13 +37,13 @@ class WorkspacePaths:
         return RunPaths(self.runs / exercise / run_id)
 
     @property
-    def handed_in(self) -> Path:
+    def deliverables_root(self) -> Path:
         """`deliverables`: one folder an exercise."""
         return self.root / "deliverables"
 
     def deliverables(self, exercise: str) -> Path:
         """What the learner hands in for one exercise."""
-        return self.handed_in / exercise
+        return self.deliverables_root / exercise
 
     def verdict(self, exercise: str) -> Path:
         """The newest verdict on an exercise."""
@@ -57,7 +57,7 @@ class WorkspacePaths:
         """What the learner judged of the own free text among these answers: shown, never counted."""
         return self.deliverables(exercise) / "review.json"
 
-    def reviewed(self, key: str, exercise: str) -> Path:
+    def peer_review(self, key: str, exercise: str) -> Path:
         """What the owner of this workspace, as a reviewer, judged of another learner's free text."""
         return self.private / "reviews" / key / f"{exercise}.json"
 
@@ -86,7 +86,7 @@ class WorkspacePaths:
         return self.private / "originals.json"
 
     @property
-    def delivered(self) -> Path:
+    def delivery_list(self) -> Path:
         """Which files of `deliverables/` this program put there."""
         return self.private / "delivered.json"
 
@@ -164,7 +164,7 @@ class StackPaths:
         return self.terraform / "terraform.tfstate"
 
     @property
-    def rescued_state(self) -> Path:
+    def error_state(self) -> Path:
         """Where Terraform leaves the state when it could not write it under its own name."""
         return self.terraform / "errored.tfstate"
 
@@ -265,13 +265,13 @@ class RunPaths:
 
     def all_logs(self) -> dict[tuple[str, int | None], Path]:
         """Every log that is here already, by node and rank; a launcher's rank is None."""
-        found: dict[tuple[str, int | None], Path] = {}
+        ranks: dict[tuple[str, int | None], Path] = {}
         for path in sorted(self.logs.glob("*-rank*.log")):
             node, _, rank = path.stem.rpartition("-rank")
             if _is_rank(rank):
-                found[node, int(rank)] = path
+                ranks[node, int(rank)] = path
         launchers = sorted(self.logs.glob("*-launcher.log"))
-        return {**found, **{(path.name.removesuffix("-launcher.log"), None): path for path in launchers}}
+        return {**ranks, **{(path.name.removesuffix("-launcher.log"), None): path for path in launchers}}
 
     @property
     def outputs(self) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpucourse.workspace.files import read_record, write_record
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 
@@ -20,15 +20,15 @@ class Regions:
     regions: list[str] = field(default_factory=list)
 
 
-def used(paths: WorkspacePaths) -> tuple[str, ...]:
+def read_used_regions(paths: WorkspacePaths) -> tuple[str, ...]:
     """The regions, in the order of their first use."""
-    found = read_record(paths.regions, Regions)
-    return tuple(found.regions) if found else ()
+    record = read_record(paths.regions, Regions)
+    return tuple(record.regions) if record else ()
 
 
 def note(paths: WorkspacePaths, region: str) -> None:
     """Remember a region. Raises StorageError: then nothing must be built there."""
-    with locked(paths.lock("regions"), "regions", wait_s=10.0):
-        known = used(paths)
+    with hold_lock(paths.lock("regions"), "regions", wait_s=10.0):
+        known = read_used_regions(paths)
         if region not in known:
             write_record(paths.regions, Regions(regions=[*known, region]))

@@ -47,7 +47,7 @@ def new_run(paths: WorkspacePaths, exercise: str) -> str:
 
 def from_the_future(paths: WorkspacePaths) -> str | None:
     """The stamp of the newest run, where this computer's clock says that it is still to come: the clock went back since."""
-    stamps = (path.name[: len(_STAMP)] for path in paths.runs.glob("*/*") if _dated(path.name))
+    stamps = (path.name[: len(_STAMP)] for path in paths.runs.glob("*/*") if _has_date(path.name))
     newest = max(stamps, default="")
     return newest if newest > _now() else None
 
@@ -89,7 +89,7 @@ def readable(paths: WorkspacePaths, exercise: str | None = None) -> tuple[list[R
 
 def under_way(paths: WorkspacePaths, stack: str | None = None) -> list[RunRecord]:
     """The runs (on one stack) whose records tell no end yet, oldest first; those that cannot be read are left out."""
-    going = (record for record in readable(paths)[0] if not record.ended_state)
+    going = (record for record in readable(paths)[0] if not record.has_ended)
     return [record for record in going if stack in {None, record.stack}]
 
 
@@ -141,7 +141,7 @@ def _now() -> str:
     return time.strftime(_FORM)
 
 
-def _dated(name: str) -> bool:
+def _has_date(name: str) -> bool:
     try:
         datetime.strptime(name[: len(_STAMP)], _FORM)  # noqa: DTZ007 (only whether it is one)
     except ValueError:

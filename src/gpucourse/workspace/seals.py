@@ -17,22 +17,22 @@ EVIDENCE = ("run.json", "plan.json", "metrics.json")
 """What checks and questions read of a run."""
 
 
-def sealed(files: RunPaths) -> dict[str, str]:
+def read_seal(files: RunPaths) -> dict[str, str]:
     """The digests that the run left, by path relative to its folder; empty where there is no readable seal."""
     try:
-        found = read_json(files.hashes)
+        document = read_json(files.hashes)
     except MissingError:
         return {}
-    digests = found.get("sha256") if isinstance(found, dict) else None
+    digests = document.get("sha256") if isinstance(document, dict) else None
     return {str(name): str(digest) for name, digest in digests.items()} if isinstance(digests, dict) else {}
 
 
-def changed(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, ...]:
+def find_changed_files(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, ...]:
     """The files that are not as the run left them, or gone. `names`: only these, where the run had them.
 
     Evidence that was put there later is named as well. A verdict is left out: it is computed anew from the rest.
     """
-    seal = sealed(files)
+    seal = read_seal(files)
     if not seal:
         return (files.hashes.name,)
     wanted = {name for name in names if name in seal} if names is not None else set(seal)
@@ -43,10 +43,10 @@ def changed(files: RunPaths, names: Iterable[str] | None = None) -> tuple[str, .
 
 def seal_again(files: RunPaths, names: Iterable[str]) -> None:
     """Put the digests of these files, which the program itself has just written, into the seal."""
-    found = read_json(files.hashes)
-    if isinstance(found, dict) and isinstance(found.get("sha256"), dict):
-        found["sha256"].update({name: digest for name in names if (digest := sha256(files.folder / name))})
-        write_record(files.hashes, found)
+    document = read_json(files.hashes)
+    if isinstance(document, dict) and isinstance(document.get("sha256"), dict):
+        document["sha256"].update({name: digest for name in names if (digest := sha256(files.folder / name))})
+        write_record(files.hashes, document)
 
 
 def digest_inside(folder: Path, name: str) -> str | None:

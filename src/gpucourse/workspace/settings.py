@@ -61,7 +61,7 @@ class Settings(BaseModel):
 
     @field_validator("owner", "ssh_cidr", "ssh_proxy_command", "node_python", "shared_folder", "hosts")
     @classmethod
-    def _typed_text(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    def _check_text(cls, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         if not all(is_shown(text) for text in ((value,) if isinstance(value, str) else value)):
             raise ValueError("must not hold control characters")
         return value

@@ -18,12 +18,12 @@ from pathlib import Path
 from gpucourse.errors import UnknownName, UntrustedFolder, UsageError
 from gpucourse.outside.names import printable
 from gpucourse.workspace.files import read_record, write_record
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
 
 @dataclass(kw_only=True)
-class Trusted:
+class TrustList:
     """The file: folders that this person allowed, as absolute paths without links."""
 
     version: int = 1
@@ -40,11 +40,11 @@ def config_folder(environ: Mapping[str, str]) -> Path:
 def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
     """Refuse the workspace at `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
     paths = WorkspacePaths(root)
-    owners = _accepted_owners(environ)
+    owners = _find_accepted_owners(environ)
     outer = _objections((root, paths.settings, paths.exercises, paths.private), owners)
     # Nobody else comes below a folder that is closed to them, whatever the modes there.
-    inner = _objections(_inner(paths), owners, writable_matters=not _closed(paths.private))
-    scripts = _objections(_tree(paths.exercises), owners, writable_matters=not _closed(root))
+    inner = _objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
+    scripts = _objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
     _require(root, chain(outer, inner, scripts), "workspace", environ)
 
 
@@ -52,12 +52,12 @@ def require_course(root: Path, environ: Mapping[str, str]) -> None:
     """Refuse the course in `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
     parts = chain((root, *folders), *map(_tree, folders))
-    _require(root, _objections(parts, _accepted_owners(environ)), "course", environ)
+    _require(root, _objections(parts, _find_accepted_owners(environ)), "course", environ)
 
 
-def trusted(environ: Mapping[str, str]) -> tuple[str, ...]:
+def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The folders that this person allowed, in the order of their names. Raises MissingError for a damaged list."""
-    record = read_record(_file(environ), Trusted)
+    record = read_record(_file(environ), TrustList)
     return tuple(sorted(record.folders)) if record else ()
 
 
@@ -82,10 +82,10 @@ def distrust(folder: Path, environ: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def _changing(environ: Mapping[str, str]) -> Iterator[Trusted]:
+def _changing(environ: Mapping[str, str]) -> Iterator[TrustList]:
     path = _file(environ)
-    with locked(path.with_suffix(".lock"), "gpucourse trust", wait_s=10.0):
-        record = read_record(path, Trusted) or Trusted()
+    with hold_lock(path.with_suffix(".lock"), "gpucourse trust", wait_s=10.0):
+        record = read_record(path, TrustList) or TrustList()
         yield record
         write_record(path, record, mode=0o600)
 
@@ -120,7 +120,7 @@ def _tree(folder: Path) -> Iterator[Path]:
 
 def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[str, str]) -> None:
     objection = next(iter(objections), None)
-    if objection is None or str(root.resolve()) in trusted(environ):
+    if objection is None or str(root.resolve()) in list_trusted_folders(environ):
         return
     where = printable(shlex.quote(str(root)), 4096)
     other = "name another with --workspace DIR" if kind == "workspace" else "unset GPUCOURSE_COURSE"
@@ -130,7 +130,7 @@ def _require(root: Path, objections: Iterable[str], kind: str, environ: Mapping[
     )
 
 
-def _accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
+def _find_accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
     """This person; and for root under sudo also who typed sudo, as in git."""
     person = os.geteuid()
     behind = environ.get("SUDO_UID", "")
@@ -139,7 +139,7 @@ def _accepted_owners(environ: Mapping[str, str]) -> frozenset[int]:
     return frozenset({person})
 
 
-def _closed(folder: Path) -> bool:
+def _is_closed(folder: Path) -> bool:
     """Whether nobody but the owner can reach what lies in a folder."""
     try:
         return not folder.stat().st_mode & (stat.S_IXGRP | stat.S_IXOTH)
@@ -157,35 +157,35 @@ def _objection(path: Path, owners: frozenset[int], *, writable_matters: bool) ->
     """Why what lies at `path` cannot be relied on; None where it can, or where nothing is there."""
     shown = printable(str(path), 4096)  # others choose the names in their folders
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:  # nothing can be there; whoever opens it says so
             return None
         return f"{shown} cannot be looked at ({error.strerror})"
-    if found.st_uid not in owners:
-        return f"{shown} belongs to {_user(found.st_uid)}, not to you"
+    if status.st_uid not in owners:
+        return f"{shown} belongs to {_user(status.st_uid)}, not to you"
     if not writable_matters:
         return None
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         return f"everybody on this computer may write to {shown}"
-    if found.st_mode & stat.S_IWGRP and not _private_group(found):
-        return f"the group {_group(found.st_gid)} may write to {shown}"
+    if status.st_mode & stat.S_IWGRP and not _private_group(status):
+        return f"the group {_group(status.st_gid)} may write to {shown}"
     return None
 
 
-def _private_group(found: os.stat_result) -> bool:
+def _private_group(status: os.stat_result) -> bool:
     """Whether the file's group is its owner's alone. Many systems give everybody a group of their own name, and with it a
     umask of 002: there a folder that its group may write to is nobody else's."""
     import grp
 
-    owner = _user(found.st_uid)
+    owner = _user(status.st_uid)
     try:
-        group = grp.getgrgid(found.st_gid)
+        group = grp.getgrgid(status.st_gid)
     except KeyError:  # nobody is in a group that has no entry, but processes that bear its number
-        return found.st_gid == found.st_uid
-    return set(group.gr_mem) <= {owner} and (group.gr_name == owner or found.st_gid == found.st_uid)
+        return status.st_gid == status.st_uid
+    return set(group.gr_mem) <= {owner} and (group.gr_name == owner or status.st_gid == status.st_uid)
 
 
 def _user(number: int) -> str:

@@ -36,11 +36,11 @@ def let_computers_reach_each_other(state: State) -> None:
     given: dict[str, str] = {}
 
     def get_available_subnet_ip(self: Any, instance: Any) -> str:
-        found = usual(self, instance)
+        subnet_ip = usual(self, instance)
         if state.computers is None or not isinstance(instance, Instance):
-            return found
-        address = state.computers.address(found)
-        given[address] = found
+            return subnet_ip
+        address = state.computers.address(subnet_ip)
+        given[address] = subnet_ip
         return address
 
     def del_subnet_ip(self: Any, ip: str) -> None:

@@ -52,9 +52,11 @@ def remember_what_a_rule_is_for() -> None:
 def remember_the_credits_of_an_instance() -> None:
     """For moto every instance has standard credits. On AWS a T3 instance has unlimited ones unless told otherwise."""
 
-    def described(self: Any) -> ActionResult:
+    def describe(self: Any) -> ActionResult:
         instances = self.ec2_backend.describe_instance_credit_specifications(self._get_param("InstanceIds", []))
-        told = [{"InstanceId": one.id, "CpuCredits": getattr(one, "cpu_credits", "standard")} for one in instances]
+        told = [
+            {"InstanceId": instance.id, "CpuCredits": getattr(instance, "cpu_credits", "standard")} for instance in instances
+        ]
         return ActionResult({"InstanceCreditSpecifications": told})
 
-    InstanceResponse.describe_instance_credit_specifications = described  # type: ignore[method-assign]
+    InstanceResponse.describe_instance_credit_specifications = describe  # type: ignore[method-assign]

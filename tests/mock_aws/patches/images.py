@@ -31,7 +31,7 @@ class PublicImage:
         return "ami-" + hashlib.sha256(f"{region} {self.name}".encode()).hexdigest()[:17]
 
     @property
-    def built(self) -> datetime:
+    def build_date(self) -> datetime:
         """By the date that ends the name."""
         return datetime.strptime(self.name[-8:], "%Y%m%d").replace(tzinfo=UTC)
 
@@ -107,7 +107,7 @@ def have_the_images_of_the_course() -> None:
                 public=True,
                 virtualization_type="hvm",
                 architecture="x86_64",
-                creation_date=image.built,
+                creation_date=image.build_date,
                 hypervisor="xen",
                 root_device_type="ebs",
                 root_device_name="/dev/sda1",

@@ -26,8 +26,8 @@ def install(_state: State) -> None:
 
 def groups_of(backend: Any) -> dict[str, dict[str, Any]]:
     """A region's placement groups by name."""
-    found: dict[str, dict[str, Any]] = backend.__dict__.setdefault(GROUPS, {})
-    return found
+    groups: dict[str, dict[str, Any]] = backend.__dict__.setdefault(GROUPS, {})
+    return groups
 
 
 def answer_create_placement_group() -> None:
@@ -48,7 +48,7 @@ def answer_create_placement_group() -> None:
             "GroupArn": f"arn:aws:ec2:{self.region}:{self.current_account}:placement-group/{name}",
         }
         self.ec2_backend.create_tags([group_id], self._parse_tag_specification().get("placement-group", {}))
-        return ActionResult({"PlacementGroup": _shown(self.ec2_backend, groups[name])})
+        return ActionResult({"PlacementGroup": _describe_group(self.ec2_backend, groups[name])})
 
     EC2Response.create_placement_group = create_placement_group  # type: ignore[attr-defined]
 
@@ -58,8 +58,8 @@ def answer_describe_placement_groups() -> None:
 
     def describe_placement_groups(self: Any) -> ActionResult:
         names, ids = self._get_param("GroupNames", []), self._get_param("GroupIds", [])
-        known = [_shown(self.ec2_backend, group) for group in groups_of(self.ec2_backend).values()]
-        found = [
+        known = [_describe_group(self.ec2_backend, group) for group in groups_of(self.ec2_backend).values()]
+        groups = [
             group
             for group in known
             if (not names or group["GroupName"] in names)
@@ -69,7 +69,7 @@ def answer_describe_placement_groups() -> None:
         for name in names:
             if name not in {group["GroupName"] for group in known}:
                 raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
-        return ActionResult({"PlacementGroups": found})
+        return ActionResult({"PlacementGroups": groups})
 
     EC2Response.describe_placement_groups = describe_placement_groups  # type: ignore[attr-defined]
 
@@ -102,7 +102,7 @@ def let_placement_groups_be_tagged() -> None:
     EC2Backend.do_resources_exist = exist  # type: ignore[method-assign]
 
 
-def _shown(backend: Any, group: dict[str, Any]) -> dict[str, Any]:
+def _describe_group(backend: Any, group: dict[str, Any]) -> dict[str, Any]:
     tags = backend.tags.get(group["GroupId"], {})
     return {**group, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}
 

@@ -9,7 +9,7 @@ from moto.efs.models import EFSBackend
 from moto.iam import models as iam
 
 from tests.mock_aws.call import Call
-from tests.mock_aws.permissions import allows, shipped
+from tests.mock_aws.permissions import allows, read_shipped_policy
 from tests.mock_aws.refused import Refused
 from tests.mock_aws.state import ACCOUNT_ID, State
 
@@ -72,7 +72,7 @@ def have(state: State, role: ServiceRole) -> None:
         return
     asked = Call(service="iam", action=_ACTION, region="us-east-1", key="", protocol="query", content_type="")
     arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{role.service}/{role.name}"
-    allowed = allows(shipped(), f"iam:{_ACTION}", arn, {"iam:AWSServiceName": role.service})
+    allowed = allows(read_shipped_policy(), f"iam:{_ACTION}", arn, {"iam:AWSServiceName": role.service})
     if state.faults.is_denied(asked) or not allowed:
         raise Refused(*role.refusal)
     backend.create_service_linked_role(role.service, "", "")

@@ -12,7 +12,7 @@ from moto.ec2.responses.spot_instances import SpotInstances
 from moto.ec2.utils import random_spot_request_id
 
 from tests.mock_aws import prices
-from tests.mock_aws.permissions import allows, shipped
+from tests.mock_aws.permissions import allows, read_shipped_policy
 from tests.mock_aws.refused import Refused
 from tests.mock_aws.state import ACCOUNT_ID, State
 
@@ -37,7 +37,7 @@ def tell_prices_zone_by_zone() -> None:
         zones = [zone] if zone else filters.get("availability-zone", [])
         products = products or filters.get("product-description", [])
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        found = [
+        entries = [
             {
                 "InstanceType": offer["InstanceType"],
                 "ProductDescription": product,
@@ -50,7 +50,7 @@ def tell_prices_zone_by_zone() -> None:
             for product, factor in (("Linux/UNIX", 1.0), ("Windows", 1.8))
             if (not products or product in products) and (price := prices.spot(offer["InstanceType"], offer["Location"]))
         ]
-        return ActionResult({"SpotPriceHistory": found})
+        return ActionResult({"SpotPriceHistory": entries})
 
     SpotInstances.describe_spot_price_history = history  # type: ignore[method-assign]
 
@@ -66,10 +66,10 @@ def cancel_without_forgetting() -> None:
                 )
             if not _may_cancel(self, request_id):
                 raise Refused("UnauthorizedOperation", f"You are not authorized to perform this operation: {_CANCEL}.", 403)
-        found = [self.spot_instance_requests[request_id] for request_id in request_ids]
-        for request in found:
+        requests = [self.spot_instance_requests[request_id] for request_id in request_ids]
+        for request in requests:
             request.state = "cancelled"
-        return found
+        return requests
 
     SpotRequestBackend.cancel_spot_instance_requests = cancel  # type: ignore[method-assign]
 
@@ -77,7 +77,7 @@ def cancel_without_forgetting() -> None:
 def _may_cancel(backend: Any, request_id: str) -> bool:
     arn = f"arn:aws:ec2:{backend.region_name}:{ACCOUNT_ID}:spot-instances-request/{request_id}"
     tags = backend.spot_instance_requests[request_id].get_tags()
-    return allows(shipped(), _CANCEL, arn, {f"aws:ResourceTag/{tag['key']}": tag["value"] for tag in tags})
+    return allows(read_shipped_policy(), _CANCEL, arn, {f"aws:ResourceTag/{tag['key']}": tag["value"] for tag in tags})
 
 
 def stand_behind(instance: Any, options: dict[str, Any], tags: dict[str, str]) -> None:

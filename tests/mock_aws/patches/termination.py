@@ -51,12 +51,12 @@ def refuse_what_a_state_forbids() -> None:
     """A terminated instance neither starts nor stops, and one of the spot market that was asked for once does not stop."""
     start, stop = Instance.start, Instance.stop
 
-    def refused_start(self: Any) -> InstanceState:
+    def start_or_refuse(self: Any) -> InstanceState:
         if self.state == GONE:
             raise Refused("IncorrectInstanceState", f"The instance '{self.id}' cannot be started: it is {GONE}.")
         return start(self)
 
-    def refused_stop(self: Any) -> InstanceState:
+    def stop_or_refuse(self: Any) -> InstanceState:
         if self.state == GONE:
             raise Refused("IncorrectInstanceState", f"The instance '{self.id}' cannot be stopped: it is {GONE}.")
         if self.lifecycle == "spot":
@@ -66,14 +66,16 @@ def refuse_what_a_state_forbids() -> None:
             )
         return stop(self)
 
-    Instance.start = refused_start  # type: ignore[method-assign]
-    Instance.stop = refused_stop  # type: ignore[method-assign]
+    Instance.start = start_or_refuse  # type: ignore[method-assign]
+    Instance.stop = stop_or_refuse  # type: ignore[method-assign]
 
 
 def end_by_itself(state: State, instance_id: str, cause: str) -> None:
     """An instance that shut itself down, or that the spot market took back. Raises KeyError where there is none."""
     code, text = CAUSES[cause]
-    instance = next((found for _region, found in state.instances() if found.id == instance_id and found.state != GONE), None)
+    instance = next(
+        (candidate for _region, candidate in state.instances() if candidate.id == instance_id and candidate.state != GONE), None
+    )
     if instance is None:
         raise KeyError(f"there is no instance {instance_id} to end")
     if cause == "spot" or instance.instance_initiated_shutdown_behavior == "terminate":

@@ -101,17 +101,17 @@ def _product(service: str, family: str, attributes: Mapping[str, str], unit: str
 def _get_products(_state: State, call: Call) -> Mapping[str, Any]:
     if call.region not in _SERVED:  # elsewhere the name does not even resolve
         raise Refused("InvalidParameterException", f"the price list is not served in {call.region}")
-    wanted = [(found["Field"], found["Value"]) for found in call.params.get("Filters", [])]
+    wanted = [(item["Field"], item["Value"]) for item in call.params.get("Filters", [])]
 
     def fits(product: Mapping[str, Any]) -> bool:
         attributes = {**product["product"]["attributes"], "productFamily": product["product"]["productFamily"]}
         return all(attributes.get(name) == value for name, value in wanted)
 
-    found = [json.dumps(product) for product in _products(call) if fits(product)]
+    item = [json.dumps(product) for product in _products(call) if fits(product)]
     start = int(call.params.get("NextToken") or 0)
     page = min(int(call.params.get("MaxResults") or _MOST), _MOST)
-    more = {"NextToken": str(start + page)} if start + page < len(found) else {}
-    return {"FormatVersion": "aws_v1", "PriceList": found[start : start + page], **more}
+    more = {"NextToken": str(start + page)} if start + page < len(item) else {}
+    return {"FormatVersion": "aws_v1", "PriceList": item[start : start + page], **more}
 
 
 ACTIONS: dict[str, Callable[[State, Call], Mapping[str, Any]]] = {"pricing:GetProducts": _get_products}

@@ -34,7 +34,7 @@ def _quota(region: str, code: str, value: float) -> dict[str, Any]:
     }
 
 
-def _known(call: Call) -> str:
+def _check_code(call: Call) -> str:
     code = str(call.params.get("QuotaCode", ""))
     if code not in BY_CODE or BY_CODE[code].service != call.params.get("ServiceCode"):
         raise Refused("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
@@ -42,20 +42,20 @@ def _known(call: Call) -> str:
 
 
 def _get(state: State, call: Call) -> Mapping[str, Any]:
-    code = _known(call)
-    value = state.quotas.applied(call.region, code)
+    code = _check_code(call)
+    value = state.quotas.get_applied(call.region, code)
     if value is None:
         raise Refused("NoSuchResourceException", "The request failed because the specified service quota has no applied value.")
     return {"Quota": _quota(call.region, code, value)}
 
 
 def _default(_state: State, call: Call) -> Mapping[str, Any]:
-    code = _known(call)
+    code = _check_code(call)
     return {"Quota": _quota(call.region, code, BY_CODE[code].aws_default)}
 
 
 def _list(state: State, call: Call) -> Mapping[str, Any]:
-    values = ((code, state.quotas.applied(call.region, code)) for code in _codes(call))
+    values = ((code, state.quotas.get_applied(call.region, code)) for code in _codes(call))
     return {"Quotas": [_quota(call.region, code, value) for code, value in values if value is not None]}
 
 
@@ -70,7 +70,7 @@ def _codes(call: Call) -> list[str]:
 
 
 def _request(state: State, call: Call) -> Mapping[str, Any]:
-    code, wanted = _known(call), float(call.params["DesiredValue"])
+    code, wanted = _check_code(call), float(call.params["DesiredValue"])
     service_roles.have(state, service_roles.QUOTAS)
     with state.quotas.lock:
         if wanted <= state.quotas.limit(call.region, code):
@@ -90,31 +90,31 @@ def _request(state: State, call: Call) -> Mapping[str, Any]:
             "_region": call.region,
         }
         state.quotas.requests.append(request)
-    return {"RequestedQuota": _shown(request)}
+    return {"RequestedQuota": _drop_private(request)}
 
 
 def _history(state: State, call: Call) -> Mapping[str, Any]:
     code, status = call.params.get("QuotaCode"), call.params.get("Status")
     with state.quotas.lock:
-        found = [
-            _shown(request)
+        requests = [
+            _drop_private(request)
             for request in state.quotas.requests
             if request["_region"] == call.region
             and code in {None, request["QuotaCode"]}
             and status in {None, request["Status"]}
         ]
-    return {"RequestedQuotas": found}
+    return {"RequestedQuotas": requests}
 
 
 def _one_request(state: State, call: Call) -> Mapping[str, Any]:
     with state.quotas.lock:
         for request in state.quotas.requests:
             if request["Id"] == call.params.get("RequestId"):
-                return {"RequestedQuota": _shown(request)}
+                return {"RequestedQuota": _drop_private(request)}
     raise Refused("NoSuchResourceException", "There is no such request.")
 
 
-def _shown(request: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_private(request: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in request.items() if not key.startswith("_")}
 
 

@@ -13,12 +13,12 @@ from tests.system.aws.learner import CloudLearner, cloud_learner
 @pytest.fixture
 def learner(tmp_path: Path) -> Iterator[CloudLearner]:
     """Somebody with an empty workspace and an empty account."""
-    with cloud_learner(tmp_path) as one:
-        yield one
+    with cloud_learner(tmp_path) as learner:
+        yield learner
 
 
 @pytest.fixture(scope="module")
 def neighbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
     """The same, shared by the tests of a file."""
-    with cloud_learner(tmp_path_factory.mktemp("cloud")) as one:
-        yield one
+    with cloud_learner(tmp_path_factory.mktemp("cloud")) as other_learner:
+        yield other_learner

@@ -14,13 +14,13 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.destroy import Destroyed, Which, destroy, survey
+from gpucourse.labs.destroy import Destroyed, DestroyRequest, destroy, survey
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.locate import open_workspace
 from tests.mock_aws.account import REGION
-from tests.mock_aws.asking import SPOT, described, wish
+from tests.mock_aws.asking import SPOT, describe_instance, wish
 from tests.system.aws.learner import CIDR, CloudLearner
 
 USER, ACCOUNT = "ubuntu", "123456789012"
@@ -32,10 +32,10 @@ def context(learner: CloudLearner) -> Context:
     return Context(workspace=open_workspace(learner.workspace), folders=find_course(environ), environ=environ)
 
 
-def destroyed(learner: CloudLearner, which: Which, *, discard: bool = False) -> Destroyed:
+def run_destroy(learner: CloudLearner, which: DestroyRequest, *, discard: bool = False) -> Destroyed:
     """What `destroy` does after the question."""
-    one = context(learner)
-    return destroy(one, survey(one, which), discard=discard)
+    learner_context = context(learner)
+    return destroy(learner_context, survey(learner_context, which), discard=discard)
 
 
 def utc(hours: float) -> str:
@@ -54,7 +54,7 @@ def tags_of(learner: CloudLearner, stack: str, **more: str) -> dict[str, str]:
     return {**whose, "Expires": utc(4), **more}
 
 
-def tagged(kind: str, tags: dict[str, str]) -> dict[str, Any]:
+def make_tag_parameters(kind: str, tags: dict[str, str]) -> dict[str, Any]:
     """The tags as calls of EC2 take them."""
     listed = [{"Key": key, "Value": value} for key, value in tags.items()]
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed}]}
@@ -64,12 +64,18 @@ def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tu
     """A network of ours with all that belongs to it: the subnet and the group."""
     ec2 = learner.account.client("ec2", region)
     name = f"gpucourse-{tags['Stack']}"
-    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **tagged("vpc", tags))["Vpc"]["VpcId"]
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **make_tag_parameters("vpc", tags))["Vpc"]["VpcId"]
     zone = f"{region or REGION}a"
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.77.1.0/24", AvailabilityZone=zone, **tagged("subnet", tags))
-    gateway = ec2.create_internet_gateway(**tagged("internet-gateway", tags))["InternetGateway"]["InternetGatewayId"]
+    subnet = ec2.create_subnet(
+        VpcId=vpc, CidrBlock="10.77.1.0/24", AvailabilityZone=zone, **make_tag_parameters("subnet", tags)
+    )
+    gateway = ec2.create_internet_gateway(**make_tag_parameters("internet-gateway", tags))["InternetGateway"][
+        "InternetGatewayId"
+    ]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
-    group = ec2.create_security_group(VpcId=vpc, GroupName=name, Description="lab", **tagged("security-group", tags))["GroupId"]
+    group = ec2.create_security_group(
+        VpcId=vpc, GroupName=name, Description="lab", **make_tag_parameters("security-group", tags)
+    )["GroupId"]
     ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": CIDR, "Description": "SSH"}]}
     among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
     ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ssh, among])
@@ -78,7 +84,7 @@ def network(learner: CloudLearner, tags: dict[str, str], region: str = "") -> tu
 
 def instance(learner: CloudLearner, tags: dict[str, str], **more: Any) -> str:
     """One instance with these tags, without a network of its own."""
-    return _launched(learner, tags, InstanceType="g4dn.xlarge", **more)
+    return _launch(learner, tags, InstanceType="g4dn.xlarge", **more)
 
 
 def lab(
@@ -96,11 +102,11 @@ def lab(
     subnet, group = network(learner, tags)
     key = ensure_client_key(paths.client_key)
     name = f"gpucourse-{uid}"
-    ec2.import_key_pair(KeyName=name, PublicKeyMaterial=key.encode(), **tagged("key-pair", tags))
+    ec2.import_key_pair(KeyName=name, PublicKeyMaterial=key.encode(), **make_tag_parameters("key-pair", tags))
     card = {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group], "AssociatePublicIpAddress": True}
     market = {"InstanceMarketOptions": SPOT} if spot else {}
     common = {"KeyName": name, "NetworkInterfaces": [card], "InstanceInitiatedShutdownBehavior": "terminate", **market}
-    made = [_launched(learner, {**tags, "Node": f"node{index}"}, "g4dn.2xlarge", **common) for index in range(nodes)]
+    made = [_launch(learner, {**tags, "Node": f"node{index}"}, "g4dn.2xlarge", **common) for index in range(nodes)]
     stack = deployments.stack_name(module, "aws", gpu)
     deployment = AwsDeployment(
         stack=stack,
@@ -112,7 +118,9 @@ def lab(
         created=utc(0),
         updated=utc(0),
         nodes_wanted=nodes,
-        inventory=Inventory(stack=stack, nodes=tuple(_node(learner, index, one) for index, one in enumerate(made))),
+        inventory=Inventory(
+            stack=stack, nodes=tuple(_node(learner, index, instance_id) for index, instance_id in enumerate(made))
+        ),
         cloud=Cloud(
             account=ACCOUNT,
             region=REGION,
@@ -134,10 +142,10 @@ def lab(
 
 def ids(learner: CloudLearner) -> list[str]:
     """The instances that stand."""
-    return [one.id for one in learner.standing("instance")]
+    return [resource.id for resource in learner.standing("instance")]
 
 
-def _launched(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **more: Any) -> str:
+def _launch(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **more: Any) -> str:
     listed = [{"Key": key, "Value": value} for key, value in tags.items()]
     kinds = [{"ResourceType": kind, "Tags": listed} for kind in ("instance", "volume")]
     wanted = wish(learner.account, instance_type, TagSpecifications=kinds) | more
@@ -146,7 +154,7 @@ def _launched(learner: CloudLearner, tags: dict[str, str], instance_type: str = 
 
 def _node(learner: CloudLearner, index: int, instance_id: str) -> Node:
     computer = learner.account.computer(instance_id)
-    said = described(learner.account, instance_id)
+    said = describe_instance(learner.account, instance_id)
     from gpucourse.workspace.settings import read_settings
 
     settings = read_settings(learner.workspace / "gpucourse.yaml")

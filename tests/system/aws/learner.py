@@ -34,9 +34,9 @@ class CloudLearner(Learner):
         shared = os.environ.get(SHARED)
         return {**super().environment, **({"XDG_CACHE_HOME": shared} if shared else {})}
 
-    def seen_beside(self) -> str:
+    def describe_surroundings(self) -> str:
         """The account's last calls: which was refused, which was made twice."""
-        calls = (f"{one.at:.3f} {one.service}:{one.action} {one.status} {one.code}" for one in self.account.calls()[-60:])
+        calls = (f"{call.at:.3f} {call.service}:{call.action} {call.status} {call.code}" for call in self.account.calls()[-60:])
         return "\nthe account's last calls:\n" + "\n".join(calls)
 
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:

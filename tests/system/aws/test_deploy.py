@@ -24,13 +24,13 @@ SMALL = ("--set", "epochs=1", "--set", "steps=10", "--set", "samples=512", "--se
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
     """Two nodes on AWS, up."""
-    with cloud_learner(tmp_path_factory.mktemp("lab")) as one:
-        typed = one.types(*DEPLOY, "--yes", "--json", timeout=240)
-        (one.workspace / "deployed.json").write_text(typed.out)
-        yield one
-        one.types("destroy", "--all", "--yes", "--discard", timeout=240)
-        assert one.standing() == []
-        assert unforeseen(one.account) == []
+    with cloud_learner(tmp_path_factory.mktemp("lab")) as learner:
+        typed = learner.types(*DEPLOY, "--yes", "--json", timeout=240)
+        (learner.workspace / "deployed.json").write_text(typed.out)
+        yield learner
+        learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
+        assert learner.standing() == []
+        assert unforeseen(learner.account) == []
 
 
 def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
@@ -125,14 +125,14 @@ def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
 @pytest.mark.thorough
 def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     before = {node["name"]: node for node in lab.inventory()}
-    ids = {one.tags["Node"]: one.id for one in lab.standing("instance")}
+    ids = {resource.tags["Node"]: resource.id for resource in lab.standing("instance")}
     lab.account.client("ec2").terminate_instances(InstanceIds=[ids["node1"]])
     [healed] = lab.types(*DEPLOY, "--yes", "--json", timeout=240).document["labs"]
     assert [address for address in healed["healed"] if "node1" in address]
     after = {node["name"]: node for node in lab.inventory()}
     assert after["node0"] == before["node0"]
     assert after["node1"]["address"] != before["node1"]["address"]
-    now = {one.tags["Node"]: one.id for one in lab.standing("instance")}
+    now = {resource.tags["Node"]: resource.id for resource in lab.standing("instance")}
     assert now["node0"] == ids["node0"]
     eventually("a schedule each", lambda: len(lab.standing("schedule")) >= 2)
     assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"

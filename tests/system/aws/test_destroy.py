@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.cleanup import take_down
-from gpucourse.labs.destroy import Which
+from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.model.deployment import Receipt
 from gpucourse.workspace import ledger, regions, runs
 from gpucourse.workspace.paths import WorkspacePaths
@@ -27,22 +27,22 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
     """The file's learner; after each test the account is quiet and empty, by their own means."""
     yield neighbour
     neighbour.account.calm()
-    hand_made.destroyed(neighbour, Which(), discard=True)
+    hand_made.run_destroy(neighbour, DestroyRequest(), discard=True)
     assert neighbour.standing() == []
     (neighbour.workspace / ".gpucourse" / "regions.json").unlink()
 
 
-def done(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:
+def destroy_well(learner: CloudLearner, *, module: str | None = "3", discard: bool = False) -> Receipt:
     """`destroy` that ends well: its one receipt."""
-    result = hand_made.destroyed(learner, Which(module=module), discard=discard)
+    result = hand_made.run_destroy(learner, DestroyRequest(module=module), discard=discard)
     assert result.errors == []
     [receipt] = result.receipts
     return receipt
 
 
-def refused(learner: CloudLearner) -> GpucourseError:
+def expect_error(learner: CloudLearner) -> GpucourseError:
     """`destroy 3` that does not: its one error."""
-    result = hand_made.destroyed(learner, Which(module="3"))
+    result = hand_made.run_destroy(learner, DestroyRequest(module="3"))
     [error] = result.errors
     assert result.receipts == []
     return error
@@ -58,7 +58,7 @@ def test_a_lab_whose_state_is_lost_goes_and_nothing_else(learner: CloudLearner) 
     lab = hand_made.lab(learner, nodes=2)
     typed = learner.types("destroy", "3", "--yes")
     assert hand_made.ids(learner) == [stranger]
-    assert {one.kind for one in learner.standing()} == {"instance", "volume", "network interface"}, learner.standing()
+    assert {resource.kind for resource in learner.standing()} == {"instance", "volume", "network interface"}, learner.standing()
     assert "nothing is left" in typed.out
     [file] = (learner.workspace / "receipts").glob("*.json")
     receipt = json.loads(file.read_text())
@@ -86,7 +86,7 @@ def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) 
     typed = learner.types("destroy", module or "--all", code=2)
     assert "on no record of it" in typed.out
     assert hand_made.ids(learner)[0] in typed.out
-    receipt = done(learner, module=module)
+    receipt = destroy_well(learner, module=module)
     assert learner.standing() == []
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
 
@@ -95,7 +95,7 @@ def test_every_region_that_was_used_is_looked_into(learner: CloudLearner) -> Non
     lab = hand_made.lab(learner)
     regions.note(WorkspacePaths(learner.workspace), "us-west-2")
     hand_made.network(learner, hand_made.tags_of(learner, lab.uid), "us-west-2")
-    assert done(learner).regions == [REGION, "us-west-2"]
+    assert destroy_well(learner).regions == [REGION, "us-west-2"]
     assert learner.standing() == []
 
 
@@ -109,7 +109,7 @@ def test_what_may_not_be_looked_at_is_not_called_gone(learner: CloudLearner) -> 
     assert learner.deployment()["phase"] == "destroying"
     assert learner.standing("instance") == []
     learner.account.calm()
-    done(learner)
+    destroy_well(learner)
     assert learner.deployment() == {}
 
 
@@ -129,32 +129,32 @@ def test_credentials_that_expire_midway_leave_the_ids_and_the_commands(learner: 
     hand_made.lab(learner)
     [instance] = hand_made.ids(learner)
     learner.account.expire_credentials(after="ec2:TerminateInstances")
-    error = refused(learner)
+    error = expect_error(learner)
     assert error.exit_code == 8
     assert "the AWS credentials have expired" in error.what
     assert instance in error.what
     assert f"aws ec2 terminate-instances --region {REGION} --instance-ids {instance}" in error.hint
     assert learner.deployment()["phase"] == "destroying"
     learner.account.renew_credentials()
-    done(learner)
+    destroy_well(learner)
     assert learner.standing() == []
 
 
 def test_throttling_is_waited_out_or_told_with_ids(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.fail("ec2:DescribeVpcs", "RequestLimitExceeded")
-    error = refused(learner)
+    error = expect_error(learner)
     assert error.exit_code == 6
     assert hand_made.ids(learner)[0] in error.what
     learner.account.calm()
     learner.account.throttle("ec2:DescribeSubnets", times=2)
-    done(learner)
+    destroy_well(learner)
 
 
 def test_what_others_depend_on_for_a_moment_is_tried_again(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.fail("ec2:DeleteSubnet", "DependencyViolation", times=1)
-    done(learner)
+    destroy_well(learner)
     assert learner.standing() == []
 
 
@@ -164,10 +164,10 @@ def test_what_others_depend_on_for_good_is_left_with_the_commands(
     lab = hand_made.lab(learner)
     learner.account.fail("ec2:DeleteSubnet", "DependencyViolation")
     monkeypatch.setattr(take_down, "PATIENCE_S", 0.0)
-    result = hand_made.destroyed(learner, Which(module="3"))
+    result = hand_made.run_destroy(learner, DestroyRequest(module="3"))
     [error], [receipt] = result.errors, result.receipts
     assert error.exit_code == 8
-    left = {one.kind: one.id for one in learner.standing()}
+    left = {resource.kind: resource.id for resource in learner.standing()}
     assert set(left) == {"subnet", "vpc"}
     assert f"subnet {left['subnet']} in {REGION}" in error.what
     assert receipt.leftovers[0].remove == f"aws ec2 delete-subnet --region {REGION} --subnet-id {left['subnet']}"
@@ -184,7 +184,7 @@ def test_a_node_that_ended_itself_is_no_error(learner: CloudLearner, end: str, w
     kept = record(id=f"20261121-101500-{end}", stack=lab.stack, mode="aws", nodes=["node0"], collected=False)
     runs.save(WorkspacePaths(learner.workspace), kept)
     getattr(learner.account, end)(instance)
-    receipt = done(learner)
+    receipt = destroy_well(learner)
     assert words in receipt.ended[0]
     assert instance in receipt.outputs_discarded[0]
     assert receipt.leftovers == []
@@ -201,7 +201,7 @@ def test_outputs_that_are_not_home_keep_the_lab_and_its_price_is_said(learner: C
     assert "gpucourse allow-ip 3" in typed.err
     assert "gpucourse destroy 3 --discard" in typed.err
     assert len(hand_made.ids(learner)) == 1
-    assert done(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
+    assert destroy_well(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
     assert learner.standing() == []
 
 
@@ -210,11 +210,11 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
     hand_made.lab(learner)
     learner.account.hold(moment, after=True)
     typed = learner.begins("destroy", "3", "--yes")
-    eventually(f"{moment} is held", lambda: moment in learner.account.held())
+    eventually(f"{moment} is held", lambda: moment in learner.account.list_held_calls())
     typed.kill()
     typed.communicate(timeout=10)
     learner.account.release()
-    done(learner)
+    destroy_well(learner)
     assert learner.standing() == []
     assert learner.deployment() == {}
 
@@ -222,7 +222,7 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
 def test_labs_side_by_side_go_together(learner: CloudLearner) -> None:
     for gpu in ("t4", "l4"):
         hand_made.lab(learner, module="4", gpu=gpu)
-    result = hand_made.destroyed(learner, Which())
-    assert [one.stack for one in result.receipts] == ["04-aws-l4", "04-aws-t4"]
+    result = hand_made.run_destroy(learner, DestroyRequest())
+    assert [receipt.stack for receipt in result.receipts] == ["04-aws-l4", "04-aws-t4"]
     assert result.errors == []
     assert learner.standing() == []

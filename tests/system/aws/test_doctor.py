@@ -23,40 +23,40 @@ G_ON_DEMAND, G_SPOT = "L-DB2E81BA", "L-3819A6DF"
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     with mock_account(tmp_path_factory.mktemp("account")) as account:
         yield account
 
 
 @pytest.fixture
-def account(shared: Account) -> Iterator[Account]:
+def account(shared_account: Account) -> Iterator[Account]:
     """The account as a new, paid one has it, whatever the test does to it."""
-    yield shared
-    shared.calm()
-    shared.renew_credentials()
-    shared.plan("PAID")
+    yield shared_account
+    shared_account.calm()
+    shared_account.renew_credentials()
+    shared_account.plan("PAID")
     for code in (G_ON_DEMAND, G_SPOT):
-        shared.close_requests(code)
-        shared.quota(code, 64)
+        shared_account.close_requests(code)
+        shared_account.quota(code, 64)
 
 
 @pytest.fixture
 def learner(account: Account, tmp_path: Path) -> Learner:
-    one = Learner(tmp_path / "work space", dict(account.environment))
-    one.workspace.mkdir()
-    (one.workspace / "gpucourse.yaml").write_text(f"ssh_cidr: {CIDR}\n")
-    return one
+    learner = Learner(tmp_path / "work space", dict(account.environment))
+    learner.workspace.mkdir()
+    (learner.workspace / "gpucourse.yaml").write_text(f"ssh_cidr: {CIDR}\n")
+    return learner
 
 
-def found(document: Any) -> dict[str, dict[str, str]]:
+def index_findings(document: Any) -> dict[str, dict[str, str]]:
     return {finding["what"]: finding for finding in document["findings"]}
 
 
 def test_a_good_account_gets_the_whole_course_and_its_price(learner: Learner, account: Account) -> None:
     before = len(account.calls())
     document = learner.documents("doctor", "--target", "aws")
-    findings = found(document)
-    bad = {what: one["detail"] for what, one in findings.items() if one["state"] in {"missing", "unknown"}}
+    findings = index_findings(document)
+    bad = {what: finding["detail"] for what, finding in findings.items() if finding["state"] in {"missing", "unknown"}}
     assert not bad
     assert {module["module"] for module in document["prices"]} >= {"1", "3"}
     total = sum(float(module["usd_per_hour"]) * float(module["hours"]) for module in document["prices"])
@@ -70,7 +70,7 @@ def test_a_good_account_gets_the_whole_course_and_its_price(learner: Learner, ac
 def test_one_module_is_asked_about_alone(learner: Learner) -> None:
     document = learner.documents("doctor", "--target", "aws", "--module", "1")
     assert [module["module"] for module in document["prices"]] == ["1"]
-    assert "zones for module 3" not in found(document)
+    assert "zones for module 3" not in index_findings(document)
     none = learner.types("doctor", "--target", "aws", "--module", "0", code=2)
     assert "gpucourse deploy 0 --target local" in none.err
 
@@ -95,7 +95,7 @@ def test_everything_that_is_missing_is_told_at_once_with_what_mends_it(learner: 
 def test_what_may_not_be_seen_is_unknown_and_never_well(learner: Learner, account: Account) -> None:
     account.deny("servicequotas:*", "freetier:*", "ec2:DescribeVolumes", "iam:GetRole")
     typed = learner.types("doctor", "--target", "aws", "--json")
-    findings = found(typed.document)
+    findings = index_findings(typed.document)
     for what in ("account plan", f"quota {G_ON_DEMAND} (on-demand)", "leftovers", "room for a network"):
         assert findings[what]["state"] == "unknown", what
         assert findings[what]["mend"]
@@ -144,7 +144,7 @@ def test_a_first_request_that_may_not_make_its_role_names_the_permission(learner
         learner.environ.update(fresh.environment)
         fresh.deny("iam:CreateServiceLinkedRole")
         command = "aws iam create-service-linked-role --aws-service-name servicequotas.amazonaws.com"
-        role = found(learner.types("doctor", "--target", "aws", "--json", code=3).document)["quota role"]
+        role = index_findings(learner.types("doctor", "--target", "aws", "--json", code=3).document)["quota role"]
         assert (role["state"], command in role["mend"]) == ("warning", True)
         refused = learner.types("doctor", "--request-quota", "--yes", code=3)
         assert "(iam:CreateServiceLinkedRole)" in refused.err
@@ -156,11 +156,11 @@ def test_a_first_request_that_may_not_make_its_role_names_the_permission(learner
 @pytest.mark.thorough
 def test_spot_and_on_demand_have_quotas_of_their_own(learner: Learner, account: Account) -> None:
     account.quota(G_SPOT, 0)
-    on_demand = found(learner.documents("doctor", "--target", "aws"))
+    on_demand = index_findings(learner.documents("doctor", "--target", "aws"))
     assert on_demand[f"quota {G_ON_DEMAND} (on-demand)"]["state"] == "ok"
     assert on_demand[f"quota {G_SPOT} (spot)"]["state"] == "warning"
     spot = learner.types("doctor", "--target", "aws", "--spot", "--json", code=3).document
-    assert found(spot)[f"quota {G_SPOT} (spot)"]["state"] == "missing"
+    assert index_findings(spot)[f"quota {G_SPOT} (spot)"]["state"] == "missing"
     assert "nothing to ask for" in learner.types("doctor", "--request-quota").out
     made = len(account.calls("RequestServiceQuotaIncrease"))
     learner.types("doctor", "--request-quota", "--spot", "--yes")
@@ -172,16 +172,16 @@ def test_nothing_is_asked_without_a_yes(learner: Learner, account: Account) -> N
     made = len(account.calls("RequestServiceQuotaIncrease"))
     nobody = learner.types("doctor", "--request-quota", code=2)
     assert "gpucourse doctor --target aws --request-quota --yes" in nobody.err
-    assert "Nothing was asked" in _typed_at_a_terminal(learner, "n\n", "doctor", "--request-quota")
+    assert "Nothing was asked" in _type_at_a_terminal(learner, "n\n", "doctor", "--request-quota")
     assert len(account.calls("RequestServiceQuotaIncrease")) == made
-    assert "Asked of AWS" in _typed_at_a_terminal(learner, "y\n", "doctor", "--request-quota")
+    assert "Asked of AWS" in _type_at_a_terminal(learner, "y\n", "doctor", "--request-quota")
     assert len(account.calls("RequestServiceQuotaIncrease")) == made + 1
 
 
 @pytest.mark.thorough
 def test_the_quota_of_another_gpu_in_another_region_is_asked_for_there(learner: Learner, account: Account) -> None:
     words = ("--module", "4", "--region", "us-west-2", "--gpu", "h100")
-    missing = found(learner.types("doctor", "--target", "aws", *words, "--json", code=3).document)[
+    missing = index_findings(learner.types("doctor", "--target", "aws", *words, "--json", code=3).document)[
         "quota L-417A185B (on-demand)"
     ]
     assert missing["mend"].startswith(f"gpucourse doctor --target aws --request-quota {' '.join(words)} (people")
@@ -201,10 +201,10 @@ def test_leftovers_are_the_accounts_word_and_foreign_things_are_none(learner: Le
     ours = [{"Key": "Project", "Value": "gpucourse"}, {"Key": "Stack", "Value": "lost-1"}]
     made = [ec2.create_volume(AvailabilityZone="us-east-2a", Size=1)["VolumeId"]]
     try:
-        assert found(learner.documents("doctor", "--target", "aws"))["leftovers"]["state"] == "ok"
+        assert index_findings(learner.documents("doctor", "--target", "aws"))["leftovers"]["state"] == "ok"
         tagged = {"TagSpecifications": [{"ResourceType": "volume", "Tags": ours}]}
         made.append(ec2.create_volume(AvailabilityZone="us-east-2a", Size=1, **tagged)["VolumeId"])
-        left = found(learner.documents("doctor", "--target", "aws"))["leftovers"]
+        left = index_findings(learner.documents("doctor", "--target", "aws"))["leftovers"]
         assert left["state"] == "warning"
         assert "1 things of 1 lab(s)" in left["detail"]
         assert "gpucourse leaks --clean" in left["mend"]
@@ -218,7 +218,7 @@ def test_the_policy_is_printed_as_it_is(learner: Learner) -> None:
     assert learner.documents("doctor", "--policy")["policy"] == json.loads(policy_text())
 
 
-def _typed_at_a_terminal(learner: Learner, answer: str, *words: str) -> str:
+def _type_at_a_terminal(learner: Learner, answer: str, *words: str) -> str:
     """What the screen shows when a person answers."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -25,7 +25,7 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     assert "removing what the failed try left" in typed.err
     cloud = learner.deployment("01-aws-t4")["cloud"]
     assert cloud["zone"] == "us-east-2b"
-    assert [(one["zone"], one["code"]) for one in cloud["tried"]] == [("us-east-2a", "InsufficientInstanceCapacity")]
+    assert [(item["zone"], item["code"]) for item in cloud["tried"]] == [("us-east-2a", "InsufficientInstanceCapacity")]
     [network] = learner.standing("vpc")
     assert network.tags["Stack"] == learner.deployment("01-aws-t4")["uid"]
 
@@ -40,7 +40,7 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     assert _launches(learner) == before + 1, "a quota is the same in every zone"
     record = learner.deployment("04-aws-t4")
     assert (record["phase"], record["cloud"]["tried"]) == ("failed", [])
-    assert [one.tags["Node"] for one in learner.standing("instance")] == ["node0"]
+    assert [item.tags["Node"] for item in learner.standing("instance")] == ["node0"]
 
     learner.account.calm()
     learner.types("destroy", "--all", "--yes", timeout=400)
@@ -48,7 +48,7 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
 
 
 @pytest.mark.thorough
-def test_spot_nodes_that_terraform_cannot_take_away_are_gone_before_the_next_try(learner: CloudLearner) -> None:
+def test_spot_nodes_that_terraform_leaves_are_gone_before_the_next_try(learner: CloudLearner) -> None:
     learner.account.deny("ec2:CancelSpotInstanceRequests")
     learner.account.fail("RunInstances", "Unsupported", zone="us-east-2a", nth=3)  # a trial run, one node, and then the other
     typed = learner.types("deploy", "3", "--spot", "--target", "aws", "--yes", timeout=500)

@@ -38,7 +38,7 @@ def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: C
     for often in ("ec2:DescribeInstances", "ec2:CreateSubnet"):  # throttling for a moment is waited out
         account.throttle(often, times=2)
     deploy = small.begins(*DEPLOY)
-    until(lambda: call in account.held(), 180, f"{phase}: {call}")
+    until(lambda: call in account.list_held_calls(), 180, f"{phase}: {call}")
     deploy.kill()
     deploy.communicate(timeout=30)
     account.calm()
@@ -56,7 +56,7 @@ def test_credentials_that_expire_while_it_is_built(small: CloudLearner) -> None:
     assert (error["code"], error["exit_code"]) == ("credentials", 3)
     assert "aws sso login" in error["hint"]
     assert "gpucourse destroy 1" in error["hint"]
-    assert [one.kind for one in small.standing()][:1], "something was made before"
+    assert [resource.kind for resource in small.standing()][:1], "something was made before"
     blind = small.types("destroy", "1", "--yes", code=3)
     assert "have expired" in blind.err
     assert small.deployment(STACK)["phase"] in {"failed", "destroying"}

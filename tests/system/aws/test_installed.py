@@ -51,8 +51,8 @@ def test_the_whole_way_from_the_wheel(program: Path, learner: CloudLearner, tmp_
         return done.stdout
 
     where = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
-    found = subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
-    assert found.startswith(str(tmp_path))
+    output = subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
+    assert output.startswith(str(tmp_path))
     assert "module 3 stands" in types("deploy", "3", "--target", "aws", "--yes")
     assert "passed" in types("run", "3.2", "--nodes", "2", *SMALL)
     assert "nothing is left" in types("destroy", "--all", "--yes")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.mock_aws.account import eventually
-from tests.mock_aws.asking import described, launch, network
+from tests.mock_aws.asking import describe_instance, launch, network
 from tests.parts import need
 from tests.simulated import make_key
 from tests.system.aws.learner import CloudLearner
@@ -17,12 +17,12 @@ from tests.system.aws.learner import CloudLearner
 pytestmark = pytest.mark.system
 
 
-def test_a_computer_has_the_marks_of_a_first_boot_and_an_address_for_the_others(learner: CloudLearner, tmp_path: Path) -> None:
+def test_a_computer_has_first_boot_marks_and_an_address_for_the_others(learner: CloudLearner, tmp_path: Path) -> None:
     key = make_key(tmp_path / "key")
     public = key.with_suffix(".pub").read_bytes()
     learner.account.client("ec2").import_key_pair(KeyName="learner", PublicKeyMaterial=public)
     instance = launch(learner.account, KeyName="learner", SubnetId=network(learner.account)[1])
-    address = described(learner.account, instance)["PrivateIpAddress"]
+    address = describe_instance(learner.account, instance)["PrivateIpAddress"]
     eventually("it boots", lambda: instance in learner.account.computers())
     state = Path(learner.account.computers()[instance]["root"]) / "var/lib/gpucourse"
     assert (state / "step").read_text() == "done\n"

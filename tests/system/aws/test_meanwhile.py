@@ -16,13 +16,13 @@ from gpucourse.errors import CloudError, UnreachableError, UsageError
 from gpucourse.labs import change
 from gpucourse.labs.aws import allow_ip, extend, stop_start
 from gpucourse.labs.aws.status import Outlook
-from gpucourse.labs.destroy import Which
+from gpucourse.labs.destroy import DestroyRequest
 from gpucourse.labs.status import Status, status
 from gpucourse.model.deployment import AwsDeployment, LocalDeployment
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.paths import WorkspacePaths
 from tests.mock_aws.account import REGION
-from tests.mock_aws.asking import described
+from tests.mock_aws.asking import describe_instance
 from tests.system.aws import hand_made
 from tests.system.aws.learner import CloudLearner
 from tests.unit.ui.examples import record
@@ -35,7 +35,7 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
     """The file's learner; after each test the account is quiet and empty."""
     yield neighbour
     neighbour.account.calm()
-    hand_made.destroyed(neighbour, Which(), discard=True)
+    hand_made.run_destroy(neighbour, DestroyRequest(), discard=True)
     assert neighbour.standing() == []
 
 
@@ -43,20 +43,20 @@ def root(learner: CloudLearner, instance: str) -> Path:
     return Path(learner.account.computer(instance)["root"]) / "var/lib/gpucourse"
 
 
-def seen(learner: CloudLearner, *, ask_nodes: bool = False) -> Status:
+def read_status(learner: CloudLearner, *, ask_nodes: bool = False) -> Status:
     return status(hand_made.context(learner), ask_nodes=ask_nodes)
 
 
 def outlook(learner: CloudLearner, *, ask_nodes: bool = False) -> Outlook:
-    [one] = seen(learner, ask_nodes=ask_nodes).stacks
-    assert one.cloud is not None
-    return one.cloud
+    [stack] = read_status(learner, ask_nodes=ask_nodes).stacks
+    assert stack.cloud is not None
+    return stack.cloud
 
 
-def stored(learner: CloudLearner, lab: AwsDeployment) -> AwsDeployment:
-    found = deployments.load_as(WorkspacePaths(learner.workspace), lab.stack, AwsDeployment)
-    assert found is not None
-    return found
+def load_stored(learner: CloudLearner, lab: AwsDeployment) -> AwsDeployment:
+    deployment = deployments.load_as(WorkspacePaths(learner.workspace), lab.stack, AwsDeployment)
+    assert deployment is not None
+    return deployment
 
 
 def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner) -> None:
@@ -74,18 +74,18 @@ def test_status_tells_the_nodes_the_money_and_every_killer(learner: CloudLearner
     assert "deadline    in 3 h 59 min" in typed.out
     assert "idle agent  node0: in use (SSH sessions: 1)\n              node1: idle; ends it in 11 min" in typed.out
     assert "backstop    AWS itself ends it at 20" in typed.out
-    [one] = learner.documents("status")["stacks"]
-    assert one["healthy"] is True
-    assert one["cloud"]["usd_per_hour"].startswith("1.5")
+    [stack] = learner.documents("status")["stacks"]
+    assert stack["healthy"] is True
+    assert stack["cloud"]["usd_per_hour"].startswith("1.5")
     assert outlook(learner).idle == []  # not asked: to the agent a connection is somebody at work
 
 
 def test_an_account_that_does_not_say_is_unknown_and_never_healthy(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.deny("ec2:DescribeInstances")
-    [one] = seen(learner).stacks
-    assert not one.healthy
-    assert [(node.healthy, node.known) for node in one.nodes] == [(False, False)]
+    [stack] = read_status(learner).stacks
+    assert not stack.healthy
+    assert [(node.healthy, node.known) for node in stack.nodes] == [(False, False)]
     assert "ec2:DescribeInstances" in outlook(learner).unknown
     learner.account.calm()
     learner.account.expire_credentials()
@@ -112,12 +112,12 @@ def test_what_ended_says_why_and_what_no_record_knows_is_told(learner: CloudLear
     second = hand_made.ids(learner)[1]
     learner.account.interrupt(second)
     stray = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
-    found = seen(learner)
-    cloud = found.stacks[0].cloud
+    status_now = read_status(learner)
+    cloud = status_now.stacks[0].cloud
     assert cloud is not None
     assert "AWS took the spot instance back" in cloud.ended[0]
-    assert [node.healthy for node in found.stacks[0].nodes] == [True, False]
-    assert stray in found.warnings[0]
+    assert [node.healthy for node in status_now.stacks[0].nodes] == [True, False]
+    assert stray in status_now.warnings[0]
     first = hand_made.ids(learner)[0]
     learner.account.shut_down(first if first != stray else hand_made.ids(learner)[1])
     lost = outlook(learner)
@@ -133,18 +133,18 @@ def test_what_ended_says_why_and_what_no_record_knows_is_told(learner: CloudLear
 def test_a_lost_record_shows_in_the_ledger(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     deployments.drop(WorkspacePaths(learner.workspace), lab.stack)
-    [warning] = seen(learner).warnings
+    [warning] = read_status(learner).warnings
     assert hand_made.ids(learner)[0] in warning
     assert "gpucourse leaks" in warning
 
 
-def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(learner: CloudLearner) -> None:
+def test_a_lab_stops_and_starts_with_new_addresses_and_the_same_keys(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner, nodes=2)
     before = learner.inventory()
     stopped = learner.documents("stop", "3")
     assert stopped["usd_per_hour"].startswith("0.0")
-    assert {described(learner.account, one)["State"]["Name"] for one in hand_made.ids(learner)} == {"stopped"}
-    assert seen(learner).stacks[0].cloud.stopped  # type: ignore[union-attr]  # it is a lab on AWS
+    assert {describe_instance(learner.account, instance)["State"]["Name"] for instance in hand_made.ids(learner)} == {"stopped"}
+    assert read_status(learner).stacks[0].cloud.stopped  # type: ignore[union-attr]  # it is a lab on AWS
     assert "gpucourse start 3" in learner.types("run", "3.1", code=3).err
     more = extend.more_time(hand_made.context(learner), "3", 3600)
     extend.extend(hand_made.context(learner), more)
@@ -159,16 +159,16 @@ def test_a_lab_stops_and_comes_back_under_other_addresses_with_the_same_keys(lea
     assert after[0]["address"] in (folder / "ssh_config").read_text()
     assert after[0]["host_key"] in (folder / "known_hosts").read_text()
     assert learner.types("ssh", "3", "--", "echo", "hello").out == "hello\n"
-    marks = [(root(learner, one) / "deadline").read_text() for one in hand_made.ids(learner)]
+    marks = [(root(learner, instance) / "deadline").read_text() for instance in hand_made.ids(learner)]
     assert marks == [f"{more.expires.timestamp():.0f}\n"] * 2
-    assert (stored(learner, lab).phase, stored(learner, lab).cloud.stopped) == ("ready", False)
+    assert (load_stored(learner, lab).phase, load_stored(learner, lab).cloud.stopped) == ("ready", False)
 
 
 def test_a_stopped_lab_that_nothing_ends_says_so(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     context = hand_made.context(learner)
     for backstop, words in (("", "AWS ends it at"), ("iam:CreateRole was refused", "cost until you type gpucourse destroy 3")):
-        lab = stored(learner, lab)
+        lab = load_stored(learner, lab)
         lab.cloud.backstop = backstop
         deployments.save(context.paths, lab)
         assert words in stop_start.stop(context, "3").warnings[0]
@@ -225,12 +225,12 @@ def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
     assert done["warnings"] == []
     assert datetime.fromisoformat(done["expires"]) == after
     assert datetime.fromisoformat(learner.deployment()["cloud"]["expires"]) == after
-    assert {(root(learner, one) / "deadline").read_text() for one in hand_made.ids(learner)} == {f"{after.timestamp():.0f}\n"}
-    assert set(schedule.armed(account, stack=lab.uid).values()) == {after + schedule.AFTER}
-    assert {one.tags["Expires"] for one in learner.standing("instance", "volume")} == {after.isoformat(timespec="seconds")}
+    assert {(root(learner, item) / "deadline").read_text() for item in hand_made.ids(learner)} == {f"{after.timestamp():.0f}\n"}
+    assert set(schedule.read_scheduled_ends(account, stack=lab.uid).values()) == {after + schedule.AFTER}
+    assert {item.tags["Expires"] for item in learner.standing("instance", "volume")} == {after.isoformat(timespec="seconds")}
 
 
-def test_a_node_that_does_not_take_the_deadline_leaves_the_earlier_one_for_all(learner: CloudLearner) -> None:
+def test_a_node_that_refuses_the_deadline_leaves_the_earlier_one_for_all(learner: CloudLearner) -> None:
     hand_made.lab(learner, nodes=2)
     context = hand_made.context(learner)
     file = learner.workspace / ".gpucourse/deployments/03-aws-t4.json"
@@ -267,7 +267,7 @@ def test_another_address_and_no_wider_one(learner: CloudLearner) -> None:
         .changed[0]
         .startswith("198.51.100.4/32 instead of 203.0.113.7/32")
     )
-    assert ingress.allowed(Account(REGION, learner.environment), stack=lab.uid) == ["198.51.100.4/32"]
+    assert ingress.list_allowed_addresses(Account(REGION, learner.environment), stack=lab.uid) == ["198.51.100.4/32"]
     assert learner.deployment()["cloud"]["ssh_cidr"] == "198.51.100.4/32"
     assert "was allowed already" in allow_ip.allow_ip(context, "3", cidr="198.51.100.4/32").changed[0]
     with pytest.raises(UsageError):

@@ -42,12 +42,12 @@ def lose_everything(learner: CloudLearner) -> None:
     shutil.rmtree(learner.workspace / ".gpucourse")
 
 
-def known(learner: CloudLearner) -> Cost:
+def compute_cost(learner: CloudLearner) -> Cost:
     return cost(hand_made.context(learner))
 
 
 @pytest.mark.thorough
-def test_after_a_lost_workspace_everything_is_found_and_removed_and_a_stranger_is_not(learner: CloudLearner) -> None:
+def test_after_a_lost_workspace_only_our_own_things_are_removed(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     hand_made.lab(learner, nodes=2)
     tags = hand_made.tags_of(learner, "far-away")
@@ -61,7 +61,7 @@ def test_after_a_lost_workspace_everything_is_found_and_removed_and_a_stranger_i
     typed = learner.types("leaks", "--clean", "--yes")
     assert "nothing is left" in typed.out
     assert hand_made.ids(learner) == [stranger]
-    assert {one.kind for one in learner.standing()} == {"instance", "volume", "network interface"}
+    assert {resource.kind for resource in learner.standing()} == {"instance", "volume", "network interface"}
     assert "no leaks" in learner.types("leaks").out
     learner.account.client("ec2").terminate_instances(InstanceIds=[stranger])
 
@@ -69,12 +69,12 @@ def test_after_a_lost_workspace_everything_is_found_and_removed_and_a_stranger_i
 def test_a_lab_on_record_stands_whatever_is_cleaned(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
     stray = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
-    found = learner.types("leaks", "--json", code=8).document
-    assert {one["stack"]: one["explained_by"] for one in found["things"]} == {"03-aws-t4": "standing", "another": "leak"}
-    assert found["account"] == hand_made.ACCOUNT
+    document = learner.types("leaks", "--json", code=8).document
+    assert {item["stack"]: item["explained_by"] for item in document["things"]} == {"03-aws-t4": "standing", "another": "leak"}
+    assert document["account"] == hand_made.ACCOUNT
     learner.types("leaks", "--clean", "--yes")
     assert stray not in hand_made.ids(learner)
-    assert [one.tags["Stack"] for one in learner.standing("instance")] == [lab.uid]
+    assert [item.tags["Stack"] for item in learner.standing("instance")] == [lab.uid]
 
 
 def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner: CloudLearner) -> None:
@@ -87,13 +87,13 @@ def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner
     over = hand_made.instance(learner, {**theirs, "Stack": "over", "Expires": hand_made.utc(-1)})
     context = hand_made.context(learner)
     held = leaks.holdings(context)
-    assert {one.stack: one.state for one in held.things} == {"theirs": "another's", "over": "leak"}
+    assert {item.stack: item.state for item in held.things} == {"theirs": "another's", "over": "leak"}
     leaks.clean(context, held)
     assert hand_made.ids(learner) == [alive]
     assert learner.standing("vpc")
     assert over not in hand_made.ids(learner)
     receipts, left = leaks.clean(context, leaks.holdings(context, everyone=True), everyone=True)
-    assert (left, [one.stack for one in receipts]) == ([], ["theirs"])
+    assert (left, [item.stack for item in receipts]) == ([], ["theirs"])
     assert learner.standing() == []
 
 
@@ -118,18 +118,18 @@ def test_the_ledger_outlives_its_nodes_its_record_and_its_lab(learner: CloudLear
     lab = hand_made.lab(learner, nodes=2)
     first, second = hand_made.ids(learner)
     learner.account.shut_down(second)
-    now = known(learner)
+    now = compute_cost(learner)
     spans = {span.charge.item: span for span in ledger.read(WorkspacePaths(learner.workspace).ledger).spans}
     assert spans[second].ended is not None
     assert spans[f"{second}:ipv4"].ended is not None
     assert spans[first].ended is None
     assert sum(span.ended is not None for span in spans.values() if span.charge.kind == "disk") == 1
     assert now.usd_per_hour == pytest.approx(Decimal("0.77"), abs=Decimal("0.01"))
-    assert [one.stack for one in now.running] == ["03-aws-t4"]
+    assert [running.stack for running in now.running] == ["03-aws-t4"]
     assert now.running[0].usd_to_end == pytest.approx(Decimal("3.06"), abs=Decimal("0.05"))
     deployments.drop(WorkspacePaths(learner.workspace), lab.stack)
     learner.account.shut_down(first)
-    lost = known(learner)
+    lost = compute_cost(learner)
     assert lost.running == []
     assert lost.usd_per_hour == 0
     assert lost.usd > 0
@@ -149,9 +149,9 @@ def test_a_share_for_each_exercise_the_budget_and_the_end(learner: CloudLearner)
     assert "3.1" in typed.out
     assert "karpenter-provider-aws, 2026-07-20" in typed.out
     assert "gpucourse cost --billed" in typed.out
-    found = learner.documents("cost", "--billed")
-    assert found["exercises"][0]["name"] == "3.1"
-    assert found["billed"]["requests"] == 1
+    document = learner.documents("cost", "--billed")
+    assert document["exercises"][0]["name"] == "3.1"
+    assert document["billed"]["requests"] == 1
     assert len(learner.account.calls("GetCostAndUsage")) == 1
     learner.sets(budget_usd=None)
 
@@ -159,7 +159,7 @@ def test_a_share_for_each_exercise_the_budget_and_the_end(learner: CloudLearner)
 def test_an_account_that_does_not_answer_leaves_the_ledger(learner: CloudLearner) -> None:
     hand_made.lab(learner)
     learner.account.expire_credentials()
-    now = known(learner)
+    now = compute_cost(learner)
     assert now.usd > 0
     assert "what was written down last" in now.warnings[0]
 

@@ -32,22 +32,22 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         require(slurm=True)
     except Lacking as error:
         pytest.skip(f"{error}: {error.remedy}")
-    with cloud_learner(tmp_path_factory.mktemp("lab"), quotas=TWO_NODES, behind="machines") as one:
+    with cloud_learner(tmp_path_factory.mktemp("lab"), quotas=TWO_NODES, behind="machines") as learner:
         for name, words, code in (("refused", ("--nodes", "3"), 3), ("deployed", (), 0)):
-            typed = one.types("deploy", "2", "--target", "aws", "--yes", *words, code=code, timeout=280)
-            (one.workspace / f"{name}.txt").write_text(typed.out + typed.err)
-        yield one
-        one.types("destroy", "--all", "--yes", "--discard", timeout=240)
-        assert one.standing() == []
-        assert unforeseen(one.account) == []
-        machines = one.account.folder / "nodes"
+            typed = learner.types("deploy", "2", "--target", "aws", "--yes", *words, code=code, timeout=280)
+            (learner.workspace / f"{name}.txt").write_text(typed.out + typed.err)
+        yield learner
+        learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
+        assert learner.standing() == []
+        assert unforeseen(learner.account) == []
+        machines = learner.account.folder / "nodes"
         eventually("the machines are off", lambda: not list(machines.iterdir()))
         assert str(machines) not in Path("/proc/mounts").read_text(encoding="utf-8")
 
 
 def inside(lab: CloudLearner, node: str, command: str) -> str:
     """What a command says that root types on a node, past SSH."""
-    [instance] = [one.id for one in lab.standing("instance") if one.tags["Node"] == node]
+    [instance] = [resource.id for resource in lab.standing("instance") if resource.tags["Node"] == node]
     asked = {"name": lab.account.computer(instance)["name"], "argv": ["sh", "-c", command]}
     done = health.ask_host(lab.account.folder / "nodes", "run", asked, timeout_s=30.0)
     assert done["code"] == 0, done
@@ -55,10 +55,10 @@ def inside(lab: CloudLearner, node: str, command: str) -> str:
 
 
 def verdicts(lab: CloudLearner) -> dict[str, str]:
-    return {each["id"]: each["verdict"] for each in json.loads((lab.run_folder() / "verdict.json").read_text())["checks"]}
+    return {check["id"]: check["verdict"] for check in json.loads((lab.run_folder() / "verdict.json").read_text())["checks"]}
 
 
-def test_every_node_is_idle_with_its_gpu_counted_and_there_are_as_many_as_the_quota_holds(lab: CloudLearner) -> None:
+def test_every_node_is_idle_with_its_gpu_and_as_many_as_the_quota_holds(lab: CloudLearner) -> None:
     assert "--nodes 2 fits into the quota as it is" in (lab.workspace / "refused.txt").read_text()
     said = (lab.workspace / "deployed.txt").read_text()
     assert "the quota holds 2 nodes, not 3: module 2 works with them as well" in said
@@ -90,13 +90,15 @@ def test_the_key_of_munge_is_nowhere_but_on_the_nodes(lab: CloudLearner) -> None
 def _texts(lab: CloudLearner) -> dict[str, bytes]:
     """Everything where a secret would be read by others: the workspace with Terraform's state, plan and log; the calls that
     reached the account; what the instances were launched with, unpacked."""
-    found = {str(path): path.read_bytes() for path in lab.workspace.rglob("*") if path.is_file()}
-    assert any(name.endswith("terraform.tfstate") for name in found)
-    found["calls"] = (lab.account.folder / "calls.jsonl").read_bytes()
-    for one in lab.standing("instance"):
-        answer: dict[str, Any] = lab.account.client("ec2").describe_instance_attribute(InstanceId=one.id, Attribute="userData")
-        found[f"user data of {one.tags['Node']}"] = first_script(answer["UserData"]["Value"])
-    return found
+    texts = {str(path): path.read_bytes() for path in lab.workspace.rglob("*") if path.is_file()}
+    assert any(name.endswith("terraform.tfstate") for name in texts)
+    texts["calls"] = (lab.account.folder / "calls.jsonl").read_bytes()
+    for resource in lab.standing("instance"):
+        answer: dict[str, Any] = lab.account.client("ec2").describe_instance_attribute(
+            InstanceId=resource.id, Attribute="userData"
+        )
+        texts[f"user data of {resource.tags['Node']}"] = first_script(answer["UserData"]["Value"])
+    return texts
 
 
 def test_jobs_run_and_come_home(lab: CloudLearner) -> None:
@@ -124,7 +126,7 @@ def test_a_drained_node_fails_the_rung_with_the_end_of_its_log(lab: CloudLearner
 @pytest.mark.thorough
 def test_a_node_and_a_head_that_are_built_anew_find_the_others(lab: CloudLearner) -> None:
     key = inside(lab, "node2", "sha256sum </etc/munge/munge.key")
-    lost = [one.id for one in lab.standing("instance") if one.tags["Node"] in {"node0", "node1"}]
+    lost = [resource.id for resource in lab.standing("instance") if resource.tags["Node"] in {"node0", "node1"}]
     lab.account.client("ec2").terminate_instances(InstanceIds=lost)
     healed = lab.types("deploy", "2", "--target", "aws", "--yes", timeout=240)
     assert "2 built anew" in healed.out

@@ -62,7 +62,7 @@ def test_several_gpus_stand_side_by_side(labs: tuple[CloudLearner, dict[str, Any
     assert learner.account.calls("RunInstances")
 
 
-def test_spot_nodes_stand_as_asked_and_are_verified_to_end_when_they_power_off(
+def test_spot_nodes_are_verified_to_end_when_they_power_off(
     labs: tuple[CloudLearner, dict[str, Any]],
 ) -> None:
     learner, documents = labs
@@ -74,7 +74,7 @@ def test_spot_nodes_stand_as_asked_and_are_verified_to_end_when_they_power_off(
     asked = [call.params for call in learner.account.calls("DescribeInstanceAttribute")]
     assert any(told.items() <= params.items() for params in asked)
     changes = (call.params for call in learner.account.calls("ModifyInstanceAttribute"))
-    assert request["InstanceId"] not in {one["InstanceId"] for one in changes}
+    assert request["InstanceId"] not in {change["InstanceId"] for change in changes}
 
 
 def test_the_cluster_has_a_head_without_a_gpu(labs: tuple[CloudLearner, dict[str, Any]]) -> None:

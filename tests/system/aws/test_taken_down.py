@@ -48,13 +48,13 @@ def _terraform(learner: CloudLearner, stack: str) -> int:
 
 def _of(learner: CloudLearner, stack: str) -> list[str]:
     """What stands of a stack, with the untagged parts of it left out."""
-    return [str(one) for one in learner.standing() if one.tags.get("Stack") == stack]
+    return [str(resource) for resource in learner.standing() if resource.tags.get("Stack") == stack]
 
 
 @pytest.mark.thorough
-def test_credentials_run_out_then_we_are_killed_then_aws_holds_on_then_all_is_gone(labs: CloudLearner) -> None:
+def test_expired_credentials_a_kill_and_a_slow_aws_still_leave_nothing(labs: CloudLearner) -> None:
     uid = labs.deployment("01-aws-t4")["uid"]
-    [instance] = [one.id for one in labs.standing("instance") if one.tags["Stack"] == uid]
+    [instance] = [resource.id for resource in labs.standing("instance") if resource.tags["Stack"] == uid]
     labs.account.expire_credentials(after=TERMINATE)
     typed = labs.types("destroy", "1", "--yes", code=8, timeout=240)
     assert "the AWS credentials have expired" in typed.err
@@ -65,7 +65,7 @@ def test_credentials_run_out_then_we_are_killed_then_aws_holds_on_then_all_is_go
 
     labs.account.hold(SUBNET)
     destroy = labs.begins("destroy", "1", "--yes")
-    until(lambda: SUBNET in labs.account.held(), 60, "the subnet is being removed")
+    until(lambda: SUBNET in labs.account.list_held_calls(), 60, "the subnet is being removed")
     os.kill(destroy.pid, signal.SIGKILL)
     destroy.communicate()
     assert labs.deployment("01-aws-t4")["phase"] == "destroying"
@@ -84,7 +84,7 @@ def test_terraform_is_killed_and_the_same_command_goes_on_by_tag(labs: CloudLear
     outside = hand_made.instance(labs, hand_made.tags_of(labs, uid, Module="4", Node="node7"))  # not in Terraform's state
     labs.account.hold(SUBNET)
     destroy = labs.begins("destroy", "4", "--yes", "--json")
-    until(lambda: SUBNET in labs.account.held(), 120, "the subnet is being removed")
+    until(lambda: SUBNET in labs.account.list_held_calls(), 120, "the subnet is being removed")
     os.kill(_terraform(labs, "04-aws-t4"), signal.SIGKILL)
     labs.account.release()
     out, err = destroy.communicate(timeout=240)

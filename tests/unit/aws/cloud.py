@@ -58,7 +58,7 @@ class ScriptedAccount(Account):
         assert key in model.output_shape.members, f"{operation} has no {key}"
         yield from answer.get(key, [])
 
-    def named(self, operation: str) -> list[dict[str, Any]]:
+    def list_calls(self, operation: str) -> list[dict[str, Any]]:
         """The parameters of every call of that operation."""
         return [parameters for _service, name, parameters in self.calls if name == operation]
 
@@ -99,15 +99,15 @@ class MotoAccount(Account):
 
 @cache
 def _session() -> boto3.Session:
-    return Account(REGION, ENVIRON)._started()
+    return Account(REGION, ENVIRON)._start_session()
 
 
-def refused(action: str = "ec2:Whatever") -> PermissionRefused:
+def make_refusal(action: str = "ec2:Whatever") -> PermissionRefused:
     """AWS says no."""
     return PermissionRefused(f"{action}: refused", hint="the policy", action=action)
 
 
-def expired() -> CredentialsError:
+def make_expiry() -> CredentialsError:
     """The session has run out."""
     return CredentialsError("the AWS credentials have expired", hint="sign in again")
 
@@ -118,7 +118,7 @@ def error(code: str, message: str = "") -> CloudError:
     return CloudError(failure.tell, hint=failure.cure, cloud_code=code, message=message, kind=failure.kind)
 
 
-def listed(tags: dict[str, str]) -> list[dict[str, str]]:
+def as_tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
     """Tags as AWS lists them."""
     return [{"Key": key, "Value": value} for key, value in tags.items()]
 

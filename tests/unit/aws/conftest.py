@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.parts import need_module
-from tests.unit.aws.cloud import TAGS, MotoAccount, listed
+from tests.unit.aws.cloud import TAGS, MotoAccount, as_tag_list
 
 IMAGE = "ami-0123456789abcdef0"  # moto takes any
 
@@ -38,25 +38,25 @@ def make_lab(account: MotoAccount, tags: dict[str, str], *, node: str = "node0")
     """A whole lab with these tags; without any, a stranger's."""
     ec2 = account.client("ec2")
 
-    def tagged(*kinds: str) -> dict[str, Any]:
-        return {"TagSpecifications": [{"ResourceType": kind, "Tags": listed(tags)} for kind in kinds]} if tags else {}
+    def tag(*kinds: str) -> dict[str, Any]:
+        return {"TagSpecifications": [{"ResourceType": kind, "Tags": as_tag_list(tags)} for kind in kinds]} if tags else {}
 
-    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **tagged("vpc"))["Vpc"]["VpcId"]
-    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.77.1.0/24", **tagged("subnet"))["Subnet"]["SubnetId"]
-    gateway = ec2.create_internet_gateway(**tagged("internet-gateway"))["InternetGateway"]["InternetGatewayId"]
+    vpc = ec2.create_vpc(CidrBlock="10.77.0.0/16", **tag("vpc"))["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.77.1.0/24", **tag("subnet"))["Subnet"]["SubnetId"]
+    gateway = ec2.create_internet_gateway(**tag("internet-gateway"))["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
-    table = ec2.create_route_table(VpcId=vpc, **tagged("route-table"))["RouteTable"]["RouteTableId"]
+    table = ec2.create_route_table(VpcId=vpc, **tag("route-table"))["RouteTable"]["RouteTableId"]
     ec2.associate_route_table(RouteTableId=table, SubnetId=subnet)
     name = tags.get("Stack", "foreign")
-    group = ec2.create_security_group(VpcId=vpc, GroupName=name, Description="d", **tagged("security-group"))["GroupId"]
+    group = ec2.create_security_group(VpcId=vpc, GroupName=name, Description="d", **tag("security-group"))["GroupId"]
     ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "18.1.2.3/32", "Description": "SSH"}]}
     among = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
     ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[ssh, among])
-    ec2.create_key_pair(KeyName=name, **tagged("key-pair"))
+    ec2.create_key_pair(KeyName=name, **tag("key-pair"))
     network = {"DeviceIndex": 0, "SubnetId": subnet, "Groups": [group], "AssociatePublicIpAddress": True}
-    specifications = tagged("instance", "volume").get("TagSpecifications", [])
-    for one in specifications[:1]:
-        one["Tags"] = [*one["Tags"], {"Key": "Node", "Value": node}]
+    specifications = tag("instance", "volume").get("TagSpecifications", [])
+    for specification in specifications[:1]:
+        specification["Tags"] = [*specification["Tags"], {"Key": "Node", "Value": node}]
     [instance] = ec2.run_instances(
         ImageId=IMAGE,
         MinCount=1,
@@ -66,7 +66,7 @@ def make_lab(account: MotoAccount, tags: dict[str, str], *, node: str = "node0")
         TagSpecifications=specifications,
     )["Instances"]
     efs = account.client("efs")
-    system = efs.create_file_system(CreationToken=name, Tags=listed(tags))["FileSystemId"]
+    system = efs.create_file_system(CreationToken=name, Tags=as_tag_list(tags))["FileSystemId"]
     efs.create_mount_target(FileSystemId=system, SubnetId=subnet)
     return Lab(vpc=vpc, subnet=subnet, group=group, instance=instance["InstanceId"], file_system=system)
 

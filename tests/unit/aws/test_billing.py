@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpucourse.aws.billing import billed
+from gpucourse.aws.billing import query_billed_cost
 from gpucourse.errors import PermissionRefused
-from tests.unit.aws.cloud import ScriptedAccount, refused
+from tests.unit.aws.cloud import ScriptedAccount, make_refusal
 
 FIRST, LAST = date(2026, 11, 1), date(2026, 11, 21)
 
@@ -22,10 +22,10 @@ def answer(*services: tuple[str, str], page: str = "", estimated: bool = False) 
 def test_one_request_by_our_tag_and_by_service() -> None:
     said = answer(("EC2 - Other", "0.25"), ("Amazon Elastic Compute Cloud - Compute", "3.125"), estimated=True)
     account = ScriptedAccount({("ce", "get_cost_and_usage"): said})
-    found = billed(account, FIRST, LAST)
-    assert found.services == (("Amazon Elastic Compute Cloud - Compute", Decimal("3.125")), ("EC2 - Other", Decimal("0.25")))
-    assert (found.usd, found.requests, found.final) == (Decimal("3.375"), 1, False)
-    [asked] = account.named("get_cost_and_usage")
+    bill = query_billed_cost(account, FIRST, LAST)
+    assert bill.services == (("Amazon Elastic Compute Cloud - Compute", Decimal("3.125")), ("EC2 - Other", Decimal("0.25")))
+    assert (bill.usd, bill.requests, bill.final) == (Decimal("3.375"), 1, False)
+    [asked] = account.list_calls("get_cost_and_usage")
     assert asked["TimePeriod"] == {"Start": "2026-11-01", "End": "2026-11-22"}  # AWS leaves the last day out
     assert asked["Filter"] == {"Tags": {"Key": "Project", "Values": ["gpucourse"]}}
 
@@ -34,12 +34,12 @@ def test_pages_are_counted_since_each_costs_a_cent() -> None:
     def by_page(parameters: dict[str, Any]) -> dict[str, Any]:
         return answer(("EC2 - Other", "1")) if "NextPageToken" in parameters else answer(("EC2 - Other", "2"), page="next")
 
-    found = billed(ScriptedAccount({("ce", "get_cost_and_usage"): by_page}), FIRST, LAST)
-    assert (found.usd, found.requests, found.final) == (Decimal(3), 2, True)
+    bill = query_billed_cost(ScriptedAccount({("ce", "get_cost_and_usage"): by_page}), FIRST, LAST)
+    assert (bill.usd, bill.requests, bill.final) == (Decimal(3), 2, True)
 
 
 def test_nothing_billed_and_nothing_allowed() -> None:
     empty = ScriptedAccount({("ce", "get_cost_and_usage"): answer()})
-    assert billed(empty, FIRST, LAST).usd == 0
+    assert query_billed_cost(empty, FIRST, LAST).usd == 0
     with pytest.raises(PermissionRefused):
-        billed(ScriptedAccount({("ce", "get_cost_and_usage"): refused("ce:GetCostAndUsage")}), FIRST, LAST)
+        query_billed_cost(ScriptedAccount({("ce", "get_cost_and_usage"): make_refusal("ce:GetCostAndUsage")}), FIRST, LAST)

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from gpucourse.aws.caller import CHECKIP, caller_cidr, checked_cidr
+from gpucourse.aws.caller import CHECKIP, caller_cidr, validate_cidr
 from gpucourse.errors import MissingError, UsageError
 
 
@@ -90,12 +90,12 @@ def test_what_is_no_ipv4_address_is_refused(said: str) -> None:
 )
 def test_anything_but_one_public_address_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        checked_cidr(text)
+        validate_cidr(text)
 
 
 @pytest.mark.parametrize("text", ["18.220.1.2", "18.220.1.2/32", " 18.220.1.2/32 "])
 def test_one_public_address_is_taken(text: str) -> None:
-    assert checked_cidr(text) == "18.220.1.2/32"
+    assert validate_cidr(text) == "18.220.1.2/32"
 
 
 class Page(BaseHTTPRequestHandler):
@@ -129,4 +129,4 @@ def test_nobody_behind_the_page() -> None:
 
 def test_an_ipv6_address_is_told_as_what_it_is() -> None:
     with pytest.raises(UsageError, match="is IPv6, and the labs speak IPv4"):
-        checked_cidr("2001:db8::1/128")
+        validate_cidr("2001:db8::1/128")

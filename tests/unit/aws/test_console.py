@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.aws import console
 from gpucourse.errors import PermissionRefused
-from tests.unit.aws.cloud import ScriptedAccount, error, refused
+from tests.unit.aws.cloud import ScriptedAccount, error, make_refusal
 
 ED = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8b1c2d3e4f5a6b7c8d9e0f1a2b3c4d5e6f7a8b9c0d1e2f"
 OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOtherOtherOtherOtherOtherOtherOtherOtherOthe"
@@ -65,8 +65,8 @@ class Clock:
 
 def account(outputs: list[Any]) -> ScriptedAccount:
     def answer(_parameters: dict[str, Any]) -> Any:
-        found = outputs.pop(0) if len(outputs) > 1 else outputs[0]
-        return found if isinstance(found, Exception) else {"InstanceId": "i-1", "Output": found}
+        output = outputs.pop(0) if len(outputs) > 1 else outputs[0]
+        return output if isinstance(output, Exception) else {"InstanceId": "i-1", "Output": output}
 
     return ScriptedAccount({("ec2", "get_console_output"): answer})
 
@@ -76,7 +76,7 @@ def test_it_waits_until_the_key_is_printed_and_prefers_ed25519() -> None:
     asked = account(["", "booting", block(RSA, ED)])
     assert console.host_key(asked, "i-1", sleep=clock.sleep, clock=clock) == ED
     assert clock.now == 2 * console.POLL_S
-    assert asked.named("get_console_output")[0] == {"InstanceId": "i-1", "Latest": True}
+    assert asked.list_calls("get_console_output")[0] == {"InstanceId": "i-1", "Latest": True}
 
 
 def test_no_key_in_time_is_none() -> None:
@@ -88,9 +88,9 @@ def test_no_key_in_time_is_none() -> None:
 def test_an_instance_without_the_newest_output_gives_the_older_one() -> None:
     asked = account([error("Unsupported", "Latest is only for Nitro"), block(ED)])
     assert console.host_key(asked, "i-1") == ED
-    assert asked.named("get_console_output")[1] == {"InstanceId": "i-1"}
+    assert asked.list_calls("get_console_output")[1] == {"InstanceId": "i-1"}
 
 
 def test_a_refusal_is_told_at_once() -> None:
     with pytest.raises(PermissionRefused):
-        console.host_key(account([refused("ec2:GetConsoleOutput")]), "i-1")
+        console.host_key(account([make_refusal("ec2:GetConsoleOutput")]), "i-1")

@@ -7,7 +7,7 @@ import pytest
 from gpucourse.aws.everywhere import holding
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudUnreachable, GpucourseError
-from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, error, listed, refused
+from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, as_tag_list, error, make_refusal
 from tests.unit.aws.conftest import make_lab
 from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
 
@@ -20,7 +20,7 @@ class Places(ScriptedAccount):
     volumes: dict[str, object]
 
     def in_region(self, region: str) -> Account:
-        tagged = refused("tag:GetResources")
+        tagged = make_refusal("tag:GetResources")
         by_tag = {("resourcegroupstaggingapi", "get_resources"): tagged, ("ec2", "describe_volumes"): self.volumes[region]}
         return ScriptedAccount({**self.answers, **by_tag}, region)
 
@@ -40,7 +40,7 @@ def test_a_region_that_nobody_remembers_is_found_by_what_stands_there(moto: Moto
         assert isinstance(place, MotoAccount)
         make_lab(place, tags)
     storage = moto.in_region("sa-east-1").client("efs")
-    storage.create_file_system(CreationToken="lost", Tags=listed(TAGS))
+    storage.create_file_system(CreationToken="lost", Tags=as_tag_list(TAGS))
     assert holding(moto, besides=KNOWN) == (["eu-west-1", "sa-east-1"], "")
 
 
@@ -49,17 +49,17 @@ def test_what_is_known_already_is_not_asked() -> None:
     assert holding(account, besides=KNOWN) == ([], "")
 
 
-@pytest.mark.parametrize("trouble", [refused("ec2:DescribeVolumes"), error("AuthFailure"), CloudUnreachable("no answer")])
+@pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeVolumes"), error("AuthFailure"), CloudUnreachable("no answer")])
 def test_a_region_that_does_not_let_us_look_is_named(trouble: GpucourseError) -> None:
     disk = {"Volumes": [{"VolumeId": "vol-1"}]}
-    found, unasked = holding(places(eu_west_1=disk, eu_west_3=trouble, eu_north_1={}), besides=KNOWN)
-    assert found == ["eu-west-1"]
+    regions, unasked = holding(places(eu_west_1=disk, eu_west_3=trouble, eu_north_1={}), besides=KNOWN)
+    assert regions == ["eu-west-1"]
     assert unasked.endswith(": eu-west-3")
 
 
-@pytest.mark.parametrize("trouble", [refused("ec2:DescribeRegions"), CloudUnreachable("no answer")])
+@pytest.mark.parametrize("trouble", [make_refusal("ec2:DescribeRegions"), CloudUnreachable("no answer")])
 def test_a_list_of_regions_that_cannot_be_had_is_told(trouble: GpucourseError) -> None:
     account = ScriptedAccount({("ec2", "describe_regions"): trouble})
-    found, unasked = holding(account, besides=KNOWN)
-    assert found == []
+    regions, unasked = holding(account, besides=KNOWN)
+    assert regions == []
     assert "could not be listed" in unasked

@@ -115,7 +115,7 @@ def test_every_code_has_its_kind_and_only_capacity_and_zone_go_elsewhere(
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codes[0])
 def test_every_row_speaks_for_a_code_of_the_table(row: Row) -> None:
     spoken = [classify(code, message, row.call) for code, message, _kind, _elsewhere in TABLE]
-    assert any((found.kind, found.tell) == (row.kind, row.tell) for found in spoken)
+    assert any((failure.kind, failure.tell) == (row.kind, row.tell) for failure in spoken)
 
 
 @pytest.mark.parametrize(("code", "message", "kind", "elsewhere"), TABLE, ids=IDS)
@@ -133,7 +133,7 @@ def test_the_zones_that_aws_names_are_taken_not_the_one_that_failed() -> None:
     assert classify("InsufficientInstanceCapacity", NO_ROOM).suggested == ("us-east-2b", "us-east-2c")
 
 
-def test_the_missing_permission_is_named_and_the_encoded_message_is_left_to_the_log() -> None:
+def test_the_missing_permission_is_named_without_the_encoded_message() -> None:
     failure = classify("UnauthorizedOperation", NOT_ALLOWED)
     assert failure.action == "ec2:RunInstances"
     assert "c2VjcmV0IQ" not in sentence(failure)
@@ -159,7 +159,7 @@ def mount_target_refused() -> Failure:
     ],
     ids=["quota", "storage", "spot"],
 )
-def test_a_role_of_aws_that_cannot_be_made_is_told_with_the_permission_and_the_command(failure: Failure, service: str) -> None:
+def test_an_aws_role_that_cannot_be_made_names_permission_and_command(failure: Failure, service: str) -> None:
     assert (failure.kind, failure.action) == ("permission", "iam:CreateServiceLinkedRole")
     assert f"(iam:CreateServiceLinkedRole) [{failure.code}" in sentence(failure)
     assert f"aws iam create-service-linked-role --aws-service-name {service}.amazonaws.com" in failure.cure

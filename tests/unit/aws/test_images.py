@@ -27,8 +27,8 @@ def account(parameters: dict[str, str], size: int = 105) -> ScriptedAccount:
 
 
 def test_the_best_that_is_there() -> None:
-    found = resolve(account({SECOND: "ami-2", FIRST: "ami-1"}), "pytorch")
-    assert (found.id, found.parameter, found.root_gib) == ("ami-1", FIRST, 105)
+    image = resolve(account({SECOND: "ami-2", FIRST: "ami-1"}), "pytorch")
+    assert (image.id, image.parameter, image.root_gib) == ("ami-1", FIRST, 105)
     assert resolve(account({SECOND: "ami-2"}), "pytorch").id == "ami-2"
 
 

@@ -9,23 +9,23 @@ from tests.unit.aws.conftest import Lab, make_lab
 
 
 def rules(account: MotoAccount, group: str) -> dict[str, tuple[str, str]]:
-    found = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])
+    rule_list = account.client("ec2").describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}])
     return {
         rule["SecurityGroupRuleId"]: (rule.get("CidrIpv4", ""), rule.get("Description", ""))
-        for rule in found["SecurityGroupRules"]
+        for rule in rule_list["SecurityGroupRules"]
         if not rule["IsEgress"]
     }
 
 
 def test_the_rule_lets_the_new_address_in_and_stays_the_same_rule(moto: MotoAccount, lab: Lab) -> None:
     before = rules(moto, lab.group)
-    assert ingress.allowed(moto, stack="s-1") == ["18.1.2.3/32"]
+    assert ingress.list_allowed_addresses(moto, stack="s-1") == ["18.1.2.3/32"]
     [opened] = ingress.allow(moto, "18.9.9.9/32", stack="s-1")
     assert (opened.group, opened.before, opened.now) == (lab.group, "18.1.2.3/32", "18.9.9.9/32")
     after = rules(moto, lab.group)
     assert set(after) == set(before)
     assert after[opened.rule] == ("18.9.9.9/32", "SSH")
-    assert ingress.allowed(moto, stack="s-1") == ["18.9.9.9/32"]
+    assert ingress.list_allowed_addresses(moto, stack="s-1") == ["18.9.9.9/32"]
 
 
 def test_the_same_address_changes_nothing(moto: MotoAccount, lab: Lab) -> None:
@@ -43,7 +43,7 @@ def test_other_stacks_and_strangers_are_not_touched(moto: MotoAccount, lab: Lab,
 def test_never_wider_than_one_public_address(moto: MotoAccount, lab: Lab, cidr: str) -> None:
     with pytest.raises(UsageError):
         ingress.allow(moto, cidr, stack="s-1")
-    assert ingress.allowed(moto, stack="s-1") == ["18.1.2.3/32"]
+    assert ingress.list_allowed_addresses(moto, stack="s-1") == ["18.1.2.3/32"]
 
 
 def test_a_stack_without_a_rule_is_missing(moto: MotoAccount) -> None:

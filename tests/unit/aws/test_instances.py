@@ -7,13 +7,13 @@ import pytest
 
 from gpucourse.aws import instances
 from gpucourse.errors import CloudError, InfrastructureError
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error
 from tests.unit.aws.test_console import Clock
 
 LAUNCHED = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
 
-def described(state: str = "running", **more: Any) -> dict[str, Any]:
+def make_instance(state: str = "running", **more: Any) -> dict[str, Any]:
     return {
         "InstanceId": "i-0",
         "InstanceType": "g4dn.xlarge",
@@ -24,31 +24,33 @@ def described(state: str = "running", **more: Any) -> dict[str, Any]:
         "PrivateIpAddress": "10.77.1.4",
         "StateTransitionReason": "",
         "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeId": "vol-1"}}],
-        "Tags": listed({**TAGS, "Node": "node0", "Expires": "2026-11-21T13:00:00+00:00"}),
+        "Tags": as_tag_list({**TAGS, "Node": "node0", "Expires": "2026-11-21T13:00:00+00:00"}),
         **more,
     }
 
 
-def account(*found: dict[str, Any]) -> ScriptedAccount:
-    return ScriptedAccount({("ec2", "describe_instances"): {"Reservations": [{"Instances": [one]} for one in found]}})
+def account(*descriptions: dict[str, Any]) -> ScriptedAccount:
+    return ScriptedAccount(
+        {("ec2", "describe_instances"): {"Reservations": [{"Instances": [description]} for description in descriptions]}}
+    )
 
 
 def test_what_aws_says_of_an_instance() -> None:
-    [found] = instances.find(account(described(InstanceLifecycle="spot")), stack="s-1")
-    assert (found.id, found.node, found.instance_type, found.zone) == ("i-0", "node0", "g4dn.xlarge", "us-east-2b")
-    assert (found.market, found.state, found.launched, found.alive) == ("spot", "running", LAUNCHED, True)
-    assert (found.address, found.private_address, found.disks) == ("18.1.2.3", "10.77.1.4", ("vol-1",))
-    assert (found.stack, found.module, found.expires) == ("s-1", "3", "2026-11-21T13:00:00+00:00")
-    assert (found.ended, found.reason) == (None, "")
+    [instance] = instances.find(account(make_instance(InstanceLifecycle="spot")), stack="s-1")
+    assert (instance.id, instance.node, instance.instance_type, instance.zone) == ("i-0", "node0", "g4dn.xlarge", "us-east-2b")
+    assert (instance.market, instance.state, instance.launched, instance.alive) == ("spot", "running", LAUNCHED, True)
+    assert (instance.address, instance.private_address, instance.disks) == ("18.1.2.3", "10.77.1.4", ("vol-1",))
+    assert (instance.stack, instance.module, instance.expires) == ("s-1", "3", "2026-11-21T13:00:00+00:00")
+    assert (instance.ended, instance.reason) == (None, "")
 
 
 def test_they_are_asked_for_by_tags_and_given_by_node() -> None:
     asked = account(
-        described(InstanceId="i-1", Tags=listed({**TAGS, "Node": "node1"})),
-        described(InstanceId="i-0", Tags=listed({**TAGS, "Node": "node0"})),
+        make_instance(InstanceId="i-1", Tags=as_tag_list({**TAGS, "Node": "node1"})),
+        make_instance(InstanceId="i-0", Tags=as_tag_list({**TAGS, "Node": "node0"})),
     )
-    assert [one.id for one in instances.find(asked, course="c0ffee")] == ["i-0", "i-1"]
-    assert asked.named("describe_instances")[0]["Filters"] == [
+    assert [instance.id for instance in instances.find(asked, course="c0ffee")] == ["i-0", "i-1"]
+    assert asked.list_calls("describe_instances")[0]["Filters"] == [
         {"Name": "tag:Project", "Values": ["gpucourse"]},
         {"Name": "tag:Course", "Values": ["c0ffee"]},
     ]
@@ -70,16 +72,20 @@ def test_they_are_asked_for_by_tags_and_given_by_node() -> None:
     ],
 )
 def test_why_and_when_it_ended(state: str, said: str, code: str, reason: str, ended: int | None) -> None:
-    item = described(state, StateTransitionReason=said, StateReason={"Code": code.split(":", maxsplit=1)[0], "Message": code})
-    [found] = instances.find(account(item), stack="s-1")
-    assert reason in found.reason
-    assert found.ended == (LAUNCHED + timedelta(seconds=ended) if ended else None)
-    assert found.alive == (state == "stopped")
+    item = make_instance(
+        state, StateTransitionReason=said, StateReason={"Code": code.split(":", maxsplit=1)[0], "Message": code}
+    )
+    [instance] = instances.find(account(item), stack="s-1")
+    assert reason in instance.reason
+    assert instance.ended == (LAUNCHED + timedelta(seconds=ended) if ended else None)
+    assert instance.alive == (state == "stopped")
 
 
 def test_a_started_instance_has_not_ended_whatever_was_before() -> None:
-    [found] = instances.find(account(described(StateTransitionReason="User initiated (2026-11-20 10:00:00 GMT)")), stack="s-1")
-    assert found.ended is None
+    [instance] = instances.find(
+        account(make_instance(StateTransitionReason="User initiated (2026-11-20 10:00:00 GMT)")), stack="s-1"
+    )
+    assert instance.ended is None
 
 
 def changing(*states: str) -> ScriptedAccount:
@@ -89,15 +95,15 @@ def changing(*states: str) -> ScriptedAccount:
         state = left.pop(0) if len(left) > 1 else left[0]
         if state == "unknown":
             return error("InvalidInstanceID.NotFound")
-        return {"Reservations": [{"Instances": [described(state, StateReason={"Message": "because"})]}]}
+        return {"Reservations": [{"Instances": [make_instance(state, StateReason={"Message": "because"})]}]}
 
     return ScriptedAccount({("ec2", "describe_instances"): answer})
 
 
-def test_waiting_ends_with_the_state_also_where_aws_does_not_list_it_at_first() -> None:
+def test_waiting_ends_with_the_state_even_if_aws_lists_it_late() -> None:
     clock = Clock()
-    [found] = instances.wait(changing("unknown", "pending", "running"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
-    assert found.state == "running"
+    [states] = instances.wait(changing("unknown", "pending", "running"), ["i-0"], "running", sleep=clock.sleep, clock=clock)
+    assert states.state == "running"
     assert clock.now == 2 * instances.POLL_S
 
 
@@ -136,6 +142,6 @@ def test_more_time_is_written_on_the_resources_in_utc() -> None:
     asked = ScriptedAccount({("ec2", "create_tags"): {}})
     there = datetime(2026, 11, 21, 20, 0, tzinfo=timezone(timedelta(hours=2)))
     instances.retag_expires(asked, ["vol-1", "i-0", "i-0"], there)
-    assert asked.named("create_tags") == [
+    assert asked.list_calls("create_tags") == [
         {"Resources": ["i-0", "vol-1"], "Tags": [{"Key": "Expires", "Value": "2026-11-21T18:00:00+00:00"}]}
     ]

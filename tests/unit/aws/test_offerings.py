@@ -17,10 +17,10 @@ NOT_HERE = classify("Unsupported", "not here")
 
 
 def test_the_table_knows_what_the_course_takes() -> None:
-    found = instance_type("g4dn.2xlarge")
-    assert (found.vcpus, found.gpus, found.gpu, found.vram_mib) == (8, 1, "T4", 16384)
-    assert found.network_gbps == Decimal(10)
-    assert found.quota == {"on-demand": "L-DB2E81BA", "spot": "L-3819A6DF"}
+    kind = instance_type("g4dn.2xlarge")
+    assert (kind.vcpus, kind.gpus, kind.gpu, kind.vram_mib) == (8, 1, "T4", 16384)
+    assert kind.network_gbps == Decimal(10)
+    assert kind.quota == {"on-demand": "L-DB2E81BA", "spot": "L-3819A6DF"}
     assert instance_type("p5.4xlarge").quota == {"on-demand": "L-417A185B", "spot": "L-C4BD4855"}
     assert instance_type("t3.medium").quota == {"on-demand": "L-1216C47A", "spot": "L-34B43A08"}
     assert not instance_type("t3.medium").cluster_group
@@ -68,7 +68,7 @@ def zone(name: str, kind: str = "availability-zone") -> dict[str, Any]:
     return {"ZoneName": name, "ZoneId": f"id-{name}", "ZoneType": kind}
 
 
-def test_zones_are_asked_without_local_ones_and_offers_elsewhere_do_not_count() -> None:
+def test_local_zones_and_offers_elsewhere_do_not_count() -> None:
     account = ScriptedAccount(
         {
             ("ec2", "describe_availability_zones"): {"AvailabilityZones": [zone("us-east-2b"), zone("us-east-2a")]},
@@ -82,12 +82,15 @@ def test_zones_are_asked_without_local_ones_and_offers_elsewhere_do_not_count() 
             },
         }
     )
-    found = offerings.offers(account, ["t3.medium", "g4dn.xlarge", "g4dn.xlarge"])
-    assert found.zones == (Zone(name="us-east-2a", id="id-us-east-2a"), Zone(name="us-east-2b", id="id-us-east-2b"))
-    assert found.by_type["g4dn.xlarge"] == {"us-east-2a", "us-east-2b"}
-    assert found.common() == ("us-east-2b",)
-    assert found.common(frozenset({"g4dn.xlarge"})) == ("us-east-2a", "us-east-2b")
-    asked = {one["Name"]: one["Values"] for one in account.named("describe_availability_zones")[0]["Filters"]}
+    offer_list = offerings.offers(account, ["t3.medium", "g4dn.xlarge", "g4dn.xlarge"])
+    assert offer_list.zones == (Zone(name="us-east-2a", id="id-us-east-2a"), Zone(name="us-east-2b", id="id-us-east-2b"))
+    assert offer_list.by_type["g4dn.xlarge"] == {"us-east-2a", "us-east-2b"}
+    assert offer_list.common() == ("us-east-2b",)
+    assert offer_list.common(frozenset({"g4dn.xlarge"})) == ("us-east-2a", "us-east-2b")
+    asked = {
+        tag_filter["Name"]: tag_filter["Values"]
+        for tag_filter in account.list_calls("describe_availability_zones")[0]["Filters"]
+    }
     assert asked["zone-type"] == ["availability-zone"]
     assert asked["opt-in-status"] == ["opt-in-not-required"]
 
@@ -111,7 +114,7 @@ def walk(failure: Failure, allowed: list[str], with_types: tuple[str, ...] = ())
         tried.append((attempt, failure))
         assert len(tried) < 20
         attempt = next_attempt(OFFERS, tried, allowed=allowed, with_types=with_types)
-    return [(one.zone[-1], one.instance_type) for one, _failure in tried]
+    return [(place.zone[-1], place.instance_type) for place, _failure in tried]
 
 
 def test_zones_first_then_the_sibling_type_then_no_more() -> None:
@@ -134,8 +137,8 @@ def test_a_zone_that_aws_names_comes_next() -> None:
         "InsufficientInstanceCapacity", "You can currently get g4dn.xlarge capacity by ... or choosing us-east-2c, us-east-2d."
     )
     first = Attempt(zone="us-east-2a", instance_type="g4dn.xlarge")
-    found = next_attempt(OFFERS, [(first, asked)], allowed=["g4dn.xlarge"])
-    assert found == Attempt(zone="us-east-2c", instance_type="g4dn.xlarge")
+    attempt = next_attempt(OFFERS, [(first, asked)], allowed=["g4dn.xlarge"])
+    assert attempt == Attempt(zone="us-east-2c", instance_type="g4dn.xlarge")
 
 
 def test_nothing_to_try_where_no_zone_offers_it() -> None:

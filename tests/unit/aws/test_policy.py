@@ -12,12 +12,12 @@ import pytest
 import gpucourse.aws
 from gpucourse.aws.policy import policy_size
 from gpucourse.aws.session import IAM_NAMES
-from tests.mock_aws.permissions import actions, allows, shipped
+from tests.mock_aws.permissions import actions, allows, read_shipped_policy
 from tests.system.aws.policy import ADMINISTRATOR
 from tests.unit.aws.cloud import operation_model
 
 SOURCE = Path(gpucourse.aws.__file__).parent
-STATEMENTS = shipped()
+STATEMENTS = read_shipped_policy()
 OURS = {"aws:ResourceTag/Project": "gpucourse"}
 INSTANCE = "arn:aws:ec2:us-east-2:123456789012:instance/i-0123"
 
@@ -62,7 +62,7 @@ def test_every_call_is_allowed(service: str, operation: str) -> None:
     assert action in ADMINISTRATOR or any(fnmatchcase(action, pattern) for pattern in allowed), action
 
 
-def test_nothing_is_changed_or_made_without_a_condition_or_a_narrow_resource() -> None:
+def test_no_change_is_allowed_without_a_condition_or_narrow_resource() -> None:
     for statement in STATEMENTS:
         if statement["Resource"] == "*" and "Condition" not in statement:
             for action in actions(statement):
@@ -80,7 +80,7 @@ def test_what_exists_is_changed_only_where_it_is_ours() -> None:
 
 
 def test_instances_start_only_with_our_tag_and_in_the_sizes_of_the_course() -> None:
-    statement = next(one for one in STATEMENTS if one["Sid"] == "StartTaggedInstances")
+    statement = next(candidate for candidate in STATEMENTS if candidate["Sid"] == "StartTaggedInstances")
     wanted = statement["Condition"]["StringEquals"]
     assert wanted["aws:RequestTag/Project"] == "gpucourse"
     assert {"t3.medium", "g4dn.xlarge", "g4dn.2xlarge", "g6.xlarge", "p5.4xlarge"} <= set(wanted["ec2:InstanceType"])
@@ -106,7 +106,7 @@ def test_an_identity_with_it_cannot_raise_its_own_rights() -> None:
         ("servicequotas", "ServiceQuotas"),
     ],
 )
-def test_the_roles_that_aws_makes_at_the_first_use_may_be_made_and_no_other(service: str, role: str) -> None:
+def test_only_the_roles_that_aws_makes_at_first_use_may_be_made(service: str, role: str) -> None:
     name = f"{service}.amazonaws.com"
     arn = f"arn:aws:iam::123456789012:role/aws-service-role/{name}/AWSServiceRoleFor{role}"
     action = "iam:CreateServiceLinkedRole"
@@ -116,7 +116,7 @@ def test_the_roles_that_aws_makes_at_the_first_use_may_be_made_and_no_other(serv
     assert not allows(STATEMENTS, action, arn)
 
 
-def test_a_spot_request_may_be_cancelled_though_it_has_no_tags_and_an_instance_not_ended() -> None:
+def test_an_untagged_spot_request_may_be_cancelled_but_no_instance_ended() -> None:
     request = "arn:aws:ec2:us-east-2:123456789012:spot-instances-request/sir-0123"
     assert allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", request)
     assert not allows(STATEMENTS, "ec2:CancelSpotInstanceRequests", INSTANCE)

@@ -8,11 +8,11 @@ import pytest
 
 from gpucourse.aws import schedule
 from gpucourse.aws.images import CANDIDATES
-from gpucourse.aws.preflight import Circumstances, blocking, preflight
+from gpucourse.aws.preflight import LabEnvironment, blocking, preflight
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import CloudUnreachable, MissingError
 from gpucourse.model.cloud import Finding, LabNeed, Machines
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, expired, listed, refused
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_expiry, make_refusal
 
 KEY = "ssh-ed25519 AAAAC3Nz me"
 LABS = [
@@ -74,7 +74,7 @@ def a_good_account(**changed: Any) -> ScriptedAccount:
     return ScriptedAccount(answers)
 
 
-def circumstances(**changed: Any) -> Circumstances:
+def circumstances(**changed: Any) -> LabEnvironment:
     known: dict[str, Any] = {
         "terraform": "1.11.4",
         "public_key": KEY,
@@ -82,47 +82,47 @@ def circumstances(**changed: Any) -> Circumstances:
         "ask_address": lambda: "18.1.2.3/32",
         "regions": ("us-east-2",),
     }
-    return Circumstances(**{**known, **changed})
+    return LabEnvironment(**{**known, **changed})
 
 
-def looked(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
-    found = preflight(account, LABS, circumstances(**changed))
-    assert len({finding.what for finding in found}) == len(found), "two findings of one name"
-    return {finding.what: finding for finding in found}
+def run_preflight(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
+    findings = preflight(account, LABS, circumstances(**changed))
+    assert len({finding.what for finding in findings}) == len(findings), "two findings of one name"
+    return {finding.what: finding for finding in findings}
 
 
 def test_all_is_well_and_nothing_was_changed() -> None:
     account = a_good_account()
-    found = looked(account)
-    assert {finding.state for finding in found.values()} == {"ok"}
-    assert list(found)[:3] == ["Terraform", "credentials", "account plan"]
-    assert set(found) >= {"region", "zones for module 1", "zones for module 2", "quota L-DB2E81BA (on-demand)"}
-    assert set(found) >= {"image (pytorch)", "image (ubuntu)", "room for a network", "leftovers", "your address", "price"}
-    assert set(found) >= {"permission to start g4dn.xlarge", "permission to start t3.medium", schedule.WHAT, "SSH key"}
-    kinds = {finding.kind: name for name, finding in found.items() if finding.kind != "other"}
+    findings = run_preflight(account)
+    assert {finding.state for finding in findings.values()} == {"ok"}
+    assert list(findings)[:3] == ["Terraform", "credentials", "account plan"]
+    assert set(findings) >= {"region", "zones for module 1", "zones for module 2", "quota L-DB2E81BA (on-demand)"}
+    assert set(findings) >= {"image (pytorch)", "image (ubuntu)", "room for a network", "leftovers", "your address", "price"}
+    assert set(findings) >= {"permission to start g4dn.xlarge", "permission to start t3.medium", schedule.WHAT, "SSH key"}
+    kinds = {finding.kind: name for name, finding in findings.items() if finding.kind != "other"}
     assert kinds == {"credentials": "credentials", "price": "price", "backstop": schedule.WHAT}
-    assert not {"spot role", "storage role", "quota role"} & set(found)
+    assert not {"spot role", "storage role", "quota role"} & set(findings)
     for _service, operation, parameters in account.calls:
         assert operation.startswith(("describe_", "get_", "list_")) or parameters.get("DryRun") is True
 
 
 def test_spot_asks_for_its_own_quota_and_role() -> None:
     account = a_good_account()
-    found = looked(account, market="spot")
-    assert found["quota L-3819A6DF (spot)"].state == found["quota L-DB2E81BA (on-demand)"].state == "ok"
-    assert found["quota L-1216C47A (on-demand)"].state == "ok"
-    assert found["spot role"].state == "ok"
-    starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.named("run_instances")}
+    findings = run_preflight(account, market="spot")
+    assert findings["quota L-3819A6DF (spot)"].state == findings["quota L-DB2E81BA (on-demand)"].state == "ok"
+    assert findings["quota L-1216C47A (on-demand)"].state == "ok"
+    assert findings["spot role"].state == "ok"
+    starts = {asked["InstanceType"]: "InstanceMarketOptions" in asked for asked in account.list_calls("run_instances")}
     assert starts == {"g4dn.xlarge": True, "t3.medium": False}
 
 
 def test_the_quota_of_the_other_market_is_told_and_stops_nothing() -> None:
     values = {"L-DB2E81BA": 16.0, "L-1216C47A": 5.0, "L-3819A6DF": 0.0, "L-F678F1CE": 5.0}
     account = a_good_account(get_service_quota=lambda asked: {"Quota": {"Value": values[asked["QuotaCode"]]}})
-    found = looked(account)["quota L-3819A6DF (spot)"]
-    assert (found.state, found.detail.endswith("; counts only with --spot")) == ("warning", True)
-    assert "--request-quota --spot" in found.mend
-    spot = looked(account, market="spot")
+    finding = run_preflight(account)["quota L-3819A6DF (spot)"]
+    assert (finding.state, finding.detail.endswith("; counts only with --spot")) == ("warning", True)
+    assert "--request-quota --spot" in finding.mend
+    spot = run_preflight(account, market="spot")
     assert spot["quota L-3819A6DF (spot)"].state == "missing"
     assert spot["quota L-DB2E81BA (on-demand)"].state == "ok"
     assert "L-34B43A08" not in str(spot), "a head is never bought on the spot market"
@@ -140,7 +140,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
     ),
     (
         "plan refused",
-        {"get_account_plan_state": refused("freetier:GetAccountPlanState")},
+        {"get_account_plan_state": make_refusal("freetier:GetAccountPlanState")},
         "account plan",
         "unknown",
         "freetier",
@@ -205,7 +205,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
     ),
     (
         "quota refused",
-        {"get_service_quota": refused("servicequotas:GetServiceQuota")},
+        {"get_service_quota": make_refusal("servicequotas:GetServiceQuota")},
         "quota L-DB2E81BA (on-demand)",
         "unknown",
         "servicequotas:GetServiceQuota",
@@ -222,7 +222,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
     ),
     (
         "may not start",
-        {"run_instances": refused("ec2:RunInstances")},
+        {"run_instances": make_refusal("ec2:RunInstances")},
         "permission to start g4dn.xlarge",
         "missing",
         "ec2:RunInstances",
@@ -240,7 +240,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
     ),
     (
         "backstop refused",
-        {"list_schedule_groups": refused("scheduler:ListScheduleGroups")},
+        {"list_schedule_groups": make_refusal("scheduler:ListScheduleGroups")},
         schedule.WHAT,
         "unknown",
         "scheduler",
@@ -250,7 +250,7 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
         "left over",
         {
             "describe_volumes": {
-                "Volumes": [{"VolumeId": "vol-1", "Tags": listed({**TAGS, "Expires": "2026-01-01T00:00:00+00:00"})}]
+                "Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list({**TAGS, "Expires": "2026-01-01T00:00:00+00:00"})}]
             }
         },
         "leftovers",
@@ -258,8 +258,8 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
         "1 things of 1 lab(s) that this workspace does not know (s-1); 1 past their end of life",
         "gpucourse leaks",
     ),
-    ("may not see roles", {"list_roles": refused("iam:ListRoles")}, "leftovers", "unknown", "look for: role", "--policy"),
-    ("may not see", {"describe_volumes": refused("ec2:DescribeVolumes")}, "leftovers", "unknown", "volume", "--policy"),
+    ("may not see roles", {"list_roles": make_refusal("iam:ListRoles")}, "leftovers", "unknown", "look for: role", "--policy"),
+    ("may not see", {"describe_volumes": make_refusal("ec2:DescribeVolumes")}, "leftovers", "unknown", "volume", "--policy"),
 ]
 
 
@@ -267,10 +267,10 @@ MISSES: list[tuple[str, dict[str, Any], str, str, str, str]] = [
     ("changed", "what", "state", "detail", "mend"), [miss[1:] for miss in MISSES], ids=[miss[0] for miss in MISSES]
 )
 def test_every_miss_is_told_with_what_mends_it(changed: dict[str, Any], what: str, state: str, detail: str, mend: str) -> None:
-    found = looked(a_good_account(**changed))[what]
-    assert found.state == state
-    assert detail in found.detail
-    assert mend in found.mend
+    finding = run_preflight(a_good_account(**changed))[what]
+    assert finding.state == state
+    assert detail in finding.detail
+    assert mend in finding.mend
 
 
 def test_all_misses_are_told_at_once() -> None:
@@ -278,10 +278,10 @@ def test_all_misses_are_told_at_once() -> None:
         get_account_plan_state={"accountPlanType": "FREE"},
         get_service_quota={"Quota": {"Value": 0.0}},
         get_parameters={"Parameters": []},
-        run_instances=refused("ec2:RunInstances"),
+        run_instances=make_refusal("ec2:RunInstances"),
     )
-    found = preflight(account, LABS, circumstances(terraform="1.6.0"))
-    missing = {finding.what for finding in blocking(found)}
+    findings = preflight(account, LABS, circumstances(terraform="1.6.0"))
+    missing = {finding.what for finding in blocking(findings)}
     assert missing >= {"Terraform", "account plan", "quota L-DB2E81BA (on-demand)", "image"}
 
 
@@ -291,59 +291,60 @@ def test_an_open_request_for_quota_is_told() -> None:
         get_service_quota={"Quota": {"Value": 0.0}},
         list_requested_service_quota_change_history_by_quota={"RequestedQuotas": [request]},
     )
-    assert "a request for 12 is open (CASE_OPENED)" in looked(account)["quota L-DB2E81BA (on-demand)"].detail
+    assert "a request for 12 is open (CASE_OPENED)" in run_preflight(account)["quota L-DB2E81BA (on-demand)"].detail
 
 
 def test_what_this_workspace_has_standing_is_no_leftover() -> None:
-    account = a_good_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": listed(TAGS)}]})
-    assert looked(account, standing=frozenset({"s-1"}))["leftovers"].state == "ok"
+    account = a_good_account(describe_volumes={"Volumes": [{"VolumeId": "vol-1", "Tags": as_tag_list(TAGS)}]})
+    assert run_preflight(account, standing=frozenset({"s-1"}))["leftovers"].state == "ok"
 
 
 def test_without_credentials_nothing_else_of_the_account_is_asked() -> None:
-    account = a_good_account(get_caller_identity=expired())
-    found = looked(account)
-    assert found["credentials"].state == "missing"
-    assert found["AWS account"].state == "unknown"
+    account = a_good_account(get_caller_identity=make_expiry())
+    findings = run_preflight(account)
+    assert findings["credentials"].state == "missing"
+    assert findings["AWS account"].state == "unknown"
     assert {operation for _service, operation, _parameters in account.calls} == {"get_caller_identity"}
-    assert found["your address"].state == "ok"
-    assert found["price"].state == "ok"
+    assert findings["your address"].state == "ok"
+    assert findings["price"].state == "ok"
 
 
 def test_no_answer_from_aws_is_unknown() -> None:
-    found = looked(a_good_account(get_caller_identity=CloudUnreachable("AWS does not answer", hint="check the network")))
-    assert found["credentials"].state == "unknown"
-    assert found["AWS account"].mend == "check the network"
+    silence = CloudUnreachable("AWS does not answer", hint="check the network")
+    findings = run_preflight(a_good_account(get_caller_identity=silence))
+    assert findings["credentials"].state == "unknown"
+    assert findings["AWS account"].mend == "check the network"
 
 
 def test_credentials_that_expire_midway_are_told_where_it_happened() -> None:
-    found = looked(a_good_account(describe_images=expired()))
-    assert found["image"].state == "missing"
-    assert found["region"].state == "ok"
+    findings = run_preflight(a_good_account(describe_images=make_expiry()))
+    assert findings["image"].state == "missing"
+    assert findings["region"].state == "ok"
 
 
 @pytest.mark.parametrize(
     ("version", "state"), [("1.6.1", "ok"), ("1.11.4", "ok"), ("1.6.0", "missing"), ("1.5.7", "missing"), (None, "missing")]
 )
 def test_terraform(version: str | None, state: str) -> None:
-    assert looked(a_good_account(), terraform=version)["Terraform"].state == state
+    assert run_preflight(a_good_account(), terraform=version)["Terraform"].state == state
 
 
 @pytest.mark.parametrize(("key", "state"), [("", "ok"), ("ssh-rsa AAAA", "ok"), ("ecdsa-sha2-nistp256 AAAA", "missing")])
 def test_the_key_is_one_that_ec2_takes(key: str, state: str) -> None:
-    assert looked(a_good_account(), public_key=key)["SSH key"].state == state
+    assert run_preflight(a_good_account(), public_key=key)["SSH key"].state == state
 
 
 def test_the_address_is_asked_for_or_said() -> None:
     def nobody() -> str:
         raise MissingError("cannot learn the address", hint="--ssh-cidr")
 
-    assert looked(a_good_account(), ask_address=nobody)["your address"].state == "missing"
-    assert looked(a_good_account(), ask_address=nobody, ssh_cidr="18.9.9.9/32")["your address"].state == "ok"
-    assert looked(a_good_account(), ssh_cidr="0.0.0.0/0")["your address"].state == "missing"
+    assert run_preflight(a_good_account(), ask_address=nobody)["your address"].state == "missing"
+    assert run_preflight(a_good_account(), ask_address=nobody, ssh_cidr="18.9.9.9/32")["your address"].state == "ok"
+    assert run_preflight(a_good_account(), ssh_cidr="0.0.0.0/0")["your address"].state == "missing"
 
 
 def test_the_price_of_the_labs_against_the_budget() -> None:
-    assert "about $5.14 for 2 labs" in looked(a_good_account())["price"].detail
-    assert looked(a_good_account(), budget=Decimal(20))["price"].state == "ok"
-    over = looked(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
+    assert "about $5.14 for 2 labs" in run_preflight(a_good_account())["price"].detail
+    assert run_preflight(a_good_account(), budget=Decimal(20))["price"].state == "ok"
+    over = run_preflight(a_good_account(), budget=Decimal(20), spent=Decimal(18))["price"]
     assert (over.state, "$2.00 of the budget is left" in over.detail) == ("warning", True)

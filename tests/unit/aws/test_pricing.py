@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpucourse.aws.pricing import PRICE_LIST, SPOT_HISTORY, PriceBook, estimate, refreshed
+from gpucourse.aws.pricing import PRICE_LIST, SPOT_HISTORY, PriceBook, estimate, refresh_prices
 from gpucourse.errors import MissingError, UnknownName, UsageError
 from gpucourse.model.cloud import LabNeed, Machines, Market, Rate
-from tests.unit.aws.cloud import ScriptedAccount, refused
+from tests.unit.aws.cloud import ScriptedAccount, make_refusal
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 BOOK = PriceBook(region="us-east-2")
@@ -60,8 +60,8 @@ def test_spot_goes_for_the_nodes_and_not_for_the_head() -> None:
 
 
 def test_an_estimate_names_its_parts_and_they_add_up() -> None:
-    found = estimate(BOOK, lab(HEAD, gpu("g4dn.xlarge", 3), storage=10))
-    assert [(line.kind, int(line.units)) for line in found.lines] == [
+    total = estimate(BOOK, lab(HEAD, gpu("g4dn.xlarge", 3), storage=10))
+    assert [(line.kind, int(line.units)) for line in total.lines] == [
         ("instance", 1),
         ("instance", 3),
         ("burst", 1),
@@ -71,11 +71,11 @@ def test_an_estimate_names_its_parts_and_they_add_up() -> None:
     ]
     parts = Decimal("0.0416") + 3 * Decimal("0.526") + 4 * Decimal("0.005") + Decimal("0.08")
     monthly = 320 * Decimal("0.08") / 730 + 10 * Decimal("0.30") / 730
-    assert abs(found.per_hour - parts - monthly) < Decimal("1e-20")
-    assert found.over(4) == found.per_hour * 4
-    assert all(line.rate.source and line.rate.date for line in found.lines)
-    assert found.oldest == "2026-07-20"
-    assert any("karpenter" in source for source in found.sources)
+    assert abs(total.per_hour - parts - monthly) < Decimal("1e-20")
+    assert total.over(4) == total.per_hour * 4
+    assert all(line.rate.source and line.rate.date for line in total.lines)
+    assert total.oldest == "2026-07-20"
+    assert any("karpenter" in source for source in total.sources)
 
 
 def test_spot_without_a_zone_is_the_dearest_and_with_one_that_zones() -> None:
@@ -109,7 +109,7 @@ def test_no_price_is_an_error_and_never_nothing() -> None:
     with pytest.raises(UsageError):
         BOOK.instance("p3.2xlarge")
     with pytest.raises(MissingError):
-        PriceBook(region="us-east-2")._shipped_on_demand("x1.large")
+        PriceBook(region="us-east-2")._read_on_demand_price("x1.large")
 
 
 def product(usd: str, unit: str = "Hrs") -> str:
@@ -131,7 +131,7 @@ def history(*rows: tuple[str, str, str, int]) -> dict[str, Any]:
     }
 
 
-def test_a_refresh_takes_the_price_list_and_the_newest_spot_price_of_each_zone() -> None:
+def test_a_refresh_takes_the_price_list_and_each_zones_newest_spot_price() -> None:
     account = ScriptedAccount(
         {
             ("pricing", "get_products"): {
@@ -144,26 +144,26 @@ def test_a_refresh_takes_the_price_list_and_the_newest_spot_price_of_each_zone()
             ),
         }
     )
-    book = refreshed(BOOK, account, ["g4dn.xlarge"], NOW)
+    book = refresh_prices(BOOK, account, ["g4dn.xlarge"], NOW)
     on_demand = book.instance("g4dn.xlarge")
     assert (on_demand.usd_per_hour, on_demand.source, on_demand.date) == (Decimal("0.53"), PRICE_LIST, "2026-11-21")
     assert book.instance("g4dn.xlarge", "spot", "us-east-2a").usd_per_hour == Decimal("0.21")
     assert book.instance("g4dn.xlarge", "spot").usd_per_hour == Decimal("0.25")
     assert book.complaints == ()
-    filters = {one["Field"]: one["Value"] for one in account.named("get_products")[0]["Filters"]}
+    filters = {tag_filter["Field"]: tag_filter["Value"] for tag_filter in account.list_calls("get_products")[0]["Filters"]}
     assert filters["marketoption"] == "OnDemand"
     assert filters["regionCode"] == "us-east-2"
-    assert account.named("describe_spot_price_history")[0]["StartTime"] == NOW
+    assert account.list_calls("describe_spot_price_history")[0]["StartTime"] == NOW
 
 
 def test_what_cannot_be_refreshed_keeps_its_shipped_price_and_is_told() -> None:
     account = ScriptedAccount(
         {
-            ("pricing", "get_products"): refused("pricing:GetProducts"),
+            ("pricing", "get_products"): make_refusal("pricing:GetProducts"),
             ("ec2", "describe_spot_price_history"): history(("g4dn.xlarge", "us-east-2a", "0.21", 9)),
         }
     )
-    book = refreshed(BOOK, account, ["g4dn.xlarge"], NOW)
+    book = refresh_prices(BOOK, account, ["g4dn.xlarge"], NOW)
     assert book.instance("g4dn.xlarge").date == "2026-07-20"
     assert book.instance("g4dn.xlarge", "spot").source == SPOT_HISTORY
     assert book.complaints == ("pricing:GetProducts: refused",)

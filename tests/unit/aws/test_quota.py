@@ -7,7 +7,7 @@ import pytest
 from gpucourse.aws import quota
 from gpucourse.errors import CloudError, PermissionRefused
 from gpucourse.model.cloud import LabNeed, Machines, Quota
-from tests.unit.aws.cloud import ScriptedAccount, error, refused
+from tests.unit.aws.cloud import ScriptedAccount, error, make_refusal
 
 G, G_SPOT, STANDARD, P5_SPOT = "L-DB2E81BA", "L-3819A6DF", "L-1216C47A", "L-C4BD4855"
 LABS = [
@@ -27,8 +27,8 @@ def limit(value: float) -> dict[str, Any]:
 
 def limits(**values: Any) -> Any:
     def answer(parameters: dict[str, Any]) -> Any:
-        found = values[parameters["QuotaCode"].replace("-", "_")]
-        return found if isinstance(found, Exception) else limit(found)
+        value = values[parameters["QuotaCode"].replace("-", "_")]
+        return value if isinstance(value, Exception) else limit(value)
 
     return answer
 
@@ -51,8 +51,8 @@ def account(quota_limit: Any, instances: Any = None) -> ScriptedAccount:
     )
 
 
-def by_code(found: list[Quota]) -> dict[str, Quota]:
-    return {one.code: one for one in found}
+def by_code(quotas: list[Quota]) -> dict[str, Quota]:
+    return {item.code: item for item in quotas}
 
 
 def test_the_course_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
@@ -60,10 +60,10 @@ def test_the_course_needs_the_largest_lab_of_each_quota_not_the_sum() -> None:
         (G, "on-demand"): {"1": 4, "2": 12, "3": 16},
         (STANDARD, "on-demand"): {"2": 2},
     }
-    found = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=32.0)), LABS))
-    assert (found[G].needed, found[G].limit, found[G].used, found[G].enough) == (16, 16, 0, True)
-    assert found[G].modules == ("1", "2", "3")
-    assert found[STANDARD].enough
+    quotas = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=32.0)), LABS))
+    assert (quotas[G].needed, quotas[G].limit, quotas[G].used, quotas[G].enough) == (16, 16, 0, True)
+    assert quotas[G].modules == ("1", "2", "3")
+    assert quotas[STANDARD].enough
 
 
 def test_spot_is_a_quota_of_its_own_and_a_head_stays_on_demand() -> None:
@@ -72,9 +72,9 @@ def test_spot_is_a_quota_of_its_own_and_a_head_stays_on_demand() -> None:
 
 def test_what_runs_already_counts_whoever_owns_it() -> None:
     instances = running(("g5.xlarge", 4, False), ("g6.xlarge", 4, True), ("m5.large", 2, False), ("inf2.xlarge", 4, False))
-    found = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=5.0), instances), LABS))
-    assert (found[G].used, found[G].free, found[G].enough) == (4, 12, False)
-    assert (found[STANDARD].used, found[STANDARD].enough) == (2, True)
+    quotas = by_code(quota.assess(account(limits(L_DB2E81BA=16.0, L_1216C47A=5.0), instances), LABS))
+    assert (quotas[G].used, quotas[G].free, quotas[G].enough) == (4, 12, False)
+    assert (quotas[STANDARD].used, quotas[STANDARD].enough) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -96,25 +96,25 @@ def test_what_runs_already_counts_whoever_owns_it() -> None:
     ],
 )
 def test_a_type_counts_against_the_quota_of_its_family(name: str, spot: bool, code: str | None) -> None:
-    found = quota.in_use(account({}, running((name, 8, spot))))
-    assert found == ({code: 8} if code else {})
+    used = quota.in_use(account({}, running((name, 8, spot))))
+    assert used == ({code: 8} if code else {})
 
 
 def test_a_limit_that_was_never_set_is_the_default_of_aws() -> None:
     asked = account(error("NoSuchResourceException"))
     asked.answers["service-quotas", "get_aws_default_service_quota"] = limit(0.0)
-    found = by_code(quota.assess(asked, LABS))
-    assert (found[G].limit, found[G].enough) == (0, False)
+    quotas = by_code(quota.assess(asked, LABS))
+    assert (quotas[G].limit, quotas[G].enough) == (0, False)
 
 
 def test_refused_is_unknown_never_enough() -> None:
-    found = by_code(quota.assess(account(refused("servicequotas:GetServiceQuota")), LABS))
-    assert (found[G].limit, found[G].enough) == (None, None)
-    assert "servicequotas:GetServiceQuota" in found[G].reason
+    quotas = by_code(quota.assess(account(make_refusal("servicequotas:GetServiceQuota")), LABS))
+    assert (quotas[G].limit, quotas[G].enough) == (None, None)
+    assert "servicequotas:GetServiceQuota" in quotas[G].reason
 
 
-def test_a_use_that_is_not_known_is_unknown_but_a_limit_below_the_need_settles_it() -> None:
-    blind = refused("ec2:DescribeInstances")
+def test_an_unknown_use_is_unknown_unless_the_limit_is_too_low() -> None:
+    blind = make_refusal("ec2:DescribeInstances")
     assert by_code(quota.assess(account(limits(L_DB2E81BA=64.0, L_1216C47A=64.0), blind), LABS))[G].enough is None
     assert by_code(quota.assess(account(limits(L_DB2E81BA=8.0, L_1216C47A=64.0), blind), LABS))[G].enough is False
 
@@ -131,9 +131,9 @@ def test_an_increase_is_asked_for_in_the_region_with_what_runs_on_top() -> None:
     asked = ScriptedAccount(
         {("service-quotas", "request_service_quota_increase"): {"RequestedQuota": request("PENDING", 20.0)}}
     )
-    found = quota.request_increase(asked, wanting(16, 16, 4))
-    assert (found.wanted, found.status, found.case, found.opened_before) == (20, "PENDING", "c-1", False)
-    assert asked.named("request_service_quota_increase") == [{"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 20.0}]
+    increase = quota.request_increase(asked, wanting(16, 16, 4))
+    assert (increase.wanted, increase.status, increase.case, increase.opened_before) == (20, "PENDING", "c-1", False)
+    assert asked.list_calls("request_service_quota_increase") == [{"ServiceCode": "ec2", "QuotaCode": G, "DesiredValue": 20.0}]
 
 
 def test_an_open_request_is_given_back_instead_of_another() -> None:
@@ -144,8 +144,8 @@ def test_an_open_request_is_given_back_instead_of_another() -> None:
             ("service-quotas", "list_requested_service_quota_change_history_by_quota"): history,
         }
     )
-    found = quota.request_increase(asked, wanting(16, 0, 0))
-    assert (found.status, found.opened_before) == ("CASE_OPENED", True)
+    increase = quota.request_increase(asked, wanting(16, 0, 0))
+    assert (increase.status, increase.opened_before) == ("CASE_OPENED", True)
 
 
 def test_a_closed_case_is_no_open_request() -> None:
@@ -154,7 +154,9 @@ def test_a_closed_case_is_no_open_request() -> None:
     assert quota.open_request(asked, G) is None
 
 
-@pytest.mark.parametrize("problem", [refused("servicequotas:RequestServiceQuotaIncrease"), error("QuotaExceededException")])
+@pytest.mark.parametrize(
+    "problem", [make_refusal("servicequotas:RequestServiceQuotaIncrease"), error("QuotaExceededException")]
+)
 def test_a_refused_request_is_an_error(problem: Exception) -> None:
     asked = ScriptedAccount({("service-quotas", "request_service_quota_increase"): problem})
     with pytest.raises((PermissionRefused, CloudError)):

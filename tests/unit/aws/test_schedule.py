@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.aws import schedule
 from gpucourse.errors import CloudUnreachable, GpucourseError
-from tests.unit.aws.cloud import TAGS, MotoAccount, error, expired, refused
+from tests.unit.aws.cloud import TAGS, MotoAccount, error, make_expiry, make_refusal
 from tests.unit.aws.test_console import Clock
 
 EXPIRES = datetime(2026, 11, 21, 15, 0, tzinfo=timezone(timedelta(hours=2)))
@@ -24,7 +24,7 @@ def test_each_instance_has_a_schedule_ten_minutes_after_its_end(moto: MotoAccoun
     finding = schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert (finding.state, finding.what) == ("ok", schedule.WHAT)
     assert "2 instances at 2026-11-21T13:10:00Z" in finding.detail
-    assert schedule.armed(moto, stack="s-1") == {"i-1": AT, "i-2": AT}
+    assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": AT, "i-2": AT}
     made = moto.client("scheduler").get_schedule(Name="i-1", GroupName="gpucourse-s-1")
     assert made["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
     assert json.loads(made["Target"]["Input"]) == {"InstanceIds": ["i-1"]}
@@ -53,7 +53,7 @@ def test_arming_again_moves(moto: MotoAccount) -> None:
     schedule.arm(moto, ["i-1"], EXPIRES, wanted=TAGS)
     schedule.arm(moto, IDS, EXPIRES + timedelta(hours=1), wanted=TAGS)
     later = AT + timedelta(hours=1)
-    assert schedule.armed(moto, stack="s-1") == {"i-1": later, "i-2": later}
+    assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": later, "i-2": later}
 
 
 def test_moving_takes_every_schedule_of_the_stack_and_no_other(moto: MotoAccount) -> None:
@@ -61,14 +61,14 @@ def test_moving_takes_every_schedule_of_the_stack_and_no_other(moto: MotoAccount
     schedule.arm(moto, ["i-9"], EXPIRES, wanted={**TAGS, "Stack": "s-2"})
     assert schedule.move(moto, EXPIRES + timedelta(hours=2), stack="s-1").state == "ok"
     later = AT + timedelta(hours=2)
-    assert schedule.armed(moto, stack="s-1") == {"i-1": later, "i-2": later}
-    assert schedule.armed(moto, stack="s-2") == {"i-9": AT}
+    assert schedule.read_scheduled_ends(moto, stack="s-1") == {"i-1": later, "i-2": later}
+    assert schedule.read_scheduled_ends(moto, stack="s-2") == {"i-9": AT}
 
 
 def test_disarming_leaves_nothing_and_may_be_repeated(moto: MotoAccount) -> None:
     schedule.arm(moto, IDS, EXPIRES, wanted=TAGS)
     assert schedule.disarm(moto, stack="s-1").state == "ok"
-    assert schedule.armed(moto, stack="s-1") == {}
+    assert schedule.read_scheduled_ends(moto, stack="s-1") == {}
     assert names(moto) == []
     assert schedule.disarm(moto, stack="s-1").state == "ok"
 
@@ -78,7 +78,7 @@ def test_nothing_to_move_is_a_warning(moto: MotoAccount) -> None:
 
 
 @pytest.mark.parametrize("operation", ["get_role", "create_role", "create_schedule_group", "create_schedule"])
-@pytest.mark.parametrize("problem", [refused("some:Action"), CloudUnreachable("silence", hint=""), expired()])
+@pytest.mark.parametrize("problem", [make_refusal("some:Action"), CloudUnreachable("silence", hint=""), make_expiry()])
 def test_what_aws_refuses_is_a_finding_with_the_way_out_and_no_error(
     moto: MotoAccount, operation: str, problem: GpucourseError
 ) -> None:
@@ -107,7 +107,7 @@ def test_readiness_looks_without_making_anything(moto: MotoAccount) -> None:
     assert names(moto) == []
     moto.client("iam").create_role(RoleName=schedule.ROLE, AssumeRolePolicyDocument=json.dumps(schedule.TRUST))
     assert schedule.readiness(moto).state == "ok"
-    moto.fail = [("list_schedule_groups", refused("scheduler:ListScheduleGroups"))]
+    moto.fail = [("list_schedule_groups", make_refusal("scheduler:ListScheduleGroups"))]
     assert schedule.readiness(moto).state == "unknown"
 
 

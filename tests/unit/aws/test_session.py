@@ -41,8 +41,8 @@ def test_boto3_is_not_loaded_before_the_first_call() -> None:
 def test_who_asks(account: Account) -> None:
     with Stubber(account.client("sts")) as sts:
         sts.add_response("get_caller_identity", WHO, {})
-        found = account.identity()
-    assert (found.account, found.root) == ("123456789012", False)
+        identity = account.identity()
+    assert (identity.account, identity.root) == ("123456789012", False)
 
 
 def test_the_root_user_is_seen_as_such(account: Account) -> None:

@@ -12,7 +12,7 @@ from gpucourse.cli.asking import ask, somebody_there
 from gpucourse.cli.boundary import run_command
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
-from gpucourse.ui.console import Face
+from gpucourse.ui.console import Console
 
 
 class Terminal(io.StringIO):
@@ -37,8 +37,8 @@ def test_ctrl_c_at_a_question_is_told(
 def test_lines_are_read_as_they_come_and_a_wrong_byte_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b" 45% \r\n\xff\n\nlast"), encoding="utf-8"))
     told = io.StringIO()
-    face = Face(json=False, quiet=False, verbose=False, stdout=io.StringIO(), stderr=told, environ={})
-    session = Session(options=Options(), face=face)
+    face = Console(json=False, quiet=False, verbose=False, stdout=io.StringIO(), stderr=told, environ={})
+    session = Session(options=Options(), console=face)
     assert not somebody_there(session)
     assert [ask(session, f"{number}> ") for number in range(5)] == ["45%", "\udcff", "", "last", None]
     assert "0> " in told.getvalue()

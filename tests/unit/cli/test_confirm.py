@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from gpucourse.cli.confirm import confirmed
+from gpucourse.cli.confirm import confirm
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
 from gpucourse.errors import UsageError
-from gpucourse.ui.console import Face
+from gpucourse.ui.console import Console
 
 
 class Terminal(io.StringIO):
@@ -18,13 +18,13 @@ class Terminal(io.StringIO):
 
 
 def session(err: io.StringIO, *, json: bool = False) -> Session:
-    face = Face(json=json, quiet=False, verbose=False, stdout=io.StringIO(), stderr=err, environ={})
-    return Session(options=Options(json=json), face=face)
+    face = Console(json=json, quiet=False, verbose=False, stdout=io.StringIO(), stderr=err, environ={})
+    return Session(options=Options(json=json), console=face)
 
 
 def test_yes_is_not_asked_again() -> None:
     err = io.StringIO()
-    assert confirmed(session(err), "Really?", yes=True, command="gpucourse deploy 3")
+    assert confirm(session(err), "Really?", yes=True, command="gpucourse deploy 3")
     assert err.getvalue() == ""
 
 
@@ -33,11 +33,11 @@ def test_where_nobody_can_answer_the_hint_is_the_command_with_yes(monkeypatch: p
     monkeypatch.setattr(sys, "stdin", Terminal("y\n") if at_a_terminal else io.StringIO("y\n"))
     err = Terminal() if at_a_terminal else io.StringIO()
     with pytest.raises(UsageError) as refused:
-        confirmed(session(err, json=at_a_terminal), "Really?", yes=False, command="gpucourse deploy 3")
+        confirm(session(err, json=at_a_terminal), "Really?", yes=False, command="gpucourse deploy 3")
     assert refused.value.hint == "gpucourse deploy 3 --yes"
 
 
 @pytest.mark.parametrize(("typed", "agreed"), [("y\n", True), ("no\n", False)])
 def test_at_a_terminal_the_person_decides(monkeypatch: pytest.MonkeyPatch, typed: str, agreed: bool) -> None:
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    assert confirmed(session(Terminal()), "Really?", yes=False, command="gpucourse deploy 3") is agreed
+    assert confirm(session(Terminal()), "Really?", yes=False, command="gpucourse deploy 3") is agreed

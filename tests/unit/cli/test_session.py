@@ -10,14 +10,14 @@ import typer
 from gpucourse.cli.app import tree
 from gpucourse.cli.options import Options
 from gpucourse.cli.session import Session
-from gpucourse.ui.console import Face
+from gpucourse.ui.console import Console
 
 
 def output_of(command: str, workspace: Path) -> str:
     """What a command shows in the session of this workspace."""
     shown = io.StringIO()
-    face = Face(json=False, quiet=False, verbose=False, stdout=shown, stderr=io.StringIO(), environ={})
-    session = Session(options=Options(workspace=workspace), face=face)
+    face = Console(json=False, quiet=False, verbose=False, stdout=shown, stderr=io.StringIO(), environ={})
+    session = Session(options=Options(workspace=workspace), console=face)
     typer.main.get_command(tree(command)).main([command], standalone_mode=False, obj=session)
     return shown.getvalue()
 

@@ -11,19 +11,19 @@ def row(number: int, state: str, node: str = "") -> JobRow:
 
 
 def test_a_node_that_failed_is_the_jobs_own_not_the_head() -> None:
-    found = jobs.unseen([row(7, "COMPLETED", "node1"), row(8, "NODE_FAIL", "node2")], exercise="2.1", lab="2")
-    assert [(each.symptom, each.nodes) for each in found] == [("node-lost", ["node2"])]
-    assert found[0].title == "node2 failed under job 8"
-    assert "gpucourse deploy 2" in found[0].next
+    diagnoses = jobs.diagnose_jobs([row(7, "COMPLETED", "node1"), row(8, "NODE_FAIL", "node2")], exercise="2.1", lab="2")
+    assert [(diagnosis.symptom, diagnosis.nodes) for diagnosis in diagnoses] == [("node-lost", ["node2"])]
+    assert diagnoses[0].title == "node2 failed under job 8"
+    assert "gpucourse deploy 2" in diagnoses[0].next
 
 
 def test_a_job_that_slurm_does_not_know_any_more() -> None:
-    found = jobs.unseen([row(7, "FORGOTTEN", "node1"), row(8, "FORGOTTEN")], exercise="2.1", lab="2")
-    assert [each.symptom for each in found] == ["job-lost"]
-    assert found[0].title == "Slurm does not know jobs 7, 8 any more"
-    assert "slurmctld was killed" in found[0].why
-    assert "gpucourse run 2.1" in found[0].next
+    diagnoses = jobs.diagnose_jobs([row(7, "FORGOTTEN", "node1"), row(8, "FORGOTTEN")], exercise="2.1", lab="2")
+    assert [diagnosis.symptom for diagnosis in diagnoses] == ["job-lost"]
+    assert diagnoses[0].title == "Slurm does not know jobs 7, 8 any more"
+    assert "slurmctld was killed" in diagnoses[0].why
+    assert "gpucourse run 2.1" in diagnoses[0].next
 
 
 def test_jobs_that_ended_otherwise_say_nothing_here() -> None:
-    assert jobs.unseen([row(7, "COMPLETED"), row(8, "FAILED")], exercise="2.1", lab="2") == []
+    assert jobs.diagnose_jobs([row(7, "COMPLETED"), row(8, "FAILED")], exercise="2.1", lab="2") == []

@@ -29,10 +29,10 @@ def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: b
     return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=ended)
 
 
-def captured(path: Path) -> tuple[Evidence, str, list[int]]:
+def read_case(path: Path) -> tuple[Evidence, str, list[int]]:
     case = json.loads(path.read_text(encoding="utf-8"))
-    exits = {each["rank"]: each for each in case["rank_exits"]}
-    nodes = tuple(NodeExit(**each) for each in case["node_exits"])
+    exits = {end_of_process["rank"]: end_of_process for end_of_process in case["rank_exits"]}
+    nodes = tuple(NodeExit(**end_of_process) for end_of_process in case["node_exits"])
     logs = []
     for name, text in case["logs"].items():
         node, _, what = name.partition("-")
@@ -45,14 +45,14 @@ def captured(path: Path) -> tuple[Evidence, str, list[int]]:
 
 @pytest.mark.parametrize("path", CASES, ids=[path.stem for path in CASES])
 def test_a_captured_failure_is_recognised_and_names_the_right_rank(path: Path) -> None:
-    seen, symptom, ranks = captured(path)
-    found = recognise(seen)
-    assert [each.symptom for each in found] == [symptom], found
-    assert found[0].ranks == ranks
-    assert found[0].why
-    assert found[0].next
-    assert "{" not in found[0].title + found[0].why + found[0].next
-    for quote in found[0].seen:
+    seen, symptom, ranks = read_case(path)
+    diagnoses = recognise(seen)
+    assert [diagnosis.symptom for diagnosis in diagnoses] == [symptom], diagnoses
+    assert diagnoses[0].ranks == ranks
+    assert diagnoses[0].why
+    assert diagnoses[0].next
+    assert "{" not in diagnoses[0].title + diagnoses[0].why + diagnoses[0].next
+    for quote in diagnoses[0].seen:
         whole = next(log for log in seen.logs if (log.node, log.rank) == (quote.node, quote.rank)).text
         assert quote.line in whole
 
@@ -91,10 +91,10 @@ DOCUMENTED = {  # the words as NCCL, CUDA and torch print them on GPUs
 
 @pytest.mark.parametrize("symptom", DOCUMENTED)
 def test_documented_words_are_recognised(symptom: str) -> None:
-    found = recognise(evidence(log(0, "training\nConnection closed by peer\n", at=2.0), log(1, DOCUMENTED[symptom] + "\n")))
-    assert symptom in [each.symptom for each in found]
+    diagnoses = recognise(evidence(log(0, "training\nConnection closed by peer\n", at=2.0), log(1, DOCUMENTED[symptom] + "\n")))
+    assert symptom in [diagnosis.symptom for diagnosis in diagnoses]
     if symptom != "nccl-timeout":  # the watchdog speaks for a rank that did not come, as a lost peer does
-        assert found[0].ranks == [1]
+        assert diagnoses[0].ranks == [1]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_documented_words_are_recognised(symptom: str) -> None:
     ],
 )
 def test_more_ways_to_say_it(symptom: str, line: str) -> None:
-    assert [each.symptom for each in recognise(evidence(log(0, line + "\n"), log(1, line + "\n")))] == [symptom]
+    assert [diagnosis.symptom for diagnosis in recognise(evidence(log(0, line + "\n"), log(1, line + "\n")))] == [symptom]
 
 
 def test_a_run_that_slurm_placed_is_told_of_by_its_words() -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_slurm_placed_is_told_of_by_its_words() -> None:
         exercise="2.3", module="2", run="otter", state="failed", mode="local", planned={},
         logs=(log(0, "CUDA out of memory\n", code=None), log(1, "fine\n", code=None)),
     )  # fmt: skip
-    assert [each.symptom for each in recognise(seen)] == ["out-of-memory"]
+    assert [diagnosis.symptom for diagnosis in recognise(seen)] == ["out-of-memory"]
     assert recognise(replace(seen, logs=(log(0, "fine\n", code=None),))) == ()
 
 
@@ -128,10 +128,10 @@ def test_every_symptom_has_a_capture_or_its_documented_words() -> None:
 def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
     victim = log(0, "RuntimeError: [/gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1446.", at=0.9)
     culprit = log(1, "[rank1]: ValueError: mine\n", at=1.0)
-    found = recognise(evidence(victim, culprit))
-    assert [each.symptom for each in found] == ["script-error"]
-    assert found[0].ranks == [1]
-    assert "mine" in found[0].why
+    diagnoses = recognise(evidence(victim, culprit))
+    assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error"]
+    assert diagnoses[0].ranks == [1]
+    assert "mine" in diagnoses[0].why
 
 
 def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> None:
@@ -141,8 +141,8 @@ def test_nothing_is_said_of_a_run_that_went_well_or_that_the_person_ended() -> N
 
 
 def test_a_rank_that_ended_well_is_no_suspect() -> None:
-    found = recognise(evidence(log(0, "retry after Connection refused: fine\n", code=0), log(1, "ValueError: x\n")))
-    assert [each.symptom for each in found] == ["script-error"]
+    diagnoses = recognise(evidence(log(0, "retry after Connection refused: fine\n", code=0), log(1, "ValueError: x\n")))
+    assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error"]
 
 
 def test_a_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
@@ -151,10 +151,10 @@ def test_a_silent_rank_is_named_and_those_that_wait_for_it_are_not() -> None:
         Silence(node="node1", rank=1, seconds=30, doing="stopped", last="step 6"),
     )
     logs = (log(0, "step 7\n", code=143, ended=True), log(1, "step 6\n", code=137, ended=True))
-    found = recognise(evidence(*logs, state="timed_out", silences=silences))
-    assert [(each.symptom, each.ranks) for each in found] == [("silent-rank", [1])]
-    assert "stopped by a signal" in found[0].why
-    assert found[0].seen[0].line == "step 6"
+    diagnoses = recognise(evidence(*logs, state="timed_out", silences=silences))
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("silent-rank", [1])]
+    assert "stopped by a signal" in diagnoses[0].why
+    assert diagnoses[0].seen[0].line == "step 6"
 
 
 def test_a_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
@@ -163,37 +163,39 @@ def test_a_run_past_its_limit_without_a_silent_rank_was_only_too_long() -> None:
 
 
 def test_a_rank_that_never_started_and_a_launcher_that_waits() -> None:
-    found = recognise(evidence(log(0, "begins\n", code=143, ended=True), state="timed_out"))
-    assert [(each.symptom, each.ranks, each.nodes) for each in found] == [("never-started", [1], ["node1"])]
+    diagnoses = recognise(evidence(log(0, "begins\n", code=143, ended=True), state="timed_out"))
+    assert [(diagnosis.symptom, diagnosis.ranks, diagnosis.nodes) for diagnosis in diagnoses] == [
+        ("never-started", [1], ["node1"])
+    ]
     nobody = recognise(evidence(Log(node="node0", rank=None, text="", code=1), state="timed_out"))
-    assert [(each.symptom, each.ranks) for each in nobody] == [("never-started", [0, 1])]
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in nobody] == [("never-started", [0, 1])]
     silences = tuple(Silence(node=f"node{rank}", rank=rank, seconds=120.0) for rank in (0, 1))
     launchers = tuple(Log(node=f"node{number}", rank=None, text="", code=143) for number in (0, 1))
     waiting = recognise(evidence(*launchers, state="timed_out", silences=silences))
-    assert [(each.symptom, each.ranks) for each in waiting] == [("never-started", [0, 1])]
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in waiting] == [("never-started", [0, 1])]
 
 
 def test_a_dead_node() -> None:
     exits = (NodeExit(node="node0", code=1), NodeExit(node="node1", code=137, reason="lost"))
-    found = recognise(evidence(log(0, "Connection closed by peer\n"), state="lost", node_exits=exits))
-    assert [(each.symptom, each.nodes) for each in found] == [("node-lost", ["node1"])]
-    assert "gpucourse deploy 3" in found[0].next
+    diagnoses = recognise(evidence(log(0, "Connection closed by peer\n"), state="lost", node_exits=exits))
+    assert [(diagnosis.symptom, diagnosis.nodes) for diagnosis in diagnoses] == [("node-lost", ["node1"])]
+    assert "gpucourse deploy 3" in diagnoses[0].next
     gone = recognise(evidence(log(0, "step\n", code=None), state="running", lost="node1: not reached again for 8 s"))
     assert gone[0].symptom == "node-lost"
     assert "not reached again" in gone[0].why
 
 
 def test_clocks_that_differ_are_told_beside_the_cause() -> None:
-    found = recognise(evidence(log(1, "ValueError: x\n"), skew_s={"node0": 0.1, "node1": -40.0}))
-    assert [each.symptom for each in found] == ["script-error", "clock-skew"]
-    assert "node1 is 40.0 s behind" in found[1].why
+    diagnoses = recognise(evidence(log(1, "ValueError: x\n"), skew_s={"node0": 0.1, "node1": -40.0}))
+    assert [diagnosis.symptom for diagnosis in diagnoses] == ["script-error", "clock-skew"]
+    assert "node1 is 40.0 s behind" in diagnoses[1].why
 
 
 @pytest.mark.parametrize(("code", "symptom"), [(137, "rank-killed"), (139, "rank-crashed"), (3, "rank-exited")])
 def test_ends_without_words(code: int, symptom: str) -> None:
     victim = log(0, "Connection reset by peer\n", at=2.0) if code != 3 else log(0, "fine\n", code=143, ended=True)
-    found = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
-    assert [(each.symptom, each.ranks) for each in found] == [(symptom, [1])]
+    diagnoses = recognise(evidence(victim, log(1, "rank 1 begins\n", code=code)))
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [(symptom, [1])]
 
 
 def test_a_file_that_slurm_cannot_open_is_named() -> None:
@@ -204,11 +206,11 @@ def test_a_file_that_slurm_cannot_open_is_named() -> None:
 
 
 def test_braces_and_odd_bytes_in_a_log_stay_what_they_are() -> None:
-    found = recognise(evidence(log(1, "ModuleNotFoundError: No module named '{rank}{0}'\n")))
-    assert "{rank}{0}" in found[0].why
-    assert [each.symptom for each in recognise(evidence(log(0, "", code=143, ended=True), log(1, "\x00\ufffd" * 5000)))] == [
-        "rank-exited"
-    ]
+    diagnoses = recognise(evidence(log(1, "ModuleNotFoundError: No module named '{rank}{0}'\n")))
+    assert "{rank}{0}" in diagnoses[0].why
+    assert [
+        diagnosis.symptom for diagnosis in recognise(evidence(log(0, "", code=143, ended=True), log(1, "\x00\ufffd" * 5000)))
+    ] == ["rank-exited"]
 
 
 def test_every_word_of_the_coach_stands_in_the_page_on_troubleshooting() -> None:
@@ -219,10 +221,10 @@ def test_every_word_of_the_coach_stands_in_the_page_on_troubleshooting() -> None
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
 
 
-def test_what_srun_says_of_a_script_that_failed_is_no_complaint_about_its_arguments() -> None:
+def test_srun_on_a_failed_script_is_no_complaint_about_arguments() -> None:
     srun = "srun: error: node2: task 1: Exited with exit code 1\nsrun: error: node1: task 0: Terminated\n"
     victim = "rank 0 is here\nslurmstepd-node0: error: *** STEP 7.0 ON node0 CANCELLED AT 2026-11-21T10:24:14 ***\n"
     failed = 'Traceback (most recent call last):\n  File "own.py", line 4, in <module>\nValueError: the fan is loud\n'
     launcher = Log(node="node0", rank=None, text=srun, code=143)
-    [found] = recognise(evidence(launcher, log(0, victim, code=143, at=2.0), log(1, failed)))
-    assert (found.symptom, found.ranks) == ("script-error", [1])
+    [diagnoses] = recognise(evidence(launcher, log(0, victim, code=143, at=2.0), log(1, failed)))
+    assert (diagnoses.symptom, diagnoses.ranks) == ("script-error", [1])

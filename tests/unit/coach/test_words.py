@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.recognise import recognise
-from gpucourse.coach.words import raised, telling
+from gpucourse.coach.words import find_exception, telling
 from gpucourse.model.diagnosis import Silence
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    step()\n'
@@ -38,12 +38,12 @@ def log(rank: int, text: str, code: int | None = 1, at: float = 1.0, *, ended: b
     return Log(node=f"node{rank}", rank=rank, text=text, code=code, at=at, ended_by_us=ended)
 
 
-def waited(rank: int = 0) -> Log:
+def waiting_log(rank: int = 0) -> Log:
     return log(rank, "step 7\n", 143, 9.0, ended=True)
 
 
-def shown(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ()) -> list[tuple[str, list[int]]]:
-    return [(each.symptom, each.ranks) for each in recognise(evidence(*logs, state=state, silences=silences))]
+def diagnose(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ()) -> list[tuple[str, list[int]]]:
+    return [(diagnosis.symptom, diagnosis.ranks) for diagnosis in recognise(evidence(*logs, state=state, silences=silences))]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def shown(*logs: Log, state: str = "failed", silences: tuple[Silence, ...] = ())
     ],
 )
 def test_what_was_only_printed_on_the_way_is_no_cause(printed: str) -> None:
-    assert shown(waited(), log(1, printed + MISTAKE)) == [("script-error", [1])]
-    assert shown(waited(), log(1, f"{printed}bye\n", 3)) == [("rank-exited", [1])]
-    assert shown(log(0, "Connection closed by peer\n", at=2.0), log(1, printed, 137)) == [("rank-killed", [1])]
+    assert diagnose(waiting_log(), log(1, printed + MISTAKE)) == [("script-error", [1])]
+    assert diagnose(waiting_log(), log(1, f"{printed}bye\n", 3)) == [("rank-exited", [1])]
+    assert diagnose(log(0, "Connection closed by peer\n", at=2.0), log(1, printed, 137)) == [("rank-killed", [1])]
 
 
 @pytest.mark.parametrize(
@@ -85,53 +85,53 @@ def test_what_was_only_printed_on_the_way_is_no_cause(printed: str) -> None:
     ],
 )
 def test_other_versions_and_libraries_say_it_otherwise(symptom: str, line: str) -> None:
-    assert shown(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, ended=True))[0][0] == symptom
+    assert diagnose(log(0, TRACEBACK + line + "\n"), log(1, "begins\n", 143, 2.0, ended=True))[0][0] == symptom
 
 
 def test_a_general_symptom_gives_way_to_the_one_that_says_more() -> None:
     memory = f"node0:1:2 [0] NCCL WARN Cuda failure 2 'out of memory'\n{TRACEBACK}ncclUnhandledCudaError: Call failed.\n"
-    assert shown(log(0, memory), waited(1)) == [("out-of-memory", [0])]
+    assert diagnose(log(0, memory), waiting_log(1)) == [("out-of-memory", [0])]
     ordinal = f"{TRACEBACK}RuntimeError: CUDA error: invalid device ordinal\n"
-    assert shown(log(0, ordinal), waited(1)) == [("gpu-shared", [0])]
+    assert diagnose(log(0, ordinal), waiting_log(1)) == [("gpu-shared", [0])]
 
 
 def test_a_rank_that_lost_its_peer_over_nccl_is_a_victim_like_any_other() -> None:
     for at in (0.9, 1.5):  # whoever was seen to end first
-        assert shown(log(0, REMOTE, at=at), log(1, MISTAKE)) == [("script-error", [1])]
-    assert shown(log(0, REMOTE, 134, 1.5), log(1, "step 3\n", 137)) == [("rank-killed", [1])]
-    assert shown(log(0, REMOTE), log(1, REMOTE)) == [("nccl-error", [0, 1])]  # nobody else failed: then it was the network
+        assert diagnose(log(0, REMOTE, at=at), log(1, MISTAKE)) == [("script-error", [1])]
+    assert diagnose(log(0, REMOTE, 134, 1.5), log(1, "step 3\n", 137)) == [("rank-killed", [1])]
+    assert diagnose(log(0, REMOTE), log(1, REMOTE)) == [("nccl-error", [0, 1])]  # nobody else failed: then it was the network
 
 
 def test_a_watchdog_that_gives_up_ends_its_process_and_is_no_crash() -> None:
     stuck = log(1, "step 6\n", 143, 2.0, ended=True)
-    assert shown(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
-    assert shown(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]
+    assert diagnose(log(0, WATCHDOG.format(rank=0), 134), stuck) == [("silent-rank", [1])]
+    assert diagnose(log(0, WATCHDOG.format(rank=0), 134), log(1, WATCHDOG.format(rank=1), 134)) == [("nccl-timeout", [0, 1])]
 
 
 @pytest.mark.parametrize("text", ["", "cannot find a config: set MODEL=tiny\n"])
 def test_who_ended_by_itself_is_named_and_not_who_waited_for_it(text: str) -> None:
     silences = (Silence(node="node1", rank=1, seconds=6.3, doing="waiting"),)
-    found = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, ended=True), silences=silences))
-    assert [(each.symptom, each.ranks) for each in found] == [("rank-exited", [0])]
-    assert [quote.line for quote in found[0].seen] == [line for line in text.splitlines() if line]
-    assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waited(1)))[0].title
+    diagnoses = recognise(evidence(log(0, text, 3), log(1, "", 143, 9.0, ended=True), silences=silences))
+    assert [(diagnosis.symptom, diagnosis.ranks) for diagnosis in diagnoses] == [("rank-exited", [0])]
+    assert [quote.line for quote in diagnoses[0].seen] == [line for line in text.splitlines() if line]
+    assert "signal 15 (SIGTERM)" in recognise(evidence(log(0, text, 143), waiting_log(1)))[0].title
 
 
-def test_ranks_that_could_not_connect_are_told_and_not_the_one_that_still_tries() -> None:
+def test_ranks_that_could_not_connect_are_named_not_the_one_still_trying() -> None:
     refused = (
         f"{TRACEBACK}RuntimeError: Gloo connectFullMesh failed with [/gloo/transport/tcp/pair.cc:152] timed out connecting: "
         "SO_ERROR: Connection refused, remote=[127.0.0.1]:45300\n"
     )
     silences = (Silence(node="node1", rank=1, seconds=11, doing="waiting"),)
     trying = log(1, "", 143, 9.0, ended=True)
-    assert shown(log(0, refused), trying, silences=silences)[0] == ("wrong-interface", [0])
-    assert shown(log(0, refused, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
+    assert diagnose(log(0, refused), trying, silences=silences)[0] == ("wrong-interface", [0])
+    assert diagnose(log(0, refused, at=2.0), log(1, "gave up\n", 3)) == [("rank-exited", [1])]
 
 
 def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
     silences = (Silence(node="node1", rank=1, seconds=300, doing="computing"),)
     logs = (log(0, "step 900\n", 143, ended=True), log(1, "", 143, ended=True))
-    assert shown(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]
+    assert diagnose(*logs, state="timed_out", silences=silences) == [("time-limit", []), ("silent-rank", [1])]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_rank_that_never_speaks_did_not_hang_for_that_alone() -> None:
     ],
 )  # fmt: skip
 def test_the_exception_that_ended_it_whatever_its_name(text: str, kind: str, what: str) -> None:
-    found = raised(telling("begins\n" + text, ended_itself=True))
-    assert found is not None
-    assert found[:2] == (kind, what)
-    assert ("begins\n" + text)[found[2] :].removeprefix("[rank1]: ").startswith(kind)
+    exception = find_exception(telling("begins\n" + text, ended_itself=True))
+    assert exception is not None
+    assert exception[:2] == (kind, what)
+    assert ("begins\n" + text)[exception[2] :].removeprefix("[rank1]: ").startswith(kind)
 
 
 def test_places_in_a_text_stay_what_they_were() -> None:

@@ -14,7 +14,7 @@ from gpucourse.outside.yaml_reader import read_document
 
 
 @pytest.fixture
-def linted(course: Any) -> Any:
+def clean_course(course: Any) -> Any:
     write_schema(course.folders.modules)
     assert lint(course.load()) == []
     return course
@@ -40,28 +40,28 @@ SCRIPT = "exercises/07-rivers/source.py"
         ("import argparse", "import argparse (", f"{SCRIPT}: is not Python: invalid syntax"),
     ],
 )
-def test_script_and_manifest_must_agree(linted: Any, old: str, new: str, said: str) -> None:
-    path = linted.root / SCRIPT
+def test_script_and_manifest_must_agree(clean_course: Any, old: str, new: str, said: str) -> None:
+    path = clean_course.root / SCRIPT
     path.write_text(path.read_text().replace(old, new))
-    assert any(line.startswith(said) for line in lint(linted.load())), lint(linted.load())
+    assert any(line.startswith(said) for line in lint(clean_course.load())), lint(clean_course.load())
 
 
-def test_the_choices_of_both(linted: Any) -> None:
-    linted.change(
+def test_the_choices_of_both(clean_course: Any) -> None:
+    clean_course.change(
         "- {name: depth", "- {name: kind, type: str, default: ring, choices: [ring, tree], help: which}\n      - {name: depth"
     )
-    path = linted.root / SCRIPT
+    path = clean_course.root / SCRIPT
     flag = 'parser.add_argument("--kind", type=str, default="ring", choices=["ring", "tree"])\n'
     path.write_text(path.read_text().replace("parser.add_argument", flag + "parser.add_argument", 1))
-    assert lint(linted.load()) == []
+    assert lint(clean_course.load()) == []
     path.write_text(path.read_text().replace('"tree"]', '"line"]'))
-    assert lint(linted.load()) == [f"{SCRIPT}: --kind has the choices ring, line, in the manifest ring, tree"]
+    assert lint(clean_course.load()) == [f"{SCRIPT}: --kind has the choices ring, line, in the manifest ring, tree"]
 
 
-def test_a_file_that_is_no_python_is_told_once_and_nothing_that_follows_from_it(linted: Any) -> None:
-    path = linted.root / SCRIPT
+def test_a_file_that_is_no_python_is_one_complaint(clean_course: Any) -> None:
+    path = clean_course.root / SCRIPT
     path.write_text("x = = 1\n")
-    assert lint(linted.load()) == [f"{SCRIPT}: is not Python: invalid syntax (source.py, line 1)"]
+    assert lint(clean_course.load()) == [f"{SCRIPT}: is not Python: invalid syntax (source.py, line 1)"]
 
 
 SPLIT = "modules/07-rivers/module.yaml: exercises.0.hints: {!r} has no quotes in an inline list, "
@@ -78,11 +78,11 @@ CURE = "where every comma begins a new item: put each text in quotes, or write o
         ("[Yes, because it flows., Listen.]", "because it flows."),
     ],
 )
-def test_a_sentence_that_its_commas_may_have_split(linted: Any, hints: str, named: str) -> None:
-    linted.change("[Look up., Look down., Listen.]", hints)
-    line = 1 + linted.manifest.read_text().split("hints:")[0].count("\n")
-    assert lint(linted.load()) == [SPLIT.format(named) + CURE.format(line)]
-    assert linted.load().broken == (), "an author is told; a learner's commands go on"
+def test_a_sentence_that_its_commas_may_have_split(clean_course: Any, hints: str, named: str) -> None:
+    clean_course.change("[Look up., Look down., Listen.]", hints)
+    line = 1 + clean_course.manifest.read_text().split("hints:")[0].count("\n")
+    assert lint(clean_course.load()) == [SPLIT.format(named) + CURE.format(line)]
+    assert clean_course.load().broken == (), "an author is told; a learner's commands go on"
 
 
 @pytest.mark.parametrize(
@@ -97,9 +97,9 @@ def test_a_sentence_that_its_commas_may_have_split(linted: Any, hints: str, name
         "\n      - Look up, or down\n      - nothing, and listen\n      - Listen",
     ],
 )
-def test_a_list_that_no_comma_can_split_is_right(linted: Any, hints: str) -> None:
-    linted.change("[Look up., Look down., Listen.]", hints)
-    assert lint(linted.load()) == []
+def test_a_list_that_no_comma_can_split_is_right(clean_course: Any, hints: str) -> None:
+    clean_course.change("[Look up., Look down., Listen.]", hints)
+    assert lint(clean_course.load()) == []
 
 
 @pytest.mark.parametrize(("typed", "named"), [("[1,000, 2,000]", ["000"]), ("[1, 2,048.5]", ["048.5"]), ("[1, 0, 500]", [])])
@@ -108,84 +108,84 @@ def test_a_number_that_its_comma_has_split(typed: str, named: list[str]) -> None
     assert [reason.split("'")[1] for reason in reasons] == named
 
 
-def test_a_list_of_one_text_was_not_split(linted: Any) -> None:
-    linted.change("tasks: [Walk upstream.]", "tasks: [Walk upstream to the spring.]")
-    assert lint(linted.load()) == []
+def test_a_list_of_one_text_was_not_split(clean_course: Any) -> None:
+    clean_course.change("tasks: [Walk upstream.]", "tasks: [Walk upstream to the spring.]")
+    assert lint(clean_course.load()) == []
 
 
-def test_the_files_beside_the_modules_are_looked_at_too(linted: Any) -> None:
-    linted.put(
+def test_the_files_beside_the_modules_are_looked_at_too(clean_course: Any) -> None:
+    clean_course.put(
         "modules/quiz.yaml",
         "format: 1\ntitle: Rivers\nlessons: [{id: flow, title: Flow}]\nquestions:\n  - {id: shape, lesson: flow, kind: choice, "
         "text: Which?, explanation: e, key: a, options: [a ring, a tree, and a line, none]}\n",
     )
-    (said,) = lint(linted.load())
+    (said,) = lint(clean_course.load())
     assert said.startswith("modules/quiz.yaml: questions.0.options: 'a ring' has no quotes in an inline list")
 
 
-def test_a_picture_that_no_plot_draws(linted: Any) -> None:
+def test_a_picture_that_no_plot_draws(clean_course: Any) -> None:
     more = "source: logs/*.log}, {title: Springs, source: springz.png}, {title: Screen, source: screen.svg}]"
-    linted.change("source: logs/*.log}]", more)
+    clean_course.change("source: logs/*.log}]", more)
     said = "modules/07-rivers/module.yaml: 7.1.deliverables: no plot of 7.1 is springz.png"
-    assert lint(linted.load()) == [said]
+    assert lint(clean_course.load()) == [said]
 
 
-def test_a_report_reads_what_scripts_write(linted: Any) -> None:
+def test_a_report_reads_what_scripts_write(clean_course: Any) -> None:
     chart = "file: c, title: C, kind: bar, rows: metrics.subjects, x: subject, x_title: x, y_title: y"
-    linted.put(
+    clean_course.put(
         "modules/report.yaml",
         "format: 1\ntitle: Rivers\nchapters:\n  - id: flow\n    title: Flow\n    text: t\n    exercise: '7.1'\n"
         "    figures: [{id: most, value: metrics.mostly, title: most}]\n"
         f"    charts: [{{{chart}, series: [{{key: moist, label: m}}]}}]\n",
     )
-    assert lint(linted.load()) == [
+    assert lint(clean_course.load()) == [
         "modules/report.yaml: chapters.flow: 7.1.figures.most: no script of 7.1 writes mostly, which metrics.mostly needs",
         "modules/report.yaml: chapters.flow: charts: metrics.subjects.moist: no figure of the chapter has this id",
     ]
 
 
-def test_files_that_no_exercise_uses(linted: Any) -> None:
-    linted.put("exercises/07-rivers/old.py", "")
-    linted.put("exercises/99-gone/x.py", "")
-    linted.put("exercises/07-rivers/solutions/source.py", "")
-    linted.put("exercises/07-rivers/__pycache__/source.pyc", "")
-    assert lint(linted.load()) == [
+def test_files_that_no_exercise_uses(clean_course: Any) -> None:
+    clean_course.put("exercises/07-rivers/old.py", "")
+    clean_course.put("exercises/99-gone/x.py", "")
+    clean_course.put("exercises/07-rivers/solutions/source.py", "")
+    clean_course.put("exercises/07-rivers/__pycache__/source.pyc", "")
+    assert lint(clean_course.load()) == [
         "exercises/07-rivers/old.py: no exercise uses it",
         "exercises/99-gone/x.py: lies in a folder of no module",
     ]
 
 
-def test_few_hints(linted: Any) -> None:
-    linted.change("[Look up., Look down., Listen.]", "[Look up.]")
-    assert lint(linted.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: 1 of at least 3"]
+def test_few_hints(clean_course: Any) -> None:
+    clean_course.change("[Look up., Look down., Listen.]", "[Look up.]")
+    assert lint(clean_course.load()) == ["modules/07-rivers/module.yaml: 7.1.hints: 1 of at least 3"]
 
 
-def test_the_number_of_processes_is_the_launchers_and_no_flag_of_the_script(linted: Any) -> None:
+def test_the_number_of_processes_is_no_flag_of_the_script(clean_course: Any) -> None:
     count = "- {name: nproc, type: int, default: 2, min: 1, max: 8, help: how many processes}\n      - {name: depth"
-    linted.change("- {name: depth", count)
-    assert lint(linted.load()) == ["exercises/07-rivers/source.py: has no flag --nproc, a parameter of 7.1"]
-    linted.change("kind: torchrun, nodes: 2", "kind: torchrun, nodes: 2, procs_per_node: nproc")
-    assert lint(linted.load()) == []
+    clean_course.change("- {name: depth", count)
+    assert lint(clean_course.load()) == ["exercises/07-rivers/source.py: has no flag --nproc, a parameter of 7.1"]
+    clean_course.change("kind: torchrun, nodes: 2", "kind: torchrun, nodes: 2, procs_per_node: nproc")
+    assert lint(clean_course.load()) == []
 
 
-def test_a_stale_schema(linted: Any) -> None:
-    (linted.folders.modules / "module.schema.json").write_text("{}")
-    assert lint(linted.load()) == [
+def test_a_stale_schema(clean_course: Any) -> None:
+    (clean_course.folders.modules / "module.schema.json").write_text("{}")
+    assert lint(clean_course.load()) == [
         "modules/module.schema.json: is not the schema of this gpucourse; type: python -m gpucourse.course.schema --write"
     ]
 
 
-def test_a_broken_manifest_is_told_and_its_files_are_not_called_unused(linted: Any) -> None:
-    linted.change("kind: torchrun", "kind: torchurn")
-    found = lint(linted.load())
-    assert len(found) == 1
-    assert "did you mean torchrun?" in found[0]
+def test_a_broken_manifest_is_told_and_its_files_are_not_called_unused(clean_course: Any) -> None:
+    clean_course.change("kind: torchrun", "kind: torchurn")
+    complaints = lint(clean_course.load())
+    assert len(complaints) == 1
+    assert "did you mean torchrun?" in complaints[0]
 
 
-def test_the_command_says_what_it_found(linted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GPUCOURSE_COURSE", str(linted.root))
-    assert main() == (f"{linted.folders.modules}: 1 modules, nothing to complain about\n", 0)
-    linted.change("title: Rivers", "titel: Rivers")
+def test_the_command_says_what_it_found(clean_course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUCOURSE_COURSE", str(clean_course.root))
+    assert main() == (f"{clean_course.folders.modules}: 1 modules, nothing to complain about\n", 0)
+    clean_course.change("title: Rivers", "titel: Rivers")
     text, code = main()
     assert code == 2
     assert "did you mean title?" in text

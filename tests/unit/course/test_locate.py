@@ -17,9 +17,9 @@ def make(root: Path, *parts: str) -> None:
 
 
 def test_a_checkout_has_it_beside_the_program() -> None:
-    found = find_course({})
+    folders = find_course({})
     root = Path(gpucourse.__file__).resolve().parents[2]
-    assert (found.modules, found.exercises, found.terraform) == (root / "modules", root / "exercises", root / "terraform")
+    assert (folders.modules, folders.exercises, folders.terraform) == (root / "modules", root / "exercises", root / "terraform")
 
 
 def test_an_installed_package_has_it_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,9 +41,9 @@ def test_neither_is_a_broken_installation(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_an_author_names_their_own(tmp_path: Path) -> None:
     make(tmp_path, "modules", "exercises")
-    found = find_course({"GPUCOURSE_COURSE": str(tmp_path)})
-    assert (found.modules, found.exercises) == (tmp_path / "modules", tmp_path / "exercises")
-    assert found.terraform == find_course({}).terraform
+    folders = find_course({"GPUCOURSE_COURSE": str(tmp_path)})
+    assert (folders.modules, folders.exercises) == (tmp_path / "modules", tmp_path / "exercises")
+    assert folders.terraform == find_course({}).terraform
     make(tmp_path, "terraform")
     assert find_course({"GPUCOURSE_COURSE": str(tmp_path)}).terraform == tmp_path / "terraform"
 

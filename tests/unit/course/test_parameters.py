@@ -36,9 +36,9 @@ KIND = {"name": "kind", "type": "str", "default": "ring", "choices": ["ring", "t
 
 
 def test_defaults_and_their_smaller_ones_on_simulated_nodes() -> None:
-    found = exercise(SIZE, RATE, WORDS, FAST)
-    assert resolve(found, {}, local=False) == {"batch_size": 64, "rate": 0.1, "words": "hello", "fast": False}
-    assert resolve(found, {}, local=True)["batch_size"] == 8
+    sample = exercise(SIZE, RATE, WORDS, FAST)
+    assert resolve(sample, {}, local=False) == {"batch_size": 64, "rate": 0.1, "words": "hello", "fast": False}
+    assert resolve(sample, {}, local=True)["batch_size"] == 8
 
 
 @pytest.mark.parametrize("name", ["batch_size", "batch-size", "--batch-size"])
@@ -61,8 +61,8 @@ def test_a_name_may_be_written_as_the_scripts_flag(name: str) -> None:
     ],
 )
 def test_whole_numbers(text: str, value: int) -> None:
-    found = resolve(exercise(SIZE), {"batch_size": text}, local=False)["batch_size"]
-    assert (found, type(found)) == (value, int)
+    resolved = resolve(exercise(SIZE), {"batch_size": text}, local=False)["batch_size"]
+    assert (resolved, type(resolved)) == (value, int)
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_out_of_range(text: str, said: str) -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1.0), (".5", 0.5), ("1e-3", 0.001), ("-1", -1.0), ("2.", 2.0), ("0", 0.0)])
 def test_numbers(text: str, value: float) -> None:
-    found = resolve(exercise(RATE), {"rate": text}, local=False)["rate"]
-    assert (found, type(found)) == (value, float)
+    resolved = resolve(exercise(RATE), {"rate": text}, local=False)["rate"]
+    assert (resolved, type(resolved)) == (value, float)
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "inf", "Infinity", "-inf", "1e999", "0x1p3", "", "1/2", "1,5", "٣.٥"])
@@ -146,8 +146,8 @@ NASTY = [
 @pytest.mark.parametrize("text", NASTY)
 def test_any_text_reaches_the_script_as_one_argument(text: str) -> None:
     """Through the argument list, and through one layer of shell quoting, as it travels to a node."""
-    found = exercise(WORDS, FAST)
-    flags = arguments(found, resolve(found, {"words": text}, local=False))
+    sample = exercise(WORDS, FAST)
+    flags = arguments(sample, resolve(sample, {"words": text}, local=False))
     assert flags == (f"--words={text}", "--no-fast")
     parser = argparse.ArgumentParser()
     parser.add_argument("--words")
@@ -210,14 +210,14 @@ def test_a_manifest_with_several_values_is_checked(parameter: dict[str, Any], sa
 
 
 def test_flags_of_every_type() -> None:
-    found = exercise(SIZE, RATE, WORDS, FAST)
-    values = resolve(found, {"rate": "1e-07", "fast": "yes"}, local=True)
-    assert arguments(found, values) == ("--batch-size=8", "--rate=1e-07", "--words=hello", "--fast")
+    sample = exercise(SIZE, RATE, WORDS, FAST)
+    values = resolve(sample, {"rate": "1e-07", "fast": "yes"}, local=True)
+    assert arguments(sample, values) == ("--batch-size=8", "--rate=1e-07", "--words=hello", "--fast")
 
 
-def test_the_number_of_processes_goes_to_the_launcher_and_not_to_the_script() -> None:
+def test_the_number_of_processes_goes_to_the_launcher_only() -> None:
     count = {"name": "nproc", "type": "int", "default": 2, "min": 1, "max": 8}
-    found = exercise(count, FAST).model_copy(update={"launch": Launch(kind="torchrun", procs_per_node="nproc")})
-    values = resolve(found, {"nproc": "3"}, local=True)
+    sample = exercise(count, FAST).model_copy(update={"launch": Launch(kind="torchrun", procs_per_node="nproc")})
+    values = resolve(sample, {"nproc": "3"}, local=True)
     assert values["nproc"] == 3
-    assert arguments(found, values) == ("--no-fast",)
+    assert arguments(sample, values) == ("--no-fast",)

@@ -68,7 +68,7 @@ def two_comparisons(manifest: Any) -> None:
     manifest["exercises"][0]["checks"][0]["below"] = 3
 
 
-def asked(**keys: object) -> Callable[[Any], Any]:
+def question_change(**keys: object) -> Callable[[Any], Any]:
     def spoil(manifest: Any) -> None:
         manifest["exercises"][0]["questions"][0] = {"id": "q", "text": "t", **keys}
 
@@ -87,14 +87,14 @@ SPOILED: dict[str, Callable[[Any], Any]] = {
     "script leads out": lambda manifest: manifest["exercises"][0].update(script="../x.py"),
     "code for a value": lambda manifest: manifest["exercises"][0]["checks"][0].update(value="exit()"),
     "no hints": lambda manifest: manifest["exercises"][0].update(hints=[]),
-    "number that is not asked": asked(kind="numeric"),
-    "one end of a band": asked(kind="numeric", low="min(metrics.rows.ms)"),
-    "value and a band": asked(kind="numeric", value=3, low="metrics.a", high="metrics.b"),
-    "code for an answer": asked(kind="numeric", value="exit()"),
-    "choice of one": asked(kind="choice", options=["a"], key="a"),
-    "choice without a key": asked(kind="choice", options=["a", "b"]),
-    "key of another kind": asked(key="a"),
-    "tolerance of a text": asked(tolerance=3),
+    "number that is not asked": question_change(kind="numeric"),
+    "one end of a band": question_change(kind="numeric", low="min(metrics.rows.ms)"),
+    "value and a band": question_change(kind="numeric", value=3, low="metrics.a", high="metrics.b"),
+    "code for an answer": question_change(kind="numeric", value="exit()"),
+    "choice of one": question_change(kind="choice", options=["a"], key="a"),
+    "choice without a key": question_change(kind="choice", options=["a", "b"]),
+    "key of another kind": question_change(key="a"),
+    "tolerance of a text": question_change(tolerance=3),
     "empty hint": lambda manifest: manifest["exercises"][0].update(hints=[" "]),
 }
 
@@ -111,7 +111,7 @@ SPOILED: dict[str, Callable[[Any], Any]] = {
 )
 def test_every_kind_of_question(keys: dict[str, object], checker: Any) -> None:
     manifest = copy.deepcopy(yaml.safe_load(MANIFESTS[0].read_text(encoding="utf-8")))
-    asked(**keys)(manifest)
+    question_change(**keys)(manifest)
     checker.validate(manifest)
 
 

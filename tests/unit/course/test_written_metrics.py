@@ -16,7 +16,7 @@ ASKED = "{id: why, text: Why does it run?}"
 
 
 @pytest.fixture
-def linted(course: Any) -> Any:
+def clean_course(course: Any) -> Any:
     write_schema(course.folders.modules)
     assert lint(course.load()) == []
     return course
@@ -32,19 +32,19 @@ def linted(course: Any) -> Any:
         (ASKED, "{id: why, text: t, kind: numeric, value: metrics.speed}", "questions.why: no script of 7.1 writes speed"),
     ],
 )
-def test_a_key_that_no_script_writes(linted: Any, old: str, new: str, said: str) -> None:
-    linted.change(old, new)
-    found = lint(linted.load())
-    assert len(found) == 1, found
-    assert found[0].startswith(M + said)
+def test_a_key_that_no_script_writes(clean_course: Any, old: str, new: str, said: str) -> None:
+    clean_course.change(old, new)
+    complaints = lint(clean_course.load())
+    assert len(complaints) == 1, complaints
+    assert complaints[0].startswith(M + said)
 
 
 @pytest.mark.parametrize(
     "path", ["metrics.depth", "metrics.springs.0.litres", "plan.world_size", "metrics.slurm.jobs", "count(metrics.springs)"]
 )
-def test_keys_that_are_there_all_the_same(linted: Any, path: str) -> None:
-    linted.change(ASKED, f"{{id: why, text: t, kind: numeric, value: {path}}}")
-    assert lint(linted.load()) == []
+def test_keys_that_are_there_all_the_same(clean_course: Any, path: str) -> None:
+    clean_course.change(ASKED, f"{{id: why, text: t, kind: numeric, value: {path}}}")
+    assert lint(clean_course.load()) == []
 
 
 def test_the_words_of_a_script(tmp_path: Path) -> None:
@@ -60,18 +60,18 @@ def test_the_words_of_a_script(tmp_path: Path) -> None:
     assert "anything" not in words
 
 
-def test_the_same_hint_twice(linted: Any) -> None:
-    linted.change("[Look up., Look down., Listen.]", "[Look up., Look up., Listen.]")
-    assert lint(linted.load()) == [M + "hints: the same hint stands twice: Look up."]
+def test_the_same_hint_twice(clean_course: Any) -> None:
+    clean_course.change("[Look up., Look down., Listen.]", "[Look up., Look up., Listen.]")
+    assert lint(clean_course.load()) == [M + "hints: the same hint stands twice: Look up."]
 
 
-def test_a_solution_of_nothing_and_one_that_solves_nothing(linted: Any) -> None:
-    script = linted.root / "exercises/07-rivers/source.py"
-    linted.put("exercises/07-rivers/solutions/source.py", script.read_text() + "\n# solved\n")
-    assert lint(linted.load()) == []
-    linted.put("exercises/07-rivers/solutions/source.py", script.read_text())
-    linted.put("exercises/07-rivers/solutions/other.py", "")
-    assert lint(linted.load()) == [
+def test_a_solution_of_nothing_and_one_that_solves_nothing(clean_course: Any) -> None:
+    script = clean_course.root / "exercises/07-rivers/source.py"
+    clean_course.put("exercises/07-rivers/solutions/source.py", script.read_text() + "\n# solved\n")
+    assert lint(clean_course.load()) == []
+    clean_course.put("exercises/07-rivers/solutions/source.py", script.read_text())
+    clean_course.put("exercises/07-rivers/solutions/other.py", "")
+    assert lint(clean_course.load()) == [
         "exercises/07-rivers/solutions/other.py: is the solution of no file that an exercise uses",
         "exercises/07-rivers/solutions/source.py: is the same as exercises/07-rivers/source.py, so there is nothing to solve",
     ]
@@ -86,16 +86,16 @@ parts:
 """
 
 
-def test_the_rubric_and_the_quiz(linted: Any) -> None:
-    linted.put("modules/rubric.yaml", RUBRIC)
-    assert lint(linted.load()) == ["modules/rubric.yaml: parts.7.r: there is no exercise 7.9"]
-    linted.put("modules/rubric.yaml", RUBRIC.replace("points: 1", "points: none"))
-    linted.put("modules/quiz.yaml", "format: 1\n")
-    found = lint(linted.load())
-    assert "modules/rubric.yaml: parts.0.rows.0.points: 'none' is not a number, line 5" in found
-    assert any(line.startswith("modules/quiz.yaml: title: is missing") for line in found)
+def test_the_rubric_and_the_quiz(clean_course: Any) -> None:
+    clean_course.put("modules/rubric.yaml", RUBRIC)
+    assert lint(clean_course.load()) == ["modules/rubric.yaml: parts.7.r: there is no exercise 7.9"]
+    clean_course.put("modules/rubric.yaml", RUBRIC.replace("points: 1", "points: none"))
+    clean_course.put("modules/quiz.yaml", "format: 1\n")
+    complaints = lint(clean_course.load())
+    assert "modules/rubric.yaml: parts.0.rows.0.points: 'none' is not a number, line 5" in complaints
+    assert any(line.startswith("modules/quiz.yaml: title: is missing") for line in complaints)
 
 
-def test_two_folders_of_one_module(linted: Any) -> None:
-    linted.another("7", name="again")
-    assert "modules: 2 folders are module 7" in lint(linted.load())
+def test_two_folders_of_one_module(clean_course: Any) -> None:
+    clean_course.another("7", name="again")
+    assert "modules: 2 folders are module 7" in lint(clean_course.load())

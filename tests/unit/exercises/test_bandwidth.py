@@ -34,7 +34,7 @@ bandwidth, nccl_tests = beside_the_script("bandwidth"), beside_the_script("nccl_
 
 def p4de(count: int) -> tuple[list[int], list[float]]:
     sizes, seconds = P4DE_SIZES[:count], [us / 1e6 for us in P4DE_US[:count]]
-    return sizes, [bandwidth.busbw("all_reduce", size, each, 16) for size, each in zip(sizes, seconds, strict=True)]
+    return sizes, [bandwidth.busbw("all_reduce", size, duration, 16) for size, duration in zip(sizes, seconds, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -65,15 +65,15 @@ def test_an_allreduce_is_a_reduce_scatter_and_an_all_gather(ranks: int) -> None:
 
 
 def test_the_plateau_of_the_published_curve() -> None:
-    found = bandwidth.plateau(*p4de(12))
-    assert found.size == GIB, "512 MiB has 94.8 % of the best"
-    assert found.gain_percent == pytest.approx(2.0, abs=0.05)
-    assert found.words == "from 1,073,741,824 bytes"
+    plateau = bandwidth.plateau(*p4de(12))
+    assert plateau.size == GIB, "512 MiB has 94.8 % of the best"
+    assert plateau.gain_percent == pytest.approx(2.0, abs=0.05)
+    assert plateau.words == "from 1,073,741,824 bytes"
 
 
 def test_cut_at_32_mib_the_same_curve_has_no_plateau() -> None:
-    found = bandwidth.plateau(*p4de(6))
-    assert (found.size, found.words) == (None, "not reached: still rising 55% a doubling")
+    plateau = bandwidth.plateau(*p4de(6))
+    assert (plateau.size, plateau.words) == (None, "not reached: still rising 55% a doubling")
 
 
 def test_the_last_step_is_counted_in_doublings() -> None:
@@ -82,8 +82,8 @@ def test_the_last_step_is_counted_in_doublings() -> None:
 
 
 def test_a_curve_that_falls_again_says_so_and_two_sizes_say_nothing() -> None:
-    found = bandwidth.plateau([1, 2, 4, 8], [1.0, 8.0, 7.9, 6.0])
-    assert (found.size, found.words) == (2, "from 2 bytes, then falling 24% a doubling")
+    plateau = bandwidth.plateau([1, 2, 4, 8], [1.0, 8.0, 7.9, 6.0])
+    assert (plateau.size, plateau.words) == (2, "from 2 bytes, then falling 24% a doubling")
     assert bandwidth.plateau([1, 2], [1.0, 1.0]) == bandwidth.Plateau(None, None, "too few sizes to say")
 
 
@@ -131,7 +131,7 @@ def test_the_recorded_table_is_read_and_agrees_with_our_formulas() -> None:
         assert bandwidth.busbw("all_reduce", row.size, row.time_us / 1e6, 8) == pytest.approx(row.busbw, abs=0.011)
 
 
-def test_without_validation_nothing_is_known_to_be_wrong_and_other_lines_are_passed_over() -> None:
+def test_without_validation_nothing_is_known_and_other_lines_are_skipped() -> None:
     text = "node0:17:17 [0] NCCL INFO Using network Socket\n1 2 3\n"
     text += "  8  2  float  sum  -1  9.1  0.00  0.00  N/A  9.0  0.00  0.00  N/A\n 16 4 float sum -1 9 0 0 0 9 0 0 1e+00\n"
     assert [row.wrong for row in nccl_tests.parse(text)] == [None, 1]

@@ -74,9 +74,9 @@ def test_how_many_micro_batches_are_held(bubble: ModuleType) -> None:
 
 
 def test_the_summary_of_a_way(bubble: ModuleType) -> None:
-    found = bubble.summary(gpipe(bubble, 2, 4), step_ms=20_000.0)
-    assert found["busy_ms"] == [12_000.0, 12_000.0]
-    assert found["bubble_predicted_percent"] == pytest.approx(20)
-    assert found["bubble_off_points"] == pytest.approx(0)
-    assert found["bubble_wall_percent"] == pytest.approx(40)
-    assert found["in_flight"] == 4
+    summary = bubble.summary(gpipe(bubble, 2, 4), step_ms=20_000.0)
+    assert summary["busy_ms"] == [12_000.0, 12_000.0]
+    assert summary["bubble_predicted_percent"] == pytest.approx(20)
+    assert summary["bubble_off_points"] == pytest.approx(0)
+    assert summary["bubble_wall_percent"] == pytest.approx(40)
+    assert summary["in_flight"] == 4

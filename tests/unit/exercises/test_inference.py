@@ -23,7 +23,7 @@ BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
 
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def shared_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The shared files as a script imports them."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
@@ -50,41 +50,43 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     ],
 )
 def test_one_at_a_time_the_memory_is_the_limit(
-    shared: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, batch: int, ceiling: float
+    shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, batch: int, ceiling: float
 ) -> None:
-    limits = on(shared, monkeypatch, name, model, tokens=256)
-    found = limits.of(batch)
-    assert found.tok_per_s == pytest.approx(ceiling, rel=0.04)
-    assert "reads all weights" in found.reason
+    limits = on(shared_files, monkeypatch, name, model, tokens=256)
+    limit = limits.of(batch)
+    assert limit.tok_per_s == pytest.approx(ceiling, rel=0.04)
+    assert "reads all weights" in limit.reason
 
 
-def test_a_large_batch_ends_at_the_arithmetic(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = on(shared, monkeypatch, "Tesla T4", "opt-1.3b", tokens=2)
+def test_a_large_batch_ends_at_the_arithmetic(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = on(shared_files, monkeypatch, "Tesla T4", "opt-1.3b", tokens=2)
     assert limits.of(512).tok_per_s == pytest.approx(65e12 / (2 * 1_315_758_080))
     assert limits.of(512).tok_per_s > limits.of(64).tok_per_s > limits.of(1).tok_per_s
 
 
-def test_an_unknown_gpu_has_no_ceiling_and_refuses_nothing(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    unknown = on(shared, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", tokens=256).of(1)
+def test_an_unknown_gpu_has_no_ceiling_and_refuses_nothing(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", tokens=256).of(1)
     assert unknown.tok_per_s is None
-    assert shared.ceilings.limit_to_possible(1e9, unknown) == 1e9
+    assert shared_files.ceilings.limit_to_possible(1e9, unknown) == 1e9
 
 
-def test_above_the_ceiling_there_is_no_figure(shared: Any) -> None:
-    ceiling = shared.ceilings.Ceiling(122.0, "a reason")
-    assert shared.ceilings.limit_to_possible(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"
-    assert shared.ceilings.limit_to_possible(90.0, ceiling) == 90.0
+def test_above_the_ceiling_there_is_no_figure(shared_files: Any) -> None:
+    ceiling = shared_files.ceilings.Ceiling(122.0, "a reason")
+    assert shared_files.ceilings.limit_to_possible(200.0, ceiling) is None, "200 tokens/s of opt-1.3b on a T4, one at a time"
+    assert shared_files.ceilings.limit_to_possible(90.0, ceiling) == 90.0
 
 
-def test_a_processor_is_limited_by_its_own_fastest_product(shared: Any) -> None:
-    limits = shared.ceilings.Ceilings(shared.language_models.MODELS["tiny"], shared.torch.device("cpu"), 64)
+def test_a_processor_is_limited_by_its_own_fastest_product(shared_files: Any) -> None:
+    limits = shared_files.ceilings.Ceilings(shared_files.language_models.MODELS["tiny"], shared_files.torch.device("cpu"), 64)
     assert limits.of(1).tok_per_s == limits.of(8).tok_per_s > 100
     assert "measured here" in limits.of(1).reason
 
 
-def on(shared: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, tokens: int) -> Any:
-    monkeypatch.setattr(shared.torch.cuda, "get_device_name", lambda _: name)
-    return shared.ceilings.Ceilings(shared.language_models.MODELS[model], shared.torch.device("cuda", 0), tokens)
+def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, tokens: int) -> Any:
+    monkeypatch.setattr(shared_files.torch.cuda, "get_device_name", lambda _: name)
+    return shared_files.ceilings.Ceilings(
+        shared_files.language_models.MODELS[model], shared_files.torch.device("cuda", 0), tokens
+    )
 
 
 def test_sizes_of_models() -> None:
@@ -97,32 +99,32 @@ def test_sizes_of_models() -> None:
 # --- engines ---------------------------------------------------------------------------------------------------------------
 
 
-def test_vllm_on_a_t4_gets_float16_and_no_prefix_cache(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vllm_on_a_t4_gets_float16_and_no_prefix_cache(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, bool] = {}
 
     def native(*, including_emulation: bool = True) -> bool:
         asked["including_emulation"] = including_emulation
         return including_emulation  # Turing imitates it
 
-    monkeypatch.setattr(shared.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(shared.torch.cuda, "is_bf16_supported", native)
-    words = shared.engines.command("vllm", "openai-community/gpt2", 8000, max_num_seqs=64, max_model_len=256, eager=True)
+    monkeypatch.setattr(shared_files.torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(shared_files.torch.cuda, "is_bf16_supported", native)
+    words = shared_files.engines.command("vllm", "openai-community/gpt2", 8000, max_num_seqs=64, max_model_len=256, eager=True)
     assert words[:3] == ["vllm", "serve", "openai-community/gpt2"]
     assert {"--no-enable-prefix-caching", "--dtype=half", "--enforce-eager", "--max-num-seqs=64"} <= set(words)
     assert asked == {"including_emulation": False}
-    assert "--enforce-eager" not in shared.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
+    assert "--enforce-eager" not in shared_files.engines.command("vllm", "m", 1, max_num_seqs=1, max_model_len=9, eager=False)
 
 
-def test_the_engine_follows_the_hardware(shared: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared.engines.shutil, "which", lambda _: "/usr/bin/vllm")
+def test_the_engine_follows_the_hardware(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_files.engines.shutil, "which", lambda _: "/usr/bin/vllm")
     monkeypatch.delenv("GPUCOURSE_BACKEND", raising=False)
-    monkeypatch.setattr(shared.torch.cuda, "is_available", lambda: True)
-    assert shared.engines.choose("auto") == "vllm"
+    monkeypatch.setattr(shared_files.torch.cuda, "is_available", lambda: True)
+    assert shared_files.engines.choose("auto") == "vllm"
     monkeypatch.setenv("GPUCOURSE_BACKEND", "gloo")
-    assert shared.engines.choose("auto") == "transformers", "asked to leave the GPU alone"
-    monkeypatch.setattr(shared.torch.cuda, "is_available", lambda: False)
+    assert shared_files.engines.choose("auto") == "transformers", "asked to leave the GPU alone"
+    monkeypatch.setattr(shared_files.torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="vLLM needs a GPU"):
-        shared.engines.choose("vllm")
+        shared_files.engines.choose("vllm")
 
 
 SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_block_sharing", "use_cuda_graph",
@@ -133,10 +135,10 @@ SETTINGS = {"num_blocks", "max_batch_tokens", "max_requests_per_batch", "allow_b
     ("version", "own"),
     [("5.17", {"block_size"}), ("5.18", {"page_size"}), ("5.19 to 5.23", {"page_size", "auto_switch_to_flash"})],
 )
-def test_batching_uses_the_names_of_the_installed_version(shared: Any, version: str, own: set[str]) -> None:
+def test_batching_uses_the_names_of_the_installed_version(shared_files: Any, version: str, own: set[str]) -> None:
     """What stands beside the common names in ContinuousBatchingConfig of each version of transformers."""
     known = SETTINGS | own | ({"block_size"} if version != "5.17" else set())  # newer ones still know the old name
-    settings = shared.engines.batching(known, requests=4, longest=100)
+    settings = shared_files.engines.batching(known, requests=4, longest=100)
     assert set(settings) == SETTINGS | own
     assert settings["num_blocks"] == 4 * (100 // 32 + 1)
 
@@ -218,9 +220,9 @@ WRITTEN = {
 
 
 def test_vllm_bench_counts_in_and_out_together() -> None:
-    found = vllm_bench.read(json.dumps(WRITTEN), 128, 128)
-    assert (found["total_tok_per_s"], found["output_tok_per_s"]) == (1310.72, 655.36)
-    assert found["total_tok_per_s"] == pytest.approx(WRITTEN["total_num_tokens"] / WRITTEN["elapsed_time"])
+    figures = vllm_bench.read(json.dumps(WRITTEN), 128, 128)
+    assert (figures["total_tok_per_s"], figures["output_tok_per_s"]) == (1310.72, 655.36)
+    assert figures["total_tok_per_s"] == pytest.approx(WRITTEN["total_num_tokens"] / WRITTEN["elapsed_time"])
 
 
 @pytest.mark.parametrize("document", ["{}", "[]", '{"elapsed_time": "soon"}', "{torn"])
@@ -230,5 +232,5 @@ def test_another_document_is_not_taken_for_it(document: str) -> None:
 
 
 def test_a_benchmark_that_fails_says_so(tmp_path: Any) -> None:
-    found, why = vllm_bench.beside([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none.json", 1, 1)
-    assert (found, why) == (None, "vllm bench ended with code 3")
+    outcome, why = vllm_bench.beside([sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none.json", 1, 1)
+    assert (outcome, why) == (None, "vllm bench ended with code 3")

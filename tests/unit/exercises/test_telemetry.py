@@ -20,13 +20,13 @@ CAPTURED = Path(__file__).parents[2] / "data" / "nvidia-smi"
 MIB = 1 << 20
 
 
-def captured(name: str) -> list[dict[str, Any]]:
+def read_captured(name: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = smi.read((CAPTURED / f"{name}.csv").read_text(encoding="utf-8"))
     return rows
 
 
 def test_captured_output_of_an_h100() -> None:
-    (row,) = captured("h100")
+    (row,) = read_captured("h100")
     assert row["name"] == "NVIDIA H100 80GB HBM3"
     assert row["driver_version"] == "595.71.05", "three numbers with dots are a word"
     assert (row["temperature.gpu"], row["utilization.gpu"], row["pcie.link.gen.current"]) == (29, 0, 5)
@@ -34,14 +34,14 @@ def test_captured_output_of_an_h100() -> None:
 
 
 def test_captured_output_over_time() -> None:
-    rows = captured("v100")
+    rows = read_captured("v100")
     assert [row["utilization.gpu"] for row in rows] == [99, 99, 100, 32]
     assert rows[0]["timestamp"] == "2020/11/12 13:48:11.412"
     assert {row["memory.used"] for row in rows} == {30994 * MIB}
 
 
 def test_units_in_the_heading_old_names_and_what_is_not_known() -> None:
-    known, unknown = captured("t4-unknown")
+    known, unknown = read_captured("t4-unknown")
     assert (known["memory.used"], known["power.draw"], known["power.limit"]) == (14321 * MIB, 69.84, 70.0)
     assert smi.limiters(known[smi.REASONS]) == "power limit"
     assert [unknown[key] for key in ("utilization.gpu", "temperature.gpu", "power.draw", "power.limit", smi.REASONS)] == 5 * [

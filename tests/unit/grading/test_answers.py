@@ -13,12 +13,12 @@ from gpucourse.model.questions import Question
 METRICS = {"speedup": 1.9, "rows": [{"busy": 78}, {"busy": 96}], "none": None, "nan": "nan", "count": 24}
 
 
-def asked(**keys: Any) -> Question:
+def make_question(**keys: Any) -> Question:
     return Question.model_validate({"id": "q", "text": "How?", "kind": "numeric", "explanation": "So.", **keys})
 
 
-def judged(answer: Any, *, on_gpu: bool = False, run: bool = True, **keys: Any) -> AnswerResult:
-    return judge(asked(**keys), answer, {"metrics": METRICS} if run else None, on_gpu=on_gpu)
+def judge_answer(answer: Any, *, on_gpu: bool = False, run: bool = True, **keys: Any) -> AnswerResult:
+    return judge(make_question(**keys), answer, {"metrics": METRICS} if run else None, on_gpu=on_gpu)
 
 
 BUSY = {"low": "min(metrics.rows.busy)", "high": "max(metrics.rows.busy)", "unit": "%"}
@@ -51,16 +51,16 @@ BUSY = {"low": "min(metrics.rows.busy)", "high": "max(metrics.rows.busy)", "unit
     ],
 )
 def test_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> None:
-    found = judged(answer, **keys)
-    assert found.verdict == verdict
-    assert said in found.said
-    assert (found.explanation == "So.") == (verdict != "open")
+    result = judge_answer(answer, **keys)
+    assert result.verdict == verdict
+    assert said in result.said
+    assert (result.explanation == "So.") == (verdict != "open")
 
 
 def test_a_number_on_a_gpu_is_compared_and_without_a_run_it_cannot_be() -> None:
-    assert judged("1.9", on_gpu=True, value="metrics.speedup", evidence="gpu").verdict == "passed"
-    assert judged("1.9", run=False, value="metrics.speedup").said == "there is no run to compare it with"
-    assert judged("24", run=False, value=24).verdict == "passed"
+    assert judge_answer("1.9", on_gpu=True, value="metrics.speedup", evidence="gpu").verdict == "passed"
+    assert judge_answer("1.9", run=False, value="metrics.speedup").said == "there is no run to compare it with"
+    assert judge_answer("24", run=False, value=24).verdict == "passed"
 
 
 @pytest.mark.parametrize(
@@ -103,27 +103,27 @@ CHOICE: dict[str, Any] = {"kind": "choice", "options": ["in a lake", "In the sea
 
 @pytest.mark.parametrize(("answer", "verdict"), [("b", "passed"), ("B)", "passed"), ("in the sea", "passed"), ("a", "failed")])
 def test_choices(answer: str, verdict: str) -> None:
-    found = judged(answer, **CHOICE)
-    assert (found.verdict, found.explanation) == (verdict, "So.")
-    assert "b" not in found.said.split(), "the letter of the right one is not told"
+    result = judge_answer(answer, **CHOICE)
+    assert (result.verdict, result.explanation) == (verdict, "So.")
+    assert "b" not in result.said.split(), "the letter of the right one is not told"
 
 
 @pytest.mark.parametrize("answer", ["c", "", "the moon", 3])
 def test_a_choice_that_is_none(answer: Any) -> None:
     with pytest.raises(ValueError, match="is not one of a, b"):
-        letter(asked(**CHOICE), answer)
+        letter(make_question(**CHOICE), answer)
 
 
-def test_free_text_waits_for_a_person_and_the_judgement_holds_for_these_words_only() -> None:
+def test_free_text_waits_and_a_judgement_holds_for_these_words_only() -> None:
     question = Question.model_validate({"id": "q", "text": "Why?"})
     words = "It falls.\n  Always."
     assert fingerprint(words) == fingerprint("It falls. Always.\n") != fingerprint("It falls!")
     waiting = judge(question, words, None, on_gpu=False)
     assert (waiting.verdict, waiting.share) == ("kept", None)
     said = Judgement(question="q", share=0.5, by="Ada", at="2026-11-21T10:00:00", comment="half", answer_sha256="x")
-    found = judge(question, words, None, on_gpu=False, judgement=said)
-    assert (found.verdict, found.share) == ("kept", 0.5)
-    assert found.said == "Ada judged it 50% good, 2026-11-21T10:00:00: half"
+    result = judge(question, words, None, on_gpu=False, judgement=said)
+    assert (result.verdict, result.share) == ("kept", 0.5)
+    assert result.said == "Ada judged it 50% good, 2026-11-21T10:00:00: half"
     own = judge(question, words, None, on_gpu=False, judgement=said, self_judged=True)
     assert (own.verdict, own.share, own.self_judged) == ("kept", None, True)
     assert own.said == "self-judged, not counted: 50% good, 2026-11-21T10:00:00: half"

@@ -114,7 +114,7 @@ def test_words_with_units() -> None:
 GPU = {"value": "metrics.v", "at_least": 3, "unit": "GB/s", "evidence": "gpu"}
 
 
-def test_what_needs_a_gpu_is_not_measured_on_simulated_nodes_whatever_the_script_says() -> None:
+def test_simulated_nodes_never_measure_what_needs_a_gpu() -> None:
     for metrics in ({"v": 100}, {"v": 100, "cuda": "13.0"}, {}):
         result = judge(GPU, metrics, "local")
         assert (result.verdict, result.expected) == ("not_measured", "at least 3 GB/s")
@@ -144,7 +144,8 @@ def test_and_measured_where_there_is_one() -> None:
 )
 def test_the_word_for_all(words: list[Verdict], word: Verdict) -> None:
     results = [
-        CheckResult(id="c", title="t", verdict=each, evidence="logic", observed="", expected="", hint="") for each in words
+        CheckResult(id="c", title="t", verdict=verdict, evidence="logic", observed="", expected="", hint="")
+        for verdict in words
     ]
     assert overall(results) == word
 
@@ -154,8 +155,8 @@ def test_the_word_for_all(words: list[Verdict], word: Verdict) -> None:
     [(None, "not_measured", "not answered yet"), (True, "passed", "true"), (False, "failed", "false")],
 )
 def test_what_the_learner_left_open_is_no_fault_and_no_pass(observed: bool | None, verdict: Verdict, told: str) -> None:
-    found = value({"equals": True, "when_open": "not answered yet"}, observed)
-    assert (found.verdict, found.observed) == (verdict, told)
+    result = value({"equals": True, "when_open": "not answered yet"}, observed)
+    assert (result.verdict, result.observed) == (verdict, told)
 
 
 def test_left_open_is_null_and_not_a_value_that_is_missing() -> None:

@@ -24,13 +24,13 @@ def answer(verdict: Any, share: float | None = None, name: str = "q") -> AnswerR
     return AnswerResult(id=name, kind="text", text="t", verdict=verdict, share=share)
 
 
-def shown(exercise: str = "1.1", **other: Any) -> ExerciseEvidence:
+def make_evidence(exercise: str = "1.1", **other: Any) -> ExerciseEvidence:
     return ExerciseEvidence(**({"exercise": exercise, "run": "r1", "level": "logic"} | other))
 
 
-def scored(*found: ExerciseEvidence, evidence: Any = ("checks",), points: float = 10, exercises: Any = ()) -> Grade:
+def score(*evidence_list: ExerciseEvidence, evidence: Any = ("checks",), points: float = 10, exercises: Any = ()) -> Grade:
     part = Part(module="1", title="t", rows=(Row(id="r", title="r", points=points, evidence=evidence, exercises=exercises),))
-    return grade((part,), {"1": [each.exercise for each in found]}, {each.exercise: each for each in found})
+    return grade((part,), {"1": [item.exercise for item in evidence_list]}, {item.exercise: item for item in evidence_list})
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def scored(*found: ExerciseEvidence, evidence: Any = ("checks",), points: float 
     ],
 )
 def test_checks(checks: list[CheckResult], earned: float, note: str) -> None:
-    found = scored(shown(checks=tuple(checks)))
-    assert found.earned == earned
-    assert found.parts[0].rows[0].pieces[0].note == note
+    result = score(make_evidence(checks=tuple(checks)))
+    assert result.earned == earned
+    assert result.parts[0].rows[0].pieces[0].note == note
 
 
 @pytest.mark.parametrize(
@@ -61,59 +61,65 @@ def test_checks(checks: list[CheckResult], earned: float, note: str) -> None:
 def test_no_points_without_evidence_that_holds(other: dict[str, Any], note: str) -> None:
     whole = {"checks": (check("passed"),), "wanted": ("log",), "handed_in": ("log",)}
     for kind in ("checks", "deliverables"):
-        found = scored(shown(**(whole | other)), evidence=(kind,))
-        assert found.earned == 0
-        assert found.parts[0].rows[0].pieces[0].note == note
-        assert found.parts[0].rows[0].level == "none"
+        result = score(make_evidence(**(whole | other)), evidence=(kind,))
+        assert result.earned == 0
+        assert result.parts[0].rows[0].pieces[0].note == note
+        assert result.parts[0].rows[0].level == "none"
 
 
 def test_deliverables_in_parts() -> None:
-    found = scored(shown(wanted=("log", "plot"), handed_in=("plot",)), evidence=("deliverables",), points=5)
-    assert found.earned == 2.5
-    assert found.parts[0].rows[0].pieces[0].note == "missing: log"
-    assert found.parts[0].rows[0].pieces[0].short == "1 of 2 files missing"
+    result = score(make_evidence(wanted=("log", "plot"), handed_in=("plot",)), evidence=("deliverables",), points=5)
+    assert result.earned == 2.5
+    assert result.parts[0].rows[0].pieces[0].note == "missing: log"
+    assert result.parts[0].rows[0].pieces[0].short == "1 of 2 files missing"
 
 
 def test_free_text_waits_and_counts_by_what_a_person_said() -> None:
     answers = (answer("passed"), answer("failed", name="w"), answer("kept"), answer("open", name="o"))
-    found = scored(shown(answers=answers), evidence=("answers",))
-    assert (found.earned, found.waiting) == (2.5, 2.5)
-    assert found.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 for a person to judge"
-    judged = scored(shown(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
+    result = score(make_evidence(answers=answers), evidence=("answers",))
+    assert (result.earned, result.waiting) == (2.5, 2.5)
+    assert result.parts[0].rows[0].pieces[0].note == "open: o; wrong: w; 1 for a person to judge"
+    judged = score(make_evidence(answers=(*answers[:2], answer("kept", 0.5), answers[3])), evidence=("answers",))
     assert (judged.earned, judged.waiting) == (3.75, 0)
-    own = scored(shown(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",))
+    own = score(make_evidence(answers=(*answers[:2], replace(answers[2], self_judged=True), answers[3])), evidence=("answers",))
     assert (own.earned, own.waiting) == (2.5, 2.5)
     assert own.parts[0].rows[0].pieces[0].note.endswith("1 for a person to judge (1 self-judged, not counted)")
 
 
 def test_answers_that_need_a_gpu_are_left_out() -> None:
     on_gpu = AnswerResult(id="g", kind="numeric", text="t", verdict="open", evidence="gpu")
-    assert scored(shown(answers=(answer("passed"), on_gpu)), evidence=("answers",)).earned == 10
-    assert scored(shown(answers=(answer("passed"), on_gpu), level="gpu"), evidence=("answers",)).earned == 5
-    assert scored(shown(answers=(on_gpu,)), evidence=("answers",)).parts[0].rows[0].pieces[0].note == "needs a GPU"
+    assert score(make_evidence(answers=(answer("passed"), on_gpu)), evidence=("answers",)).earned == 10
+    assert score(make_evidence(answers=(answer("passed"), on_gpu), level="gpu"), evidence=("answers",)).earned == 5
+    assert score(make_evidence(answers=(on_gpu,)), evidence=("answers",)).parts[0].rows[0].pieces[0].note == "needs a GPU"
 
 
 def test_a_row_is_shared_out_among_exercises_and_kinds() -> None:
-    whole = shown("1.1", checks=(check("passed"),), answers=(answer("passed"),))
-    half = shown("1.2", checks=(check("passed"), check("failed")), answers=(answer("open"),))
-    assert scored(whole, half, evidence=("checks", "answers")).earned == pytest.approx(10 * (1 + 1 + 0.5 + 0) / 4)
-    assert scored(whole, half, evidence=("checks", "answers"), exercises=("1.1",)).earned == 10
+    whole = make_evidence("1.1", checks=(check("passed"),), answers=(answer("passed"),))
+    half = make_evidence("1.2", checks=(check("passed"), check("failed")), answers=(answer("open"),))
+    assert score(whole, half, evidence=("checks", "answers")).earned == pytest.approx(10 * (1 + 1 + 0.5 + 0) / 4)
+    assert score(whole, half, evidence=("checks", "answers"), exercises=("1.1",)).earned == 10
 
 
 def test_what_an_exercise_does_not_ask_for_takes_no_share() -> None:
-    assert scored(shown("1.1", checks=(check("passed"),)), shown("1.2"), evidence=("checks", "answers")).earned == 10
+    assert (
+        score(make_evidence("1.1", checks=(check("passed"),)), make_evidence("1.2"), evidence=("checks", "answers")).earned
+        == 10
+    )
 
 
 def test_the_level_says_whether_a_gpu_took_part() -> None:
-    on_gpu, simulated = shown("1.1", checks=(check("passed"),), level="gpu"), shown("1.2", checks=(check("passed"),))
-    assert scored(on_gpu).parts[0].rows[0].level == "gpu"
-    assert scored(on_gpu, simulated).parts[0].rows[0].level == "logic"
+    on_gpu, simulated = (
+        make_evidence("1.1", checks=(check("passed"),), level="gpu"),
+        make_evidence("1.2", checks=(check("passed"),)),
+    )
+    assert score(on_gpu).parts[0].rows[0].level == "gpu"
+    assert score(on_gpu, simulated).parts[0].rows[0].level == "logic"
 
 
 def test_modules_and_exercises_that_are_not_here() -> None:
     part = Part(module="2", title="t", rows=(Row(id="r", title="r", points=10, evidence=("checks",), exercises=("2.1",)),))
-    found = grade((part,), {}, {})
-    assert (found.points, found.earned, found.parts[0].here) == (10, 0, False)
+    result = grade((part,), {}, {})
+    assert (result.points, result.earned, result.parts[0].here) == (10, 0, False)
 
 
 def test_the_bonus_and_scores_of_their_own_stay_apart() -> None:
@@ -123,10 +129,10 @@ def test_the_bonus_and_scores_of_their_own_stay_apart() -> None:
         Part(module="B", title="t", counts="bonus", rows=(row,)),
         usual("0", "t"),
     )
-    evidence = {name: shown(name, checks=(check("passed"),)) for name in ("1.1", "B.1", "0.1")}
-    found = grade(parts, {"1": ["1.1"], "B": ["B.1"], "0": ["0.1"]}, evidence)
-    assert (found.points, found.earned, found.bonus_points, found.bonus) == (10, 10, 10, 10)
-    assert found.parts[2].earned == 10, "out of 25, and outside the sum"
+    evidence = {name: make_evidence(name, checks=(check("passed"),)) for name in ("1.1", "B.1", "0.1")}
+    result = grade(parts, {"1": ["1.1"], "B": ["B.1"], "0": ["0.1"]}, evidence)
+    assert (result.points, result.earned, result.bonus_points, result.bonus) == (10, 10, 10, 10)
+    assert result.parts[2].earned == 10, "out of 25, and outside the sum"
 
 
 def test_the_rubric_of_this_course_gives_100_and_10() -> None:

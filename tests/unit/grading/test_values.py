@@ -60,16 +60,16 @@ EVIDENCE: dict[str, object] = {
     ],
 )
 def test_reads(expression: str, value: object) -> None:
-    found = read(expression, EVIDENCE)
-    assert found == value
-    assert type(found) is type(value)
+    result = read(expression, EVIDENCE)
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize("expression", ["min(metrics.spoiled)", "max(metrics.spoiled)", "sum(metrics.spoiled)", "metrics.nan"])
 def test_not_a_number_is_never_hidden(expression: str) -> None:
-    found = read(expression, EVIDENCE)
-    assert isinstance(found, float)
-    assert math.isnan(found)
+    result = read(expression, EVIDENCE)
+    assert isinstance(result, float)
+    assert math.isnan(result)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
 from gpucourse.remote import jobs
-from tests.unit.labs.aws.fakes import context_in, fleet_of, node, said
+from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 
 pytest.importorskip("torch")
 
@@ -25,7 +25,7 @@ pytest.importorskip("torch")
 def here(_node: Node, command: str) -> Completed:
     """The command, on this machine; the way to the others is the loopback interface."""
     if command.startswith("ip "):
-        return said("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
+        return make_completed("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=120, env=dict(os.environ))
     return Completed(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
@@ -53,34 +53,34 @@ def test_a_port_that_nobody_reaches_is_named(nodes: list[Node], tmp_path: Path) 
     context, _events = context_in(tmp_path)
     nodes[0] = replace(nodes[0], private_address="127.9.9.9")
 
-    def walled(one: Node, command: str) -> Completed:
-        if one.name == "node1" and "create_connection" in command:
-            return said(code=1, complaint="Traceback\nTimeoutError: timed out\n")
-        return said() if "create_server" in command else here(one, command)
+    def answer_behind_a_wall(node: Node, command: str) -> Completed:
+        if node.name == "node1" and "create_connection" in command:
+            return make_completed(code=1, complaint="Traceback\nTimeoutError: timed out\n")
+        return make_completed() if "create_server" in command else here(node, command)
 
     with pytest.raises(InfrastructureError, match=r"do not reach node0 at 127\.9\.9\.9") as caught:
-        collective_check.hold(context, fleet_of(walled, *nodes), nodes, set())
+        collective_check.hold(context, fleet_of(answer_behind_a_wall, *nodes), nodes, set())
     assert "TimeoutError: timed out" in caught.value.what
 
 
-def test_a_port_that_was_just_taken_is_given_up_for_another_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
+def test_a_taken_port_is_given_up_for_another_but_not_for_ever(nodes: list[Node], tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     tried: list[str] = []
 
-    def crowded(one: Node, command: str) -> Completed:
+    def answer_on_a_taken_port(node: Node, command: str) -> Completed:
         if command.startswith("ip "):
-            return here(one, command)
-        if "init_process_group" in command and one.name == "node0":
+            return here(node, command)
+        if "init_process_group" in command and node.name == "node0":
             tried.append(command)
             if len(tried) != succeeds_at:
-                return said(code=1, complaint="DistNetworkError: failed to listen on port 29531: EADDRINUSE\n")
-        return said()
+                return make_completed(code=1, complaint="DistNetworkError: failed to listen on port 29531: EADDRINUSE\n")
+        return make_completed()
 
     succeeds_at = 2
-    collective_check.hold(context, fleet_of(crowded, *nodes), nodes, {"node0", "node1"})
+    collective_check.hold(context, fleet_of(answer_on_a_taken_port, *nodes), nodes, {"node0", "node1"})
     assert len(tried) == 2
     tried.clear()
     succeeds_at = 0
     with pytest.raises(InfrastructureError, match="EADDRINUSE"):
-        collective_check.hold(context, fleet_of(crowded, *nodes), nodes, {"node0", "node1"})
+        collective_check.hold(context, fleet_of(answer_on_a_taken_port, *nodes), nodes, {"node0", "node1"})
     assert len(tried) == 3

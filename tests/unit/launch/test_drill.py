@@ -28,26 +28,26 @@ def plan(ranks: int = 2) -> LaunchPlan:
     )  # fmt: skip
 
 
-def planted(how: str, rank: int | None = None) -> Planted:
+def make_planted(how: str, rank: int | None = None) -> Planted:
     return Planted(run="otter", exercise="3.2", how=how, rank=rank)  # type: ignore[arg-type]
 
 
 def test_a_wrong_world_is_told_to_the_ranks_and_to_nobody_else() -> None:
-    spoiled = drill.prepared(plan(), planted("wrong-world-size"))
+    spoiled = drill.prepare_drill(plan(), make_planted("wrong-world-size"))
     for before, after in zip(plan().commands, spoiled.commands, strict=True):
         assert after.argv[:4] == before.argv[:4]
         assert after.argv[4:6] == ("/usr/bin/env", "WORLD_SIZE=3")
         assert after.argv[6:] == before.argv[4:]
-    assert drill.sabotage(plan(), planted("wrong-world-size"), after_s=0.1) == {}
+    assert drill.plan_faults(plan(), make_planted("wrong-world-size"), after_s=0.1) == {}
 
 
 @pytest.mark.parametrize("how", ["kill-rank", "slow-rank", "block-port"])
 def test_the_others_leave_the_command_as_it_is_and_give_the_node_an_order(how: str) -> None:
     rank = None if how == "block-port" else 1
-    assert [each.argv for each in drill.prepared(plan(), planted(how, rank)).commands] == [
-        each.argv for each in plan().commands
+    assert [command.argv for command in drill.prepare_drill(plan(), make_planted(how, rank)).commands] == [
+        command.argv for command in plan().commands
     ]
-    orders = drill.sabotage(plan(), planted(how, rank), after_s=0.1)
+    orders = drill.plan_faults(plan(), make_planted(how, rank), after_s=0.1)
     if how == "block-port":
         assert orders == {"node0": {"how": how, "port": 29500}}
     else:
@@ -55,13 +55,13 @@ def test_the_others_leave_the_command_as_it_is_and_give_the_node_an_order(how: s
 
 
 def test_a_drill_is_short() -> None:
-    spoiled = drill.prepared(plan(), planted("kill-rank", 0))
+    spoiled = drill.prepare_drill(plan(), make_planted("kill-rank", 0))
     assert spoiled.timeout_s <= drill.LIMIT_S
     assert spoiled.collective_timeout_s == drill.COLLECTIVE_TIMEOUT_S
     assert spoiled.commands[0].env == {"A": "1", "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "10"}
 
 
-def test_what_is_no_torchrun_on_simulated_nodes_with_several_ranks_is_refused() -> None:
+def test_only_torchrun_on_simulated_nodes_with_several_ranks_is_taken() -> None:
     assert drill.objection(plan()) is None
     for odd, words in (
         (replace(plan(), mode="aws"), "simulated nodes only"),

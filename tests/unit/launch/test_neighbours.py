@@ -20,7 +20,7 @@ def lay(root: Path, **files: str) -> Path:
 
 
 def names(script: Path) -> list[str]:
-    return [upload.name for upload in neighbours.imported(script)]
+    return [upload.name for upload in neighbours.find_imports(script)]
 
 
 def test_modules_beside_the_script_and_what_they_import_in_turn(tmp_path: Path) -> None:
@@ -57,16 +57,20 @@ def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_pa
     (tmp_path / "elsewhere/set/b.bin").write_bytes(b"b")
     (tmp_path / "elsewhere/one.txt").write_text("1")
     wanted = (tmp_path / "work/data", tmp_path / "elsewhere/set", tmp_path / "work/../elsewhere/one.txt")
-    assert [upload.name for upload in neighbours.named(wanted, script)] == ["data/deep/a.bin", "set/b.bin", "one.txt"]
+    assert [upload.name for upload in neighbours.find_named_files(wanted, script)] == [
+        "data/deep/a.bin",
+        "set/b.bin",
+        "one.txt",
+    ]
 
 
 def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = lay(tmp_path, train="")
     with pytest.raises(UsageError, match="no such file or folder"):
-        neighbours.named((tmp_path / "nothing",), script)
+        neighbours.find_named_files((tmp_path / "nothing",), script)
     monkeypatch.setattr(neighbours, "MOST_FILES", 3)
     (tmp_path / "many").mkdir()
     for number in range(5):
         (tmp_path / f"many/{number}").write_text("")
     with pytest.raises(UsageError, match="more than 3 files"):
-        neighbours.named((tmp_path / "many",), script)
+        neighbours.find_named_files((tmp_path / "many",), script)

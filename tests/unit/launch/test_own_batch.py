@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import own_batch
-from gpucourse.launch.planning import Request
+from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Node
 
@@ -24,14 +24,14 @@ def file(folder: Path, *wishes: str, name: str = "mine.sbatch") -> Path:
     return path
 
 
-def request(*arguments: str) -> Request:
+def request(*arguments: str) -> LaunchRequest:
     exercise = Exercise.model_validate(
         {
             "id": "2.9", "title": "T", "goal": "g", "minutes": 1, "script": "s.py", "tasks": ["t"], "hints": ["h"],
             "launch": {"kind": "slurm"}, "parameters": [],
         }
     )  # fmt: skip
-    return Request(
+    return LaunchRequest(
         exercise=exercise, launcher="slurm", script="mine.sbatch", parameters={}, arguments=arguments, uploads=(), timeout_s=600
     )
 

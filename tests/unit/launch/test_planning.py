@@ -41,7 +41,7 @@ def node(index: int, *, gpus: int = 0, mode: str = "local") -> Node:
     )
 
 
-def planned(
+def make_plan(
     *nodes: Node,
     launcher: str = "torchrun",
     arguments: tuple[str, ...] = (),
@@ -50,7 +50,7 @@ def planned(
     nccl: dict[str, str] | None = None,
     **changes: object,
 ) -> LaunchPlan:
-    request = launch.Request(
+    request = launch.LaunchRequest(
         exercise=exercise(**changes),
         launcher=launcher,
         script="ddp.py",
@@ -60,12 +60,12 @@ def planned(
         timeout_s=600,
         nccl=nccl or {},
     )
-    facts = {one.name: launch.NodeFacts(cores=cores, interface="lo") for one in nodes}
+    facts = {node.name: launch.NodeFacts(cores=cores, interface="lo") for node in nodes}
     return launch.plan(request, nodes, facts, run_id="r", port=29501)
 
 
 def test_the_torchrun_lines_word_for_word() -> None:
-    plan = planned(node(0), node(1), arguments=("--batch-size", "32"))
+    plan = make_plan(node(0), node(1), arguments=("--batch-size", "32"))
     assert [" ".join(command.argv) for command in plan.commands] == [
         "/opt/py/bin/python -m torch.distributed.run --nnodes=2 --nproc-per-node=1 --node-rank=0 --master-addr=10.0.0.0 "
         "--master-port=29501 --no-python {rank} /opt/py/bin/python -u ddp.py --batch-size 32",
@@ -78,7 +78,7 @@ def test_the_torchrun_lines_word_for_word() -> None:
 
 
 def test_everything_that_matters_is_set_explicitly() -> None:
-    env = planned(node(0), node(1)).commands[1].env
+    env = make_plan(node(0), node(1)).commands[1].env
     assert env == {
         "GPUCOURSE_MODE": "local",
         "GPUCOURSE_BACKEND": "gloo",
@@ -90,8 +90,8 @@ def test_everything_that_matters_is_set_explicitly() -> None:
 
 
 def test_simulated_nodes_share_one_machine_real_ones_do_not() -> None:
-    local = planned(node(0), node(1), node(2), node(3), cores=2)
-    real = planned(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws"), cores=8)
+    local = make_plan(node(0), node(1), node(2), node(3), cores=2)
+    real = make_plan(node(0, gpus=1, mode="aws"), node(1, gpus=1, mode="aws"), cores=8)
     assert {command.env["OMP_NUM_THREADS"] for command in local.commands} == {"1"}
     assert {command.env["OMP_NUM_THREADS"] for command in real.commands} == {"8"}
     assert {command.env["GPUCOURSE_BACKEND"] for command in real.commands} == {"nccl"}
@@ -100,14 +100,14 @@ def test_simulated_nodes_share_one_machine_real_ones_do_not() -> None:
 
 def test_what_nccl_has_to_know_reaches_nodes_with_gpus() -> None:
     sockets = {"NCCL_NET": "Socket", "NCCL_NET_PLUGIN": "none", "NCCL_IB_DISABLE": "1"}
-    for command in planned(node(0, gpus=1), node(1, gpus=1), nccl=sockets).commands:
+    for command in make_plan(node(0, gpus=1), node(1, gpus=1), nccl=sockets).commands:
         assert sockets.items() <= command.env.items()
-    for elsewhere in (planned(node(0, gpus=1)), planned(node(0), nccl=sockets)):
+    for elsewhere in (make_plan(node(0, gpus=1)), make_plan(node(0), nccl=sockets)):
         assert not sockets.keys() & elsewhere.commands[0].env.keys()
 
 
 def test_one_process_a_gpu_and_ranks_counted_through() -> None:
-    plan = planned(node(0, gpus=4), node(1, gpus=2))
+    plan = make_plan(node(0, gpus=4), node(1, gpus=2))
     assert [command.ranks for command in plan.commands] == [(0, 1, 2, 3), (4, 5)]
     assert plan.world_size == 6
     assert "--nproc-per-node=4" in plan.commands[0].argv
@@ -115,7 +115,7 @@ def test_one_process_a_gpu_and_ranks_counted_through() -> None:
 
 
 def test_python_sets_the_rank_variables_itself() -> None:
-    plan = planned(node(0), node(1), launcher="python")
+    plan = make_plan(node(0), node(1), launcher="python")
     assert plan.commands[1].argv == ("{rank}", "/opt/py/bin/python", "-u", "ddp.py")
     env = plan.commands[1].env
     assert (env["RANK"], env["WORLD_SIZE"], env["MASTER_ADDR"], env["MASTER_PORT"]) == ("1", "2", "10.0.0.0", "29501")
@@ -123,13 +123,13 @@ def test_python_sets_the_rank_variables_itself() -> None:
 
 def test_hostile_values_stay_one_argument() -> None:
     nasty = "a 'b' \"c\" $(rm -rf /) `x` \n {rank} ; --"
-    plan = planned(node(0), arguments=("--prompt", nasty))
+    plan = make_plan(node(0), arguments=("--prompt", nasty))
     assert plan.commands[0].argv[-1] == nasty
 
 
 def test_the_head_comes_first_whatever_the_inventory_says() -> None:
     inventory = Inventory(stack="s", nodes=(node(1), node(0), node(2)))
-    assert [one.name for one in launch.choose_nodes(exercise(), inventory, 2, "3")] == ["node0", "node1"]
+    assert [chosen.name for chosen in launch.choose_nodes(exercise(), inventory, 2, "3")] == ["node0", "node1"]
 
 
 def test_without_a_count_the_manifest_says_how_many_if_there_are_that_many() -> None:
@@ -157,7 +157,7 @@ COUNTED: Any = {
 
 @pytest.mark.parametrize(("chosen", "local", "count"), [({"nproc": 3}, True, 3), ({}, True, 2), ({}, False, 4)])
 def test_a_parameter_may_say_how_many_processes_a_node_there_are(chosen: dict[str, object], local: bool, count: int) -> None:
-    one = node(0) if local else node(0, gpus=1, mode="aws")
-    plan = planned(one, parameters_chosen=chosen, **COUNTED)
+    only_node = node(0) if local else node(0, gpus=1, mode="aws")
+    plan = make_plan(only_node, parameters_chosen=chosen, **COUNTED)
     assert f"--nproc-per-node={count}" in plan.commands[0].argv
     assert plan.commands[0].ranks == tuple(range(count))

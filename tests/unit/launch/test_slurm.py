@@ -11,7 +11,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import slurm
-from gpucourse.launch.planning import Request
+from gpucourse.launch.planning import LaunchRequest
 from gpucourse.launch.sbatch import time_limit
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode, Node
@@ -27,29 +27,31 @@ def head(mode: Mode = "local", python: str = "/opt/course/bin/python") -> Node:
     )  # fmt: skip
 
 
-def request(launch: dict[str, object], arguments: tuple[str, ...] = (), **parameters: object) -> Request:
+def request(launch: dict[str, object], arguments: tuple[str, ...] = (), **parameters: object) -> LaunchRequest:
     exercise = Exercise.model_validate(
         {
             "id": "2.9", "title": "A job", "goal": "run", "minutes": 10, "script": "work.py", "tasks": ["run it"],
             "hints": ["look"], "launch": {"procs_per_node": 1, "timeout": "10m", **launch},
         }
     )  # fmt: skip
-    return Request(
+    return LaunchRequest(
         exercise=exercise, launcher="slurm-pty" if launch["kind"] == "slurm-pty" else "slurm", script="work.py",
         parameters=parameters, arguments=arguments, uploads=(), timeout_s=600,
     )  # fmt: skip
 
 
-def planned(wanted: Request, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu") -> LaunchPlan:
-    place = slurm.Place(partition=partition, threads=1 if mode == "local" else None, gpus=gpus)
+def make_plan(
+    wanted: LaunchRequest, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu"
+) -> LaunchPlan:
+    place = slurm.ClusterFacts(partition=partition, threads=1 if mode == "local" else None, gpus=gpus)
     return slurm.plan(wanted, head(mode), nodes, place, run_id="20260131-142501-otter", module="2")
 
 
-ONE = planned(request({"kind": "slurm", "slurm": {"jobs": "jobs"}}, ("--size=512",), jobs=1))
-SPREAD = planned(
+ONE = make_plan(request({"kind": "slurm", "slurm": {"jobs": "jobs"}}, ("--size=512",), jobs=1))
+SPREAD = make_plan(
     request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, ("--name=it's $HOME",), procs=2), nodes=2, mode="aws"
 )
-SWEEP = planned(
+SWEEP = make_plan(
     request(
         {"kind": "slurm", "slurm": {"array": "values", "at_once": "at_once", "gather": "gather.py"}},
         ("--values=1,2,3",),
@@ -89,7 +91,7 @@ def test_arguments_reach_the_script_as_they_are() -> None:
 
 
 def test_what_is_submitted_and_how_often() -> None:
-    five = planned(request({"kind": "slurm", "slurm": {"jobs": "jobs", "show_queue": True, "cancel_last": True}}, jobs=5))
+    five = make_plan(request({"kind": "slurm", "slurm": {"jobs": "jobs", "show_queue": True, "cancel_last": True}}, jobs=5))
     batch = five.batch
     assert batch is not None
     assert [(file.name, file.copies, file.tasks, file.after) for file in batch.files] == [("job", 5, 0, "")]
@@ -104,7 +106,7 @@ def test_what_is_submitted_and_how_often() -> None:
 
 
 def test_a_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
-    plan = planned(request({"kind": "torchrun", "procs_per_node": "gpu"}), nodes=2, gpus=4, mode="aws")
+    plan = make_plan(request({"kind": "torchrun", "procs_per_node": "gpu"}), nodes=2, gpus=4, mode="aws")
     assert plan.batch is not None
     assert (plan.batch.tasks, plan.world_size) == (4, 8)
     text = plan.batch.files[0].text
@@ -116,13 +118,13 @@ def test_a_torchrun_exercise_becomes_one_process_a_gpu_under_srun() -> None:
 @pytest.mark.parametrize(("procs", "backend"), [(1, "nccl"), (2, "gloo")])
 def test_more_processes_than_gpus_by_choice_compute_on_processors(procs: int, backend: str) -> None:
     """NCCL refuses two ranks on one GPU."""
-    plan = planned(request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, procs=procs), nodes=2, mode="aws")
+    plan = make_plan(request({"kind": "slurm", "nodes": 2, "procs_per_node": "procs"}, procs=procs), nodes=2, mode="aws")
     assert plan.batch is not None
     assert f"export GPUCOURSE_BACKEND={backend}" in plan.batch.files[0].text
 
 
-def test_a_terminal_is_the_plain_command_and_its_name_goes_by_the_environment() -> None:
-    plan = planned(request({"kind": "slurm-pty", "timeout": "1h"}))
+def test_a_terminal_is_the_plain_command_with_its_name_in_the_environment() -> None:
+    plan = make_plan(request({"kind": "slurm-pty", "timeout": "1h"}))
     command = plan.commands[0]
     assert " ".join(command.argv) == "srun --partition=gpu --gres=gpu:1 --pty bash"
     assert command.env["SLURM_JOB_NAME"] == "2.9-otter"
@@ -142,19 +144,19 @@ def test_time_limits_are_whole_minutes_rounded_up(seconds: float, limit: str) ->
 @pytest.mark.parametrize("values", ["", ",", "1,,2", " ", ",".join("1" * 65)])
 def test_values_that_are_no_list_are_refused(values: str) -> None:
     with pytest.raises(UsageError, match="--set values="):
-        planned(request({"kind": "slurm", "slurm": {"array": "values"}}, values=values))
+        make_plan(request({"kind": "slurm", "slurm": {"array": "values"}}, values=values))
 
 
 @pytest.mark.parametrize(("at_once", "array"), [(0, "0-3"), (2, "0-3%2"), (4, "0-3"), (9, "0-3")])
 def test_a_throttle_only_where_it_throttles(at_once: int, array: str) -> None:
-    plan = planned(
+    plan = make_plan(
         request({"kind": "slurm", "slurm": {"array": "values", "at_once": "at_once"}}, values="1,2,3,4", at_once=at_once)
     )
     assert plan.batch is not None
     assert f"#SBATCH --array={array}\n" in plan.batch.files[0].text
 
 
-def test_more_nodes_than_the_exercise_takes_are_refused_with_the_command_that_works() -> None:
+def test_too_many_nodes_are_refused_with_the_command_that_works() -> None:
     wanted = request({"kind": "slurm", "nodes": 2, "min_nodes": 2, "max_nodes": 3})
     assert slurm.nodes_of(wanted, None) == 2
     with pytest.raises(UsageError, match="2 to 3 nodes, not on 4") as caught:
@@ -169,17 +171,17 @@ def test_the_partition_is_the_one_that_was_named() -> None:
 
 def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
     wanted = request({"kind": "slurm", "slurm": {"array": "values", "gather": "gather.py"}})
-    own = Request(
+    own = LaunchRequest(
         exercise=wanted.exercise, launcher="slurm", script="mine.py", parameters={}, arguments=(), uploads=(), timeout_s=60
     )
-    plan = planned(own)
+    plan = make_plan(own)
     assert plan.batch is not None
     assert [file.name for file in plan.batch.files] == ["job"]
 
 
 @pytest.mark.parametrize("kind", ["slurm", "slurm-pty"])
 def test_jobs_run_with_the_python_of_the_nodes_where_it_is_not_the_heads(kind: str) -> None:
-    place = slurm.Place(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
+    place = slurm.ClusterFacts(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
     plan = slurm.plan(request({"kind": kind}), head("aws"), 1, place, run_id="20260131-142501-otter", module="2")
     assert plan.batch is not None
     if kind == "slurm":

@@ -20,7 +20,7 @@ def test_answers_typed_one_by_one_are_judged_and_kept(learning: Learning) -> Non
     assert f"run: {record.id}" in text
     assert "  # Where does it end?\n  #   a. in a lake\n" in text
     document = learning.types("answer", "1.1", "--json").document
-    assert {each["id"]: each["verdict"] for each in document["answers"]} == {
+    assert {answer["id"]: answer["verdict"] for answer in document["answers"]} == {
         "why": "kept", "speedup": "passed", "busy": "open", "where": "passed", "power": "open"
     }  # fmt: skip
 
@@ -73,7 +73,7 @@ def test_whatever_is_answered_can_be_read_again(learning: Learning, text: str) -
     learning.record()
     learning.types("answer", "1.1", "--set", "where=b")
     learning.types("answer", "1.1", "--set", f"why={text}")
-    kept = {each["id"]: each["answer"] for each in learning.types("answer", "1.1", "--json").document["answers"]}
+    kept = {answer["id"]: answer["answer"] for answer in learning.types("answer", "1.1", "--json").document["answers"]}
     assert kept["why"].split() == text.split()
     assert kept["where"] == "b. in the sea"
 

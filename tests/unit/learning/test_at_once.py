@@ -23,17 +23,20 @@ questions:
 
 def test_answers_of_two_terminals_stand_side_by_side(learning: Learning) -> None:
     learning.record()
-    first, second = (answer.begin(learning.opened(), "1.1") for _ in range(2))
-    answer.take(learning.opened(), first, {"where": "b"})
-    results = answer.take(learning.opened(), second, {"speedup": "1.9"})
-    assert {each.id: each.verdict for each in results if each.verdict != "open"} == {"where": "passed", "speedup": "passed"}
-    answer.take(learning.opened(), first, {"where": None})
-    assert set(answer.begin(learning.opened(), "1.1").answers) == {"speedup"}
+    first, second = (answer.begin(learning.open_context(), "1.1") for _ in range(2))
+    answer.take(learning.open_context(), first, {"where": "b"})
+    results = answer.take(learning.open_context(), second, {"speedup": "1.9"})
+    assert {result.id: result.verdict for result in results if result.verdict != "open"} == {
+        "where": "passed",
+        "speedup": "passed",
+    }
+    answer.take(learning.open_context(), first, {"where": None})
+    assert set(answer.begin(learning.open_context(), "1.1").answers) == {"speedup"}
 
 
 def test_a_try_of_the_quiz_is_one_try_in_two_terminals(learning: Learning) -> None:
     learning.put("modules/quiz.yaml", QUIZ)
-    context = learning.opened()
+    context = learning.open_context()
     first, second = quiz.sit(context), quiz.sit(context)
     assert first is not None
     assert second is not None
@@ -46,4 +49,4 @@ def test_a_try_of_the_quiz_is_one_try_in_two_terminals(learning: Learning) -> No
         quiz.take(context, second, {"white": "a"})
     kept = read_record(context.paths.quiz, Tries)
     assert kept is not None
-    assert [len(one.answers) for one in kept.tries] == [3]
+    assert [len(attempt.answers) for attempt in kept.tries] == [3]

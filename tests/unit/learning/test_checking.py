@@ -50,7 +50,7 @@ def test_all_exercises_are_verified_again(learning: Learning) -> None:
     assert "1 of 2 exercises hold." in said.out
     assert "not yet" in said.out
     document = learning.types("check", "--all", "--json").document
-    assert [(each["exercise"], each["before"], each["regressed"]) for each in document["exercises"]] == [
+    assert [(exercise["exercise"], exercise["before"], exercise["regressed"]) for exercise in document["exercises"]] == [
         ("1.1", "passed", False), ("1.2", None, False)
     ]  # fmt: skip
 

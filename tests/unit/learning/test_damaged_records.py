@@ -131,7 +131,7 @@ def test_a_run_whose_metrics_cannot_be_used_ends_and_says_so(
 ) -> None:
     notes: list[str] = []
     record = learning.record()
-    context = learning.opened()
+    context = learning.open_context()
     context.watch = lambda event: notes.append(event.text) if isinstance(event, Note) else None
     monkeypatch.setattr(finish, "_collect", lambda *_: None)  # the node's files are here already
     record.node_exits = [NodeExit(node="node0", code=0)]

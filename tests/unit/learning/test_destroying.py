@@ -9,8 +9,8 @@ from tests.unit.ui.examples import deployment
 
 def test_what_is_deployed_is_named_where_the_module_asked_for_is_not(learning: Learning) -> None:
     assert "Nothing is deployed from this workspace" in learning.types("destroy", "1").out
-    deployments.save(learning.opened().paths, deployment())
+    deployments.save(learning.open_context().paths, deployment())
     assert "Module 1 is not deployed; deployed: 3 (local)." in learning.types("destroy", "1").out
     assert "Module 1 is not deployed on hosts; deployed: 3 (local)." in learning.types("destroy", "1", "--target", "hosts").out
     assert "No such lab is deployed with l4; deployed: 3 (local)." in learning.types("destroy", "--all", "--gpu", "l4").out
-    assert [lab.stack for lab in deployments.every(learning.opened().paths)] == ["m3-local"]
+    assert [lab.stack for lab in deployments.every(learning.open_context().paths)] == ["m3-local"]

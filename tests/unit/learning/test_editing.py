@@ -18,7 +18,7 @@ from tests.learning import Learning
 
 def test_reset_puts_one_exercise_back_and_keeps_the_learners(learning: Learning) -> None:
     learning.context.paths.exercises.mkdir(parents=True)
-    watch.watched(learning.context, learning.context.catalog.exercise("1.1")[1])
+    watch.list_watched_files(learning.context, learning.context.catalog.exercise("1.1")[1])
     mine = learning.workspace / "exercises/01-rivers/source.py"
     original = mine.read_text()
     mine.write_text("# mine\n")
@@ -37,12 +37,12 @@ def test_reset_puts_one_exercise_back_and_keeps_the_learners(learning: Learning)
 
 
 def test_after_a_reset_the_copy_follows_the_course_again(learning: Learning) -> None:
-    watch.watched(learning.context, learning.context.catalog.exercise("1.1")[1])
+    watch.list_watched_files(learning.context, learning.context.catalog.exercise("1.1")[1])
     mine = learning.workspace / "exercises/01-rivers/source.py"
     mine.write_text("# mine\n")
     learning.types("reset", "1.1")
     learning.put("exercises/01-rivers/source.py", '"""Newer."""\n')
-    watch.watched(learning.opened(), learning.context.catalog.exercise("1.1")[1])
+    watch.list_watched_files(learning.open_context(), learning.context.catalog.exercise("1.1")[1])
     assert mine.read_text() == '"""Newer."""\n'
 
 
@@ -56,7 +56,7 @@ class Watching:
         time.sleep(0)
 
     def _watch(self, files: tuple[Path, ...]) -> None:
-        for changed in watch.saved(self.context, files, poll_s=0.02):
+        for changed in watch.wait_for_saves(self.context, files, poll_s=0.02):
             self.told.append([path.name for path in changed])
 
     def until(self, condition: Callable[[], bool]) -> None:
@@ -73,10 +73,10 @@ class Watching:
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, ...]:
-    found = (tmp_path / "a.py", tmp_path / "b.py", tmp_path / "answers.yaml")
-    for path in found[:2]:
+    paths = (tmp_path / "a.py", tmp_path / "b.py", tmp_path / "answers.yaml")
+    for path in paths[:2]:
         path.write_text("x = 1\n")
-    return found
+    return paths
 
 
 def test_what_was_saved_is_told_however_an_editor_saves(learning: Learning, files: tuple[Path, ...]) -> None:
@@ -117,7 +117,7 @@ def test_a_file_that_grows_is_told_once_it_is_whole(learning: Learning, monkeypa
 
     monkeypatch.setattr(watch, "_stamps", look)
     learning.context.stop = cast("threading.Event", Looking())
-    assert next(watch.saved(learning.context, (path,))) == (path,)
+    assert next(watch.wait_for_saves(learning.context, (path,))) == (path,)
     assert Looking.now == {path: (3, 30, 1)}, "not before it stayed as it was"
 
 

@@ -22,7 +22,7 @@ def rows(learning: Learning) -> dict[str, float]:
     return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
 
 
-def changed(learning: Learning, record: RunRecord) -> Path:
+def change_metrics(learning: Learning, record: RunRecord) -> Path:
     """The run's metrics, written over by hand."""
     metrics = learning.folder(record) / "metrics.json"
     metrics.write_text(metrics.read_text().replace("1.9", "9.9"))
@@ -32,7 +32,7 @@ def changed(learning: Learning, record: RunRecord) -> Path:
 def test_no_answer_is_compared_with_what_was_written_after_the_run(learning: Learning) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b")
-    before = changed(learning, record)
+    before = change_metrics(learning, record)
     said = learning.types("answer", "1.1", "--set", "speedup=9.9", code=3)
     assert f"metrics.json of run {record.id} changed after it had ended" in said.err
     assert "gpucourse run 1.1" in said.err
@@ -48,7 +48,7 @@ def test_nor_with_that_of_another_run_than_the_one_that_counts(learning: Learnin
     learning.types("answer", "1.1", "--set", "speedup=1.9")
     learning.record()
     assert rows(learning)["understanding"] == 2.5
-    changed(learning, first)
+    change_metrics(learning, first)
     assert rows(learning)["understanding"] == 0
 
 
@@ -64,7 +64,7 @@ def test_evidence_that_was_put_there_later_counts_for_nothing(learning: Learning
 
 
 @pytest.mark.parametrize("name", ["metrics.json", "run.json"])
-def test_a_damaged_file_of_a_run_takes_no_answer_along_that_does_not_speak_of_it(learning: Learning, name: str) -> None:
+def test_a_damaged_run_spoils_only_the_answers_about_it(learning: Learning, name: str) -> None:
     record = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "where=b", "--set", "why=It falls.")
     assert rows(learning)["understanding"] == 5
@@ -78,7 +78,7 @@ def test_a_deliverable_of_several_files_is_there_when_all_of_them_are(learning: 
     record = learning.record()
     folder = learning.folder(record)
     (folder / "logs" / "node1-rank1.log").write_text("found it, too\n")
-    context = learning.opened()
+    context = learning.open_context()
     finish.seal(runs.files_of(context.paths, record), "local")
     finish.deliver(context, context.catalog.exercise("1.1")[1], record)
     assert rows(learning)["deliverables"] == 5
@@ -103,13 +103,13 @@ def test_an_older_run_is_handed_in_again_where_the_newer_one_is_gone(learning: L
     assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
 
 
-def test_a_run_that_cannot_be_handed_in_for_want_of_space_is_sealed_all_the_same(
+def test_a_run_that_a_full_disk_keeps_from_being_handed_in_is_sealed(
     learning: Learning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = learning.record()
     folder = learning.folder(record)
     (folder / "hashes.json").unlink()
-    context = learning.opened()
+    context = learning.open_context()
 
     def full(*_: object) -> None:
         raise StorageError("no space left to write")
@@ -136,7 +136,7 @@ def test_one_record_that_cannot_be_read_hides_no_other(learning: Learning) -> No
 def test_a_lab_goes_although_a_record_cannot_be_read(learning: Learning) -> None:
     record = learning.record()
     folder = learning.folder(record)
-    context = learning.opened()
+    context = learning.open_context()
     lab = LocalDeployment(
         stack="01-local",
         uid="u",
@@ -160,7 +160,7 @@ def test_a_report_leaves_out_what_was_changed(learning: Learning) -> None:
     plan = "format: 1\ntitle: Rivers\nchapters: [{id: flow, title: Flow, text: Litres., exercise: '1.1', by: depth}]\n"
     learning.put("modules/report.yaml", plan)
     record, kept = learning.record(parameters={"depth": 20}), learning.record()
-    changed(learning, record)
+    change_metrics(learning, record)
     said = learning.types("report", "--format", "md")
     assert f"left out: run {record.id}: metrics.json" in said.err
     text = (learning.workspace / "deliverables/F/report.md").read_text()

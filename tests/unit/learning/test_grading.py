@@ -23,7 +23,7 @@ def rows(learning: Learning, *words: str, code: int = 0) -> dict[str, float]:
     return {row["id"]: row["earned"] for row in part["rows"]}
 
 
-def handed_in(learning: Learning) -> Path:
+def hand_in(learning: Learning) -> Path:
     """A learner with a good run and answers."""
     learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--set", "busy=80", "--set", "where=b", "--set", "why=It falls.")
@@ -57,7 +57,7 @@ def leave(learning: Learning) -> None:
     learning.workspace.rename(learning.root / "gone")
 
 
-def judged(learning: Learning) -> list[dict[str, Any]]:
+def read_judgements(learning: Learning) -> list[dict[str, Any]]:
     """What the workspace keeps of its owner's judgements on other learners' work."""
     kept = learning.workspace.glob(".gpucourse/reviews/*/1.1.json")
     return [judgement for path in kept for judgement in json.loads(path.read_text())["judgements"]]
@@ -65,7 +65,7 @@ def judged(learning: Learning) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("review", [["--review"], []])
 def test_a_learners_own_judgement_is_shown_and_never_counts(learning: Learning, review: list[str]) -> None:
-    handed_in(learning)
+    hand_in(learning)
     said = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
     assert "17.5 of 25 points" in said.out
     assert "1 for a person to judge (1 self-judged, not counted)" in " ".join(said.out.split())
@@ -82,7 +82,7 @@ def test_a_learners_own_judgement_is_shown_and_never_counts(learning: Learning, 
 
 
 def test_a_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learning) -> None:
-    handed_in(learning)
+    hand_in(learning)
     words = hashlib.sha256(b"It falls.").hexdigest()
     stored = {"question": "why", "share": 1.0, "by": "Ada", "at": "2026-11-21T10:00:00", "comment": "", "answer_sha256": words}
     learning.workspace.joinpath("deliverables/1.1/review.json").write_text(
@@ -93,7 +93,7 @@ def test_a_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learn
 
 
 def test_files_beside_a_bundle_are_not_believed(learning: Learning) -> None:
-    path = handed_in(learning)
+    path = hand_in(learning)
     learning.types("grade", "--judge", "1.1/why=100")
     beside = learning.root / "work.zip.reviews" / "1.1"
     beside.mkdir(parents=True)
@@ -103,14 +103,14 @@ def test_files_beside_a_bundle_are_not_believed(learning: Learning) -> None:
 
 
 def test_nobody_reviews_a_bundle_of_the_own_workspace(learning: Learning) -> None:
-    path = handed_in(learning)
+    path = hand_in(learning)
     said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=100", code=2)
     assert "was made in this workspace: your own judgement would not be counted" in said.err
     assert rows(learning, "--open", str(path))["understanding"] == 7.5
 
 
 def test_a_reviewer_judges_free_text_with_name_and_time(learning: Learning) -> None:
-    path = handed_in(learning)
+    path = hand_in(learning)
     learning.types("grade", "--judge", "1.1/why=0")
     second = learning.root / "second.zip"
     learning.types("grade", "--bundle", str(second))
@@ -120,19 +120,21 @@ def test_a_reviewer_judges_free_text_with_name_and_time(learning: Learning) -> N
     leave(learning)
     said = learning.types("grade", "--open", str(path), "--judge", "1.1/why=80", "--by", "Ada")
     assert "9.5 of 10" in said.out
-    assert [(each["by"], each["share"], bool(each["at"])) for each in judged(learning)] == [("Ada", 0.8, True)]
+    assert [(judgement["by"], judgement["share"], bool(judgement["at"])) for judgement in read_judgements(learning)] == [
+        ("Ada", 0.8, True)
+    ]
     assert rows(learning, "--open", str(second))["understanding"] == 9.5, "the same words, and the learner's 0% is not counted"
     assert rows(learning, "--open", str(third))["understanding"] == 7.5, "other words were not judged"
 
 
 def test_a_reviewer_judges_at_the_terminal(learning: Learning) -> None:
-    path = str(handed_in(learning))
+    path = str(hand_in(learning))
     learning.types("grade", "--judge", "1.1/why=100")
     leave(learning)
     said = learning.types("grade", "--open", path, "--review", typing="Ada\nmany\n120\n50\nnot all of it\n")
     assert "look for  it falls" in said.out
     assert said.err.count("is not a whole number from 0 to 100") == 2
-    assert [(each["comment"], each["by"]) for each in judged(learning)] == [("not all of it", "Ada")]
+    assert [(judgement["comment"], judgement["by"]) for judgement in read_judgements(learning)] == [("not all of it", "Ada")]
     assert "nothing waits for a person" in learning.types("grade", "--open", path, "--review", typing="").err
 
 
@@ -154,7 +156,7 @@ def test_a_reviewer_judges_at_the_terminal(learning: Learning) -> None:
     ],
 )
 def test_wrong_words(learning: Learning, words: list[str], said: str) -> None:
-    handed_in(learning)
+    hand_in(learning)
     answered = learning.types("grade", *words, code=2)
     assert said in answered.err + answered.out
     assert not (learning.workspace / "deliverables/1.1/review.json").exists(), "nothing was kept, or all of it"
@@ -166,7 +168,7 @@ def test_nothing_to_judge_and_nothing_to_hand_in(learning: Learning) -> None:
 
 
 def test_a_table_for_a_spreadsheet(learning: Learning) -> None:
-    handed_in(learning)
+    hand_in(learning)
     table = list(csv.DictReader(io.StringIO(learning.types("grade", "--csv").out)))
     assert [row["row"] for row in table] == ["completed", "deliverables", "understanding", "rain", "total", "bonus"]
     assert {row["row"]: float(row["earned"]) for row in table}["total"] == 17.5
@@ -174,10 +176,10 @@ def test_a_table_for_a_spreadsheet(learning: Learning) -> None:
 
 
 def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None:
-    handed_in(learning)
+    hand_in(learning)
     path = learning.root / "evil.zip"
     learning.types("grade", "--bundle", str(path), "--by", '\t=HYPERLINK("a", 1)')
-    other = changed(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
+    other = change_bundle(path, "bundle.json", b'"made": "2', b'"made": "=1+2')
     said = learning.types("grade", "--open", str(other), "--csv").out
     table = list(csv.reader(io.StringIO(said)))
     assert {row[0] for row in table[1:]} == {'\'=HYPERLINK("a", 1)'}
@@ -185,7 +187,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_text(learning: Learning) -> None
 
 
 def test_a_bundle_is_opened_on_another_machine(learning: Learning) -> None:
-    path = handed_in(learning)
+    path = hand_in(learning)
     leave(learning)
     assert rows(learning, "--open", str(path)) == {"completed": 5, "deliverables": 5, "understanding": 7.5}
     said = learning.types("grade", "--open", str(path)).out
@@ -196,7 +198,7 @@ def test_a_bundle_is_opened_on_another_machine(learning: Learning) -> None:
     assert rows(learning, "--open", str(path))["understanding"] == 10, "judgements are kept in the reviewer's workspace"
 
 
-def changed(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
+def change_bundle(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[str, bytes] | None = None) -> Path:
     """The bundle with one file changed."""
     target = path.with_name("changed.zip")
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w") as copy:
@@ -209,7 +211,7 @@ def changed(path: Path, name_ends: str, old: bytes, new: bytes, *, extra: tuple[
 
 
 def test_a_file_changed_in_the_bundle_shows(learning: Learning) -> None:
-    other = changed(handed_in(learning), "metrics.json", b"1.9", b"9.9")
+    other = change_bundle(hand_in(learning), "metrics.json", b"1.9", b"9.9")
     said = learning.types("grade", "--open", str(other), code=5)
     assert "Not as it was when the bundle was made" in said.out
     assert "Changed after the run, so it counts for nothing" in said.out
@@ -232,7 +234,7 @@ def test_a_file_changed_after_the_run_shows_although_the_bundle_is_whole(learnin
 
 @pytest.mark.parametrize("name", ["deliverables/1.1/extra.txt", "deliverables/1.1/review.json", "runs/1.1/x/run.json"])
 def test_a_file_that_was_added_shows_and_counts_for_nothing(learning: Learning, name: str) -> None:
-    other = changed(handed_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
+    other = change_bundle(hand_in(learning), "nothing", b"", b"", extra=(name, b"{}"))
     said = learning.types("grade", "--open", str(other), code=5)
     assert f"files were changed: changed.zip: {name}" in said.err
     assert "17.5 then, 17.5 as counted here" in said.out
@@ -244,14 +246,14 @@ def test_answers_changed_in_the_bundle_count_for_nothing(learning: Learning) -> 
     learning.types("answer", "1.1", "--set", "where=a", code=5)
     path = learning.root / "work.zip"
     learning.types("grade", "--bundle", str(path))
-    other = changed(path, "answers.yaml", b'where: "a"', b'where: "b"')
+    other = change_bundle(path, "answers.yaml", b'where: "a"', b'where: "b"')
     assert rows(learning, "--open", str(other), code=5)["understanding"] == 0
     said = learning.types("grade", "--open", str(other), "--csv", code=5)
     assert "changed.zip: deliverables/1.1/answers.yaml" in said.err
 
 
-def test_whatever_byte_of_a_bundle_is_wrong_nobody_is_at_fault_but_the_bundle(learning: Learning) -> None:
-    raw = handed_in(learning).read_bytes()
+def test_whatever_byte_of_a_bundle_is_wrong_the_bundle_is_at_fault(learning: Learning) -> None:
+    raw = hand_in(learning).read_bytes()
     path = learning.root / "flipped.zip"
     for place in range(40, len(raw), 199):
         path.write_bytes(raw[:place] + bytes([raw[place] ^ 0xFF]) + raw[place + 1 :])
@@ -259,7 +261,7 @@ def test_whatever_byte_of_a_bundle_is_wrong_nobody_is_at_fault_but_the_bundle(le
 
 
 def test_a_bundle_of_files_with_odd_dates_and_names(learning: Learning) -> None:
-    path = handed_in(learning)
+    path = hand_in(learning)
     os.utime(learning.workspace / "deliverables/1.1/answers.yaml", (0, 0))
     odd = os.fsdecode(os.fsencode(learning.workspace / "deliverables/1.1") + b"/odd\xff.txt")
     Path(odd).write_text("x")
@@ -268,7 +270,7 @@ def test_a_bundle_of_files_with_odd_dates_and_names(learning: Learning) -> None:
 
 
 def test_only_runs_go_into_a_bundle_whatever_a_sheet_names(learning: Learning) -> None:
-    path = handed_in(learning)
+    path = hand_in(learning)
     sheet = learning.workspace / "deliverables/1.1/answers.yaml"
     sheet.write_text(re.sub("run: .*", "run: ../../exercises", sheet.read_text()))
     learning.types("grade", "--bundle", str(path))
@@ -294,7 +296,7 @@ def test_what_is_no_bundle(learning: Learning, name: str, data: bytes | str | No
         with zipfile.ZipFile(path, "w") as bundle:
             bundle.writestr("x.txt" if data == "zip" else data, "x")
     else:
-        path.write_bytes(handed_in(learning).read_bytes()[:900] if data is None else data)
+        path.write_bytes(hand_in(learning).read_bytes()[:900] if data is None else data)
     answered = learning.types("grade", "--open", str(path), code=2)
     assert said in answered.err
     assert "gpucourse grade --bundle makes it" in answered.err

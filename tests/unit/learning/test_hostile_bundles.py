@@ -135,5 +135,5 @@ def test_one_broken_bundle_does_not_stop_the_others(learning: Learning) -> None:
     assert "broken.zip is not a whole bundle" in said.err
     assert "files were changed: changed.zip" in said.err
     document = learning.types("grade", "--json", *words, code=5).document
-    assert [each["bundle"] for each in document["bundles"]] == [str(good), str(changed)]
+    assert [entry["bundle"] for entry in document["bundles"]] == [str(good), str(changed)]
     assert len(document["errors"]) == 1

@@ -17,12 +17,12 @@ from tests.learning import METRICS, Learning
 OWN = "/home/me/thesis/my train.py"
 
 
-def earned(learning: Learning) -> dict[str, float]:
+def read_earned_points(learning: Learning) -> dict[str, float]:
     document = learning.types("grade", "--json", code=None).document
     return {row["id"]: row["earned"] for row in document["parts"][0]["rows"]}
 
 
-def booked_earlier(learning: Learning) -> RunRecord:
+def book_an_earlier_run(learning: Learning) -> RunRecord:
     """A run of an own script that an earlier version judged by the exercise's checks, passed, and handed in."""
     record = learning.record(own_script="fake.py")
     record.verdict = "passed"
@@ -45,21 +45,21 @@ def test_numbers_of_an_own_script_pass_nothing_and_hand_in_nothing(learning: Lea
     learning.types("check", "--all")
     assert "0 of 2 exercises passed" in learning.types("list").out
     assert "none has succeeded yet" in learning.types("answer", "1.1", "--set", "speedup=1.9", code=3).err
-    assert set(earned(learning).values()) == {0}
+    assert set(read_earned_points(learning).values()) == {0}
     assert "nothing to hand in yet" in learning.types("grade", "--bundle", str(learning.root / "w.zip"), code=2).err
 
 
 def test_numbers_of_an_own_script_are_held_against_nobody(learning: Learning) -> None:
     good = learning.record()
     learning.types("answer", "1.1", "--set", "speedup=1.9")
-    before = earned(learning)
+    before = read_earned_points(learning)
     own = learning.record(metrics={"wet": False, "speedup": 77.0}, own_script=OWN)
     learning.types("check", "1.1")
     learning.types("check", "--all")
-    assert earned(learning) == before
+    assert read_earned_points(learning) == before
     assert before["completed"] == 5
     learning.types("answer", "1.1", "--set", "speedup=1.9")
-    assert earned(learning) == before
+    assert read_earned_points(learning) == before
     refused = learning.types("answer", "1.1", "--run", own.id, "--set", "speedup=77", code=2).err
     assert "ran my train.py, a script of your own" in refused
     assert "ran my train.py" in learning.types("check", "1.1", "--run", own.id, code=2).err
@@ -71,9 +71,9 @@ def test_numbers_of_an_own_script_are_held_against_nobody(learning: Learning) ->
 
 
 def test_what_an_earlier_version_booked_loses_its_mark(learning: Learning) -> None:
-    own = booked_earlier(learning)
+    own = book_an_earlier_run(learning)
     assert "0 of 2 exercises passed" in learning.types("list").out
-    assert set(earned(learning).values()) == {0}
+    assert set(read_earned_points(learning).values()) == {0}
     said = learning.types("check", "--all", code=5).out
     assert "No longer passed: 1.1" in said
     assert f"run {own.id} ran a script of your own" in " ".join(said.split())
@@ -82,12 +82,12 @@ def test_what_an_earlier_version_booked_loses_its_mark(learning: Learning) -> No
 
 def test_a_good_run_takes_the_place_of_what_an_earlier_version_booked(learning: Learning) -> None:
     good = learning.record()
-    booked_earlier(learning)
+    book_an_earlier_run(learning)
     learning.types("check", "--all")
     handed_in = json.loads((learning.workspace / "deliverables/1.1/verdict.json").read_text())
     assert handed_in["run"] == good.id
     assert "1 of 2 exercises passed" in learning.types("list").out
-    booked_earlier(learning)
+    book_an_earlier_run(learning)
     newer = learning.record()
     handed_in = json.loads((learning.workspace / "deliverables/1.1/verdict.json").read_text())
     assert handed_in["run"] == newer.id
@@ -100,7 +100,7 @@ def test_a_handed_in_verdict_whose_run_cannot_be_read_is_still_shown(learning: L
 
 
 def test_the_list_of_runs_names_the_script_and_compare_refuses_it(learning: Learning) -> None:
-    good, own = learning.record(), booked_earlier(learning)
+    good, own = learning.record(), book_an_earlier_run(learning)
     listed = learning.types("runs").out
     assert "fake.py" in listed
     assert "passed" not in next(line for line in listed.splitlines() if own.id in line)
@@ -112,7 +112,7 @@ def test_the_list_of_runs_names_the_script_and_compare_refuses_it(learning: Lear
 def test_an_own_script_is_not_what_the_learner_is_at(learning: Learning) -> None:
     learning.record("1.1")
     learning.record("1.2", own_script=OWN)
-    assert watch.current(learning.opened()).id == "1.1"
+    assert watch.current(learning.open_context()).id == "1.1"
 
 
 @pytest.mark.parametrize(("own_script", "subject"), [(None, "1.1"), (OWN, "my train.py"), ("job.sbatch", "job.sbatch")])

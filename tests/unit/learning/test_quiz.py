@@ -33,9 +33,9 @@ def test_this_course_asks_25_questions_over_eight_lessons() -> None:
     quiz = read_quiz(find_course({}).modules)
     assert quiz is not None
     assert (len(quiz.questions), len(quiz.lessons)) == (25, 8)
-    counts = [sum(each.lesson == lesson.id for each in quiz.questions) for lesson in quiz.lessons]
+    counts = [sum(question.lesson == lesson.id for question in quiz.questions) for lesson in quiz.lessons]
     assert min(counts) >= 3
-    keys = [each.key for each in quiz.questions if each.key]
+    keys = [question.key for question in quiz.questions if question.key]
     assert all(keys.count(key) <= len(keys) // 2 for key in "abcd"), "the letter itself tells nothing"
 
 

@@ -45,7 +45,7 @@ def rivers(learning: Learning) -> Learning:
     return learning
 
 
-def written(rivers: Learning, ending: str) -> str:
+def read_report(rivers: Learning, ending: str) -> str:
     return unescape((rivers.workspace / "deliverables" / "F" / f"report.{ending}").read_bytes().decode("utf-8", "replace"))
 
 
@@ -64,7 +64,7 @@ def test_the_newest_good_run_of_each_subject(rivers: Learning) -> None:
     ended = rivers.record("1.1", METRICS, state="failed", parameters={"depth": 30})
     document = rivers.types("report", "--json").document
     assert document["subjects"] == ["a CPU"]
-    text = written(rivers, "html")
+    text = read_report(rivers, "html")
     for words in (kept.id, other.id, "3.25", "a CPU, 20", "Simulated nodes (mode: local)", "– not measured"):
         assert words in text
     for words in (bad.id, ended.id, "99.00", "a CPU, 30"):
@@ -90,8 +90,8 @@ def test_the_recommendation_is_the_learners_own_words(rivers: Learning) -> None:
     words = "Take the <Danube> & don't look back."
     rivers.types("answer", "1.1", "--set", f"why={words}", code=None)
     rivers.types("report")
-    assert words in written(rivers, "html")
-    assert "gpucourse answer 1.1" not in written(rivers, "html")
+    assert words in read_report(rivers, "html")
+    assert "gpucourse answer 1.1" not in read_report(rivers, "html")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_damaged_run_is_left_out_and_named(rivers: Learning) -> None:
     (rivers.folder(record) / "metrics.json").write_text('{"schema": 1, "dev')
     said = rivers.types("report")
     assert f"left out: run {record.id}" in said.err
-    assert record.id not in written(rivers, "html")
+    assert record.id not in read_report(rivers, "html")
 
 
 def test_a_course_without_a_plan_says_so(learning: Learning) -> None:

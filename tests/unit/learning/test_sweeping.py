@@ -12,8 +12,8 @@ from gpucourse.errors import Interrupted, MissingError, UnreachableError
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.node import Inventory, Node
 from gpucourse.runs import parameter_sweep, run_module
-from gpucourse.runs.follow import Attended
-from gpucourse.runs.run import Ran
+from gpucourse.runs.follow import FollowedRun
+from gpucourse.runs.run import RunResult
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from tests.learning import METRICS, Learning
@@ -36,7 +36,7 @@ PLOT = """    plots:
 def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
     """A learner whose runs end at once; depth 13 fails, 14 is wrong, 15 cannot be reached, 16 is let go of."""
 
-    def run(_context: Any, order: Any, **_other: Any) -> Ran:
+    def run(_context: Any, order: Any, **_other: Any) -> RunResult:
         depth = int(order.settings.get("depth", 10))
         if depth == 15:
             raise UnreachableError("node0 does not answer")
@@ -44,10 +44,10 @@ def running(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> Learning:
             raise Interrupted("let go", hint="gpucourse logs -f")
         springs = [{"litres": depth / 2, "busy_percent": 78}, {"litres": 1.0 * depth, "busy_percent": 96}]
         state = "failed" if depth == 13 else "succeeded"
-        found = {**METRICS, "springs": springs, "wet": depth != 14}
+        values = {**METRICS, "springs": springs, "wet": depth != 14}
         own = str(order.script) if order.script else None
-        record = learning.record(order.exercise, found, parameters={"depth": depth}, state=state, own_script=own)
-        return Ran(plan=None, record=record, attended=Attended(record=record, verdict=None))  # type: ignore[arg-type]
+        record = learning.record(order.exercise, values, parameters={"depth": depth}, state=state, own_script=own)
+        return RunResult(plan=None, record=record, followed_run=FollowedRun(record=record, verdict=None))  # type: ignore[arg-type]
 
     manifest = learning.course / "modules/01-rivers/module.yaml"
     old = PLOT[PLOT.index("    checks:") :]
@@ -66,7 +66,7 @@ def test_a_sweep_of_an_own_script_hands_nothing_in(running: Learning) -> None:
     table = next((running.workspace / "runs/1.1").glob("*/sweep.md"))
     assert str(table) in said.out
     assert table.read_text().startswith("# mine.py, by depth")
-    assert [one["verdict"] for one in record_of(running)["points"]] == [None, None]
+    assert [point["verdict"] for point in record_of(running)["points"]] == [None, None]
     assert not (running.workspace / "deliverables").exists()
 
 
@@ -80,7 +80,7 @@ def test_every_value_into_one_record_with_one_table_and_one_plot(running: Learni
     for words in ("1.1 by depth", "Springs", "16.0", "sweep-depth.png", "3 of 3: depth=32"):
         assert words in said.out + said.err, words
     record = record_of(running)
-    assert [(one["value"], one["state"], one["verdict"]) for one in record["points"]] == [
+    assert [(point["value"], point["state"], point["verdict"]) for point in record["points"]] == [
         (4, "succeeded", "passed"), (8, "succeeded", "passed"), (32, "succeeded", "passed")
     ]  # fmt: skip
     assert (record["state"], record["mode"], record["columns"]) == ("done", "local", ["depth", "litres"])
@@ -97,7 +97,7 @@ def test_a_value_that_fails_does_not_end_the_sweep(running: Learning) -> None:
     said = running.types("run", "1.1", "--sweep", "depth=4,13,15,8", code=4)
     assert "2 of 4 values of depth failed: 13, 15" in said.err
     record = record_of(running)
-    assert [one["state"] for one in record["points"]] == ["succeeded", "failed", "failed", "succeeded"]
+    assert [point["state"] for point in record["points"]] == ["succeeded", "failed", "failed", "succeeded"]
     assert record["points"][2]["error"] == "node0 does not answer"
     assert ["13", "failed"] in record["rows"]
 
@@ -125,7 +125,7 @@ def test_nothing_is_kept_where_nothing_ran(running: Learning) -> None:
 
 def test_as_a_document(running: Learning) -> None:
     document = running.types("run", "1.1", "--sweep", "depth=4,8", "--json").document
-    assert [one["value"] for one in document["sweep"]["points"]] == [4, 8]
+    assert [point["value"] for point in document["sweep"]["points"]] == [4, 8]
 
 
 @pytest.mark.parametrize(
@@ -163,17 +163,17 @@ def two_labs(running: Learning) -> Learning:
             name="node0", role="head", address="127.0.0.1", port=22, private_address="127.0.0.1", user="u", gpus=0,
             instance_type="simulated", python="python3", mode="local",
         )  # fmt: skip
-        found = LocalDeployment(
+        deployment = LocalDeployment(
             stack=name, uid="u", module="1", title="Rivers", template="simulated", phase="ready",
             created=now_utc(), updated=now_utc(), nodes_wanted=1, inventory=Inventory(stack=name, nodes=(node,)),
         )  # fmt: skip
-        deployments.save(running.context.paths, found)
+        deployments.save(running.context.paths, deployment)
     return running
 
 
 def test_a_whole_module_on_every_lab(two_labs: Learning) -> None:
     document = two_labs.types("run", "1", "--all", "--json").document
-    assert [(one["lab"], one["exercise"], one["verdict"]) for one in document["steps"]] == [
+    assert [(step["lab"], step["exercise"], step["verdict"]) for step in document["steps"]] == [
         (lab, exercise, "passed") for lab in ("01-local", "01-other") for exercise in ("1.1", "1.2")
     ]
     said = two_labs.types("run", "1", "--all")
@@ -182,9 +182,9 @@ def test_a_whole_module_on_every_lab(two_labs: Learning) -> None:
 
 
 def test_what_fails_does_not_end_the_whole(two_labs: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
-    before: Callable[..., Ran] = vars(run_module)["run"]
+    before: Callable[..., RunResult] = vars(run_module)["run"]
 
-    def sometimes(context: Any, order: Any, **other: Any) -> Ran:
+    def sometimes(context: Any, order: Any, **other: Any) -> RunResult:
         if order.exercise == "1.1":
             raise MissingError("torch is not installed on node0")
         return before(context, order, **other)

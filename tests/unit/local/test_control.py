@@ -74,7 +74,7 @@ def test_nobody_there_or_hung_up(folder: Path) -> None:
 
 def test_refused_and_stuck(folder: Path) -> None:
     with host(folder, {"add": ["error no room\n", None]}):
-        with pytest.raises(control.Refused, match="no room"):
+        with pytest.raises(control.ControlRefused, match="no room"):
             control.ask("add", "{}", timeout_s=5)
         with pytest.raises(control.HostStuck):
             control.ask("add", "{}", timeout_s=0.1)

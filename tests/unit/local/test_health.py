@@ -118,13 +118,13 @@ def test_no_host_and_no_folder(tmp_path: Path) -> None:
 
 def test_a_sweep_tells_what_is_still_there(folder: Path) -> None:
     with saying(hello()) as port, saying(b"220 mail\r\n") as other:
-        found = health.sweep(folder, "s-1", [port, other])
-    assert [(left.kind, left.id) for left in found] == [
+        leftovers = health.sweep(folder, "s-1", [port, other])
+    assert [(left.kind, left.id) for left in leftovers] == [
         ("port", f"127.0.0.1:{port}"),
         ("file", str(folder / layout.HOST)),
         ("file", str(folder / layout.LOCK)),
     ]
-    assert all(left.remove for left in found)
+    assert all(left.remove for left in leftovers)
 
 
 def test_a_sweep_of_nothing(tmp_path: Path) -> None:

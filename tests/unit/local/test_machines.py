@@ -22,9 +22,9 @@ from gpucourse.local.machines import link, reports, requirements
     ],
 )
 def test_a_link_is_read_and_written(text: str, bits: int, delay: float, again: str) -> None:
-    found = link.parse(text)
-    assert (found.bits, found.delay_ms, str(found)) == (bits, delay, again)
-    assert link.parse(str(found)) == found
+    parsed = link.parse(text)
+    assert (parsed.bits, parsed.delay_ms, str(parsed)) == (bits, delay, again)
+    assert link.parse(str(parsed)) == parsed
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def test_the_delay_is_laid_once_a_way() -> None:
     ],
 )
 def test_what_logs_mean(log: str, word: str) -> None:
-    found = reports.symptom(log)
-    assert word in found
-    assert bool(found) == bool(word)
+    symptom = reports.symptom(log)
+    assert word in symptom
+    assert bool(symptom) == bool(word)
 
 
 def test_the_newest_symptom_counts() -> None:
@@ -70,17 +70,17 @@ def test_what_slurm_says_of_each_node() -> None:
         "node1|idle|gpu:1|none\nnode2|down*|gpu:1|Not responding\nnode3|mixed|gpu:1|none\n"
         "node4|drained|gpu:1|Duplicate jobid\nnode5|idle|(null)|none\nnode6|idle*|gpu:1|none\n"
     )
-    found = reports.states(listed)
-    assert found["node1"] == found["node3"] == ""
-    assert found["node2"] == "Slurm says down*: Not responding"
-    assert found["node4"] == "Slurm says drained: Duplicate jobid"
-    assert "no GPU" in found["node5"]
-    assert found["node6"].startswith("Slurm says idle*")
+    node_states = reports.states(listed)
+    assert node_states["node1"] == node_states["node3"] == ""
+    assert node_states["node2"] == "Slurm says down*: Not responding"
+    assert node_states["node4"] == "Slurm says drained: Duplicate jobid"
+    assert "no GPU" in node_states["node5"]
+    assert node_states["node6"].startswith("Slurm says idle*")
 
 
 def test_jobs_that_slurm_holds_back() -> None:
     listed = "7|launch failed requeued held\n8|Resources\n9|launch_failed_requeued_held\n10|JobHeldUser\n"
-    assert reports.held(listed) == ["7", "9"]
+    assert reports.parse_held_jobs(listed) == ["7", "9"]
 
 
 def test_the_command_that_installs_slurm_names_its_library_too() -> None:

@@ -29,7 +29,7 @@ def _files() -> dict[str, str]:
 def test_the_configuration_that_the_daemons_read() -> None:
     names = configuration.daemons(_files())
     assert names == ["slurmctld", "node1", "node2"]
-    filled = configuration.filled(
+    filled = configuration.fill_in(
         _files(),
         host="laptop",
         user="you",
@@ -73,21 +73,21 @@ def test_clusters_number_their_jobs_from_different_places() -> None:
 
 
 def test_ports_are_kept_and_chosen_anew_where_somebody_took_one() -> None:
-    chosen = ports.chosen(["slurmctld", "node1", "node2"], {}, ())
+    chosen = ports.choose_ports(["slurmctld", "node1", "node2"], {}, ())
     assert len(set(chosen.values())) == 3
-    assert ports.chosen(["slurmctld", "node1", "node2"], chosen, ()) == chosen
+    assert ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ()) == chosen
     with socket.create_server(("127.0.0.1", chosen["node1"])):
         assert not ports.is_free(chosen["node1"])
-        again = ports.chosen(["slurmctld", "node1", "node2"], chosen, ())
+        again = ports.choose_ports(["slurmctld", "node1", "node2"], chosen, ())
         assert {name for name, port in chosen.items() if again[name] != port} == {"node1"}
-        assert ports.chosen(["slurmctld", "node1", "node2"], chosen, {"node1"}) == chosen  # it listens there itself
-    assert set(ports.chosen(["slurmctld", "node1"], chosen, ())) == {"slurmctld", "node1"}
+        assert ports.choose_ports(["slurmctld", "node1", "node2"], chosen, {"node1"}) == chosen  # it listens there itself
+    assert set(ports.choose_ports(["slurmctld", "node1"], chosen, ())) == {"slurmctld", "node1"}
 
 
 def test_no_free_port_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "is_free", lambda _port: False)
     with pytest.raises(ports.NoneFree, match="every port from 12000 to 19999 is taken"):
-        ports.chosen(["slurmctld"], {}, ())
+        ports.choose_ports(["slurmctld"], {}, ())
 
 
 def test_who_listens_on_a_port() -> None:

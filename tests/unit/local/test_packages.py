@@ -68,13 +68,13 @@ def quiet(_event: Event) -> None:
     """Nobody watches."""
 
 
-def left(environ: dict[str, str]) -> list[str]:
+def list_left(environ: dict[str, str]) -> list[str]:
     return sorted(path.name for path in packages.cache_folder(environ).iterdir())
 
 
 def test_what_is_missing_is_fetched_and_laid_out_as_usr(tmp_path: Path, answers: Answers) -> None:
     environ = answers()
-    assert packages.unpacked(environ) is None
+    assert packages.find_unpacked(environ) is None
     folder = packages.unpack(environ, WANTED, quiet)
     assert notes(tmp_path) == [
         "apt-get install -s --no-install-recommends munge slurmctld slurmd",
@@ -86,14 +86,14 @@ def test_what_is_missing_is_fetched_and_laid_out_as_usr(tmp_path: Path, answers:
     assert (folder / "usr/sbin/slurmd").readlink() == Path("slurmd-wlm")  # which is laid where older packages put it
     assert (folder / "usr/sbin/slurmctld").read_text() == "slurmctld\n"
     assert not (folder / "usr/sbin/slurmstepd").is_symlink()
-    assert left(environ) == ["22.05.8", "lock"]
+    assert list_left(environ) == ["22.05.8", "lock"]
 
 
 def test_it_is_found_again_and_fetched_once(tmp_path: Path, answers: Answers) -> None:
     environ = answers()
     folder = packages.unpack(environ, WANTED, quiet)
     asked = len(notes(tmp_path))
-    assert packages.unpacked(environ) == folder == packages.unpack(environ, WANTED, quiet)
+    assert packages.find_unpacked(environ) == folder == packages.unpack(environ, WANTED, quiet)
     assert len(notes(tmp_path)) == asked
 
 
@@ -111,9 +111,9 @@ def test_what_a_killed_command_left_is_taken_for_nothing_and_removed(answers: An
     half.mkdir(parents=True)
     (half / "packages.txt").touch()
     (packages.cache_folder(environ) / "22.05.7" / "usr").mkdir(parents=True)  # no list: not whole
-    assert packages.unpacked(environ) is None
+    assert packages.find_unpacked(environ) is None
     packages.unpack(environ, WANTED, quiet)
-    assert left(environ) == ["22.05.7", "22.05.8", "lock"]
+    assert list_left(environ) == ["22.05.7", "22.05.8", "lock"]
 
 
 def test_lists_that_are_missing_or_old_are_fetched_beside_the_systems(tmp_path: Path, answers: Answers) -> None:
@@ -126,7 +126,7 @@ def test_lists_that_are_missing_or_old_are_fetched_beside_the_systems(tmp_path: 
     assert update.endswith(" update")
     assert again.endswith(" install -s --no-install-recommends munge slurmctld slurmd")
     assert "apt's lists" in " ".join(event.text for event in heard if isinstance(event, Note))
-    assert left(environ) == ["22.05.8", "lock"]
+    assert list_left(environ) == ["22.05.8", "lock"]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_what_goes_wrong_is_named_and_leaves_nothing(
     assert type(caught.value) is kind
     assert words in caught.value.what
     assert way in caught.value.hint
-    assert left(environ) == ["lock"]
-    assert packages.unpacked(environ) is None
+    assert list_left(environ) == ["lock"]
+    assert packages.find_unpacked(environ) is None
 
 
 def test_where_there_is_no_apt_it_says_so(tmp_path: Path) -> None:
@@ -169,4 +169,4 @@ def test_where_there_is_no_apt_it_says_so(tmp_path: Path) -> None:
     assert not packages.can_unpack(environ)
     with pytest.raises(MissingError, match="Debian and Ubuntu only"):
         packages.unpack(environ, WANTED, quiet)
-    assert left(environ) == ["lock"]
+    assert list_left(environ) == ["lock"]

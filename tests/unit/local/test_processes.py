@@ -51,7 +51,7 @@ def nursery() -> Iterator[Nursery]:
 
 
 @pytest.mark.parametrize(
-    ("environment", "found"),
+    ("environment", "matches"),
     [
         (b"A=1\0GPUCOURSE_STACK_UID=u1\0B=2\0", True),
         (b"GPUCOURSE_STACK_UID=u1\0", True),
@@ -62,8 +62,8 @@ def nursery() -> Iterator[Nursery]:
         (b"", False),
     ],
 )
-def test_a_mark_is_matched_exactly(environment: bytes, found: bool) -> None:
-    assert processes.holds(environment, "GPUCOURSE_STACK_UID=u1") is found
+def test_a_mark_is_matched_exactly(environment: bytes, matches: bool) -> None:
+    assert processes.holds(environment, "GPUCOURSE_STACK_UID=u1") is matches
 
 
 def test_a_spared_variable_is_matched_by_its_whole_name() -> None:

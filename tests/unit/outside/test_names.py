@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.outside.names import OutsideError, known_name, printable, relative_name
+from gpucourse.outside.names import OutsideError, check_known_name, printable, relative_name
 
 
 @pytest.mark.parametrize("name", ["a", "a/b/c.txt", "with space", "-dash", "ünïcødé", "..a", "a..", "...", "a\\b", "~", "*"])
@@ -63,10 +63,10 @@ def test_the_limits_of_a_name_can_be_chosen() -> None:
 
 
 def test_only_a_name_that_was_asked_for_is_known() -> None:
-    assert known_name("node0", {"node0", "node1"}, "node") == "node0"
+    assert check_known_name("node0", {"node0", "node1"}, "node") == "node0"
     for name in ("node2", "../node0", "", None, 0, ["node0"], {"node0": 1}, "x" * 10_000):
         with pytest.raises(OutsideError, match="there is no node"):
-            known_name(name, {"node0", "node1"}, "node")
+            check_known_name(name, {"node0", "node1"}, "node")
 
 
 def test_text_is_spelled_out_on_one_line_and_cut() -> None:

@@ -66,7 +66,7 @@ def pax(record: bytes) -> bytes:
     return header(size=len(record), kind=b"x") + record.ljust(-(-len(record) // 512) * 512, b"\0")
 
 
-def mended(block: bytearray) -> bytes:
+def mend_checksum(block: bytearray) -> bytes:
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % sum(block)
     return bytes(block)
@@ -75,7 +75,7 @@ def mended(block: bytearray) -> bytes:
 def with_size(size: bytes) -> bytes:
     block = bytearray(header())
     block[124:136] = size
-    return mended(block)
+    return mend_checksum(block)
 
 
 LIES = {
@@ -142,7 +142,7 @@ def test_mutations_never_give_another_error() -> None:
                 chance.randrange(256)
             )
             if chance.random() < 0.5:
-                data[block : block + 512] = mended(bytearray(data[block : block + 512].ljust(512, b"\0")))
+                data[block : block + 512] = mend_checksum(bytearray(data[block : block + 512].ljust(512, b"\0")))
         try:
             assert sum(len(content) for _, content in everything(reader(bytes(data)))) <= 1 << 20
         except OutsideError:

@@ -16,7 +16,7 @@ from gpucourse.outside.names import OutsideError
 LIMITS = ZipLimits(members=20, member_bytes=10_000, total_bytes=30_000)
 
 
-def zipped(*members: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+def zip_members(*members: tuple[str | zipfile.ZipInfo, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as bundle:
         for name, content in members:
@@ -36,7 +36,7 @@ def info(name: str, mode: int) -> zipfile.ZipInfo:
     return member
 
 
-def patched(data: bytes, old: bytes, new: bytes) -> bytes:
+def patch_bytes(data: bytes, old: bytes, new: bytes) -> bytes:
     assert old in data
     return data.replace(old, new)
 
@@ -59,7 +59,7 @@ def with_large_form(members: int) -> bytes:
 
 def with_offset(offset: int) -> bytes:
     """A zip with one file that begins at `offset`, said in the field for large archives."""
-    file = zipped(("a", b"1"))
+    file = zip_members(("a", b"1"))
     at = file.index(b"PK\1\2")
     extra = struct.pack("<HHQ", 1, 8, offset)
     entry = file[at : at + 30] + struct.pack("<H", len(extra)) + file[at + 32 : at + 42] + b"\xff" * 4 + b"a" + extra
@@ -68,7 +68,7 @@ def with_offset(offset: int) -> bytes:
 
 
 def test_an_honest_zip_is_unpacked(tmp_path: Path) -> None:
-    data = zipped(("a/b.txt", b"b" * 5000), ("folder/", b""), ("c", b""))
+    data = zip_members(("a/b.txt", b"b" * 5000), ("folder/", b""), ("c", b""))
     assert unpack(tmp_path, data) == ["a/b.txt", "c"]
     assert (tmp_path / "root/a/b.txt").read_bytes() == b"b" * 5000
     assert (tmp_path / "root/c").read_bytes() == b""
@@ -77,25 +77,27 @@ def test_an_honest_zip_is_unpacked(tmp_path: Path) -> None:
 LIES = {
     "nothing": b"",
     "noise": b"no zip" * 100,
-    "cut": zipped(("a", b"1" * 100))[:-5],
-    "a way out": zipped(("../a", b"1")),
-    "an absolute name": zipped(("/etc/a", b"1")),
-    "a backslash": zipped(("..\\a", b"1")),
-    "a control character": zipped(("a\x1bb", b"1")),
-    "a link": zipped((info("a", 0o120777), b"/etc/passwd")),
-    "a device": zipped((info("a", 0o020666), b"")),
-    "the same name twice": patched(zipped(("aaaa", b"1"), ("bbbb", b"2")), b"bbbb", b"aaaa"),
-    "a file that is a folder too": zipped(("a", b"1"), ("a/b", b"2")),
-    "a folder that is a file too": zipped(("a/b", b"1"), ("a", b"2")),
-    "a large file": zipped(("a", bytes(10_001))),
-    "much in all": zipped(*((str(number), bytes(9_000)) for number in range(4))),
-    "many files": zipped(*((str(number), b"") for number in range(21))),
-    "more than it says": patched(zipped(("a", bytes(5000))), (5000).to_bytes(4, "little"), (5).to_bytes(4, "little")),
-    "another compression": zipped(("a", b"1"), method=zipfile.ZIP_LZMA),
-    "a number of files that is not true": end_changed(zipped(*((str(number), b"") for number in range(21))), 8, b"\1\0\1\0"),
+    "cut": zip_members(("a", b"1" * 100))[:-5],
+    "a way out": zip_members(("../a", b"1")),
+    "an absolute name": zip_members(("/etc/a", b"1")),
+    "a backslash": zip_members(("..\\a", b"1")),
+    "a control character": zip_members(("a\x1bb", b"1")),
+    "a link": zip_members((info("a", 0o120777), b"/etc/passwd")),
+    "a device": zip_members((info("a", 0o020666), b"")),
+    "the same name twice": patch_bytes(zip_members(("aaaa", b"1"), ("bbbb", b"2")), b"bbbb", b"aaaa"),
+    "a file that is a folder too": zip_members(("a", b"1"), ("a/b", b"2")),
+    "a folder that is a file too": zip_members(("a/b", b"1"), ("a", b"2")),
+    "a large file": zip_members(("a", bytes(10_001))),
+    "much in all": zip_members(*((str(number), bytes(9_000)) for number in range(4))),
+    "many files": zip_members(*((str(number), b"") for number in range(21))),
+    "more than it says": patch_bytes(zip_members(("a", bytes(5000))), (5000).to_bytes(4, "little"), (5).to_bytes(4, "little")),
+    "another compression": zip_members(("a", b"1"), method=zipfile.ZIP_LZMA),
+    "a number of files that is not true": end_changed(
+        zip_members(*((str(number), b"") for number in range(21))), 8, b"\1\0\1\0"
+    ),
     "a file that begins beyond the end": with_offset(1 << 40),
     "a file that begins where no file can": with_offset(1 << 62),
-    "a table of contents beyond the start": end_changed(zipped(("a", b"1")), 12, b"\xff\xff\xff\0"),
+    "a table of contents beyond the start": end_changed(zip_members(("a", b"1")), 12, b"\xff\xff\xff\0"),
 }
 
 
@@ -114,7 +116,7 @@ def test_the_large_form_is_refused_before_its_table_is_read(tmp_path: Path) -> N
 
 
 def test_mutations_never_give_another_error(tmp_path: Path) -> None:
-    honest = zipped(("a/b", b"1" * 500), ("c", bytes(3000)), ("dd", b"3"))
+    honest = zip_members(("a/b", b"1" * 500), ("c", bytes(3000)), ("dd", b"3"))
     chance = random.Random(11)
     for number in range(1000):
         data = bytearray(honest)

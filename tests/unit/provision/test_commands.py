@@ -46,5 +46,5 @@ def test_nothing_is_written_and_a_dict_of_variables_is_impossible(tmp_path: Path
     commands = Commands(("terraform",))
     commands.plan("p")
     with pytest.raises(AttributeError):
-        commands._built("plan", var={"secret": "x"})
+        commands._build_command("plan", var={"secret": "x"})
     assert [path.name for path in tmp_path.iterdir()] == ["terraform.tfstate"]

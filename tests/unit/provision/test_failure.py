@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, StackBusy, StorageError, TerraformFailed
-from gpucourse.provision.failure import failure, interrupted
+from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.transcript import Diagnostic, Transcript
 
 LOG = Path("/w/terraform-apply.log")
@@ -29,15 +29,15 @@ def test_a_failed_command_is_told_by_its_last_words() -> None:
     said = Transcript()
     for line in (RECORDED / "apply-failed-1.11.jsonl").read_bytes().splitlines():
         list(said.read(line))
-    found = failure("apply", 1, said, LOG)
-    assert isinstance(found, TerraformFailed)
-    assert found.what == (
+    failed = failure("apply", 1, said, LOG)
+    assert isinstance(failed, TerraformFailed)
+    assert failed.what == (
         "terraform apply failed at terraform_data.node[1]: local-exec provisioner error\n"
         "its command ended with exit status 1, saying:\nnode 1 is trying\nport 2222 is taken"
     )
-    assert found.hint.startswith("what was built so far is recorded: type the command again")
-    assert found.log == LOG
-    assert found.address == "terraform_data.node[1]"
+    assert failed.hint.startswith("what was built so far is recorded: type the command again")
+    assert failed.log == LOG
+    assert failed.address == "terraform_data.node[1]"
 
 
 @pytest.mark.parametrize(
@@ -57,10 +57,10 @@ def test_a_failed_command_is_told_by_its_last_words() -> None:
     ],
 )
 def test_details_are_shortened_to_what_tells_most(detail: str, shown: str) -> None:
-    found = failure("apply", 1, transcript(error("S", detail)), LOG)
-    assert found.what == f"terraform apply failed: S\n{shown}"
-    assert isinstance(found, TerraformFailed)
-    assert found.detail == detail
+    failed = failure("apply", 1, transcript(error("S", detail)), LOG)
+    assert failed.what == f"terraform apply failed: S\n{shown}"
+    assert isinstance(failed, TerraformFailed)
+    assert failed.detail == detail
 
 
 def test_the_first_error_that_explains_is_told() -> None:
@@ -78,23 +78,23 @@ def test_a_held_state_names_its_holder() -> None:
     detail = (
         "Error message: x\nLock Info:\n  Operation: OperationTypeApply\n  Who:       ann@box\n  Created:   2026-11-21 01:59\n"
     )
-    found = failure("plan", 1, transcript(error("Error acquiring the state lock", detail)), LOG)
-    assert isinstance(found, StackBusy)
-    assert found.what == "another Terraform holds the state of this stack (ann@box, since 2026-11-21 01:59)"
+    failed = failure("plan", 1, transcript(error("Error acquiring the state lock", detail)), LOG)
+    assert isinstance(failed, StackBusy)
+    assert failed.what == "another Terraform holds the state of this stack (ann@box, since 2026-11-21 01:59)"
     assert isinstance(failure("plan", 1, transcript(error("Error acquiring the state lock")), LOG), StackBusy)
 
 
 @pytest.mark.parametrize("words", ["write x: no space left on device", "Disk quota exceeded"])
 def test_a_full_disk(words: str) -> None:
-    found = failure("apply", 1, transcript(error("A"), error("Failed to save state", words)), LOG)
-    assert isinstance(found, StorageError)
-    assert "df -h '/w'" in found.hint
+    failed = failure("apply", 1, transcript(error("A"), error("Failed to save state", words)), LOG)
+    assert isinstance(failed, StorageError)
+    assert "df -h '/w'" in failed.hint
 
 
 def test_a_terraform_that_is_too_old_for_the_stack() -> None:
-    found = failure("plan", 1, transcript(error("Unsupported Terraform Core version", "needs\n 1.9")), LOG)
-    assert isinstance(found, MissingError)
-    assert found.what.endswith("needs 1.9")
+    failed = failure("plan", 1, transcript(error("Unsupported Terraform Core version", "needs\n 1.9")), LOG)
+    assert isinstance(failed, MissingError)
+    assert failed.what.endswith("needs 1.9")
 
 
 def test_an_error_in_plain_text() -> None:
@@ -114,14 +114,14 @@ def test_words_without_an_error_are_the_last_resort() -> None:
 
 @pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL (is there enough memory?)"), (-11, "SIGSEGV"), (-99, "signal 99")])
 def test_a_killed_terraform(code: int, name: str) -> None:
-    found = failure("apply", code, transcript(error("x")), LOG)
-    assert found.what.startswith(f"terraform apply was ended by {name}; what it was building")
+    failed = failure("apply", code, transcript(error("x")), LOG)
+    assert failed.what.startswith(f"terraform apply was ended by {name}; what it was building")
 
 
 def test_interrupted_says_whether_anything_was_done() -> None:
-    before = interrupted("plan", Transcript(), LOG)
+    before = make_interrupted_error("plan", Transcript(), LOG)
     assert before.what == "terraform plan was stopped before it changed anything"
     assert "nothing was built" in before.hint
-    after = interrupted("apply", Transcript(changing=True, finished=[("create", "x")]), LOG)
+    after = make_interrupted_error("apply", Transcript(changing=True, finished=[("create", "x")]), LOG)
     assert after.what == "terraform apply was stopped after 1 change"
     assert "gpucourse destroy" in after.hint

@@ -36,11 +36,11 @@ def without(name: str) -> dict[str, Any]:
 
 
 def test_head_first() -> None:
-    found = inventory("03-local", outputs(node(1), node(2), node(0)))
-    assert [item.name for item in found.nodes] == ["node0", "node1", "node2"]
-    assert found.head.port == 2200
-    assert found.stack == "03-local"
-    assert found.nodes[0].host_key == "ssh-ed25519 AAAA"
+    nodes_in_order = inventory("03-local", outputs(node(1), node(2), node(0)))
+    assert [item.name for item in nodes_in_order.nodes] == ["node0", "node1", "node2"]
+    assert nodes_in_order.head.port == 2200
+    assert nodes_in_order.stack == "03-local"
+    assert nodes_in_order.nodes[0].host_key == "ssh-ed25519 AAAA"
     assert inventory("s", outputs(without("host_key"))).nodes[0].host_key == ""
 
 

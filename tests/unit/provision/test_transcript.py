@@ -28,7 +28,7 @@ def read(lines: list[bytes]) -> tuple[Transcript, list[Event]]:
     return transcript, [event for line in lines for event in transcript.read(line)]
 
 
-def recorded(name: str) -> tuple[Transcript, list[Event]]:
+def read_recorded(name: str) -> tuple[Transcript, list[Event]]:
     return read((RECORDED / f"{name}.jsonl").read_bytes().split(b"\n"))
 
 
@@ -44,7 +44,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 def test_plan(version: str) -> None:
-    transcript, events = recorded(f"plan-{version}")
+    transcript, events = read_recorded(f"plan-{version}")
     assert sorted(transcript.planned) == [("create", address) for address in NODE + SLOT] == resources(events, "planned")
     assert not transcript.changing
     assert transcript.errors == []
@@ -52,13 +52,13 @@ def test_plan(version: str) -> None:
 
 
 def test_a_plan_that_replaces(version: str) -> None:
-    transcript, _ = recorded(f"replan-{version}")
+    transcript, _ = read_recorded(f"replan-{version}")
     assert transcript.planned == [("replace", NODE[1])]
     assert not transcript.changing
 
 
 def test_apply(version: str) -> None:
-    transcript, events = recorded(f"apply-{version}")
+    transcript, events = read_recorded(f"apply-{version}")
     assert transcript.outputs is not None
     assert transcript.outputs["nodes"]["value"] == [0, 1]
     assert sorted(transcript.finished) == [("create", NODE[1]), ("delete", NODE[1])]
@@ -71,7 +71,7 @@ def test_apply(version: str) -> None:
 
 
 def test_an_apply_that_failed(version: str) -> None:
-    transcript, events = recorded(f"apply-failed-{version}")
+    transcript, events = read_recorded(f"apply-failed-{version}")
     assert resources(events, "failed") == [("create", NODE[1])]
     assert resources(events, "done") == [("create", address) for address in [NODE[0], *SLOT]]
     [error] = transcript.errors
@@ -82,7 +82,7 @@ def test_an_apply_that_failed(version: str) -> None:
 
 
 def test_destroy(version: str) -> None:
-    transcript, events = recorded(f"destroy-{version}")
+    transcript, events = read_recorded(f"destroy-{version}")
     expected = [("delete", address) for address in NODE + SLOT]
     assert sorted(transcript.finished) == sorted(transcript.planned) == resources(events, "started") == expected
 

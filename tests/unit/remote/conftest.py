@@ -13,7 +13,7 @@ from tests.unit.remote.scripted import Answer, Scripted
 
 
 @pytest.fixture
-def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
+def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
     """Makes Slurm answer what a test wants, for runs in the test's own folder."""
     for module in (jobs, slurm_submit):
         monkeypatch.setattr(module, "HOME", str(tmp_path))

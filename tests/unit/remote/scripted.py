@@ -48,7 +48,7 @@ def log() -> str:
     return Path(Job("r1").path("logs", "launcher.log")).read_text(encoding="utf-8")
 
 
-def ended(job: str, code: int) -> None:
+def write_end_note(job: str, code: int) -> None:
     Path(Job("r1").path(f"ended-{job}")).write_text(f"{code}\n", encoding="utf-8")
 
 

@@ -46,7 +46,7 @@ def test_the_placeholder_becomes_the_wrapper_and_nothing_else_does() -> None:
 @pytest.mark.parametrize("size", [1, 7, 16, 17, 18, 1000])
 def test_frames_survive_any_cutting_of_the_stream(size: int) -> None:
     sent = [(frames.LOG, 3, 1 << 40, bytes(range(256))), (frames.BEAT, 0, 0, b""), (frames.END, 0, 0, b"{}")]
-    stream = b"".join(frames.frame(*one) for one in sent)
+    stream = b"".join(frames.frame(*part) for part in sent)
     cut = iter([stream[at : at + size] for at in range(0, len(stream), size)])
     assert list(read_frames("node0", cut)) == sent
     assert list(read_frames("node0", iter([stream[:-1]]))) == sent[:-1]

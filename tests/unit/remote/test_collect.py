@@ -38,7 +38,7 @@ class Parcel:
         self._tar.addfile(member, io.BytesIO(content))
         return self
 
-    def sent(self, *, changed: tuple[str, ...] = ()) -> bytes:
+    def finish(self, *, changed: tuple[str, ...] = ()) -> bytes:
         self.add("closing.json", json.dumps({"changed": list(changed)}).encode())
         self._tar.close()
         return self._file.getvalue()
@@ -55,7 +55,7 @@ def everything(folder: Path) -> set[str]:
 
 def test_plain_files_come_home_with_their_hash(paths: RunPaths) -> None:
     parcel = Parcel(env={"hostname": "n"}).add("files/a/b/data.bin", b"\x00\xff", mode=0o755).add("files/empty", b"")
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert [(o.node, o.path, o.bytes, o.sha256) for o in home.outputs] == [
         ("node0", "outputs/node0/a/b/data.bin", 2, sha256(b"\x00\xff").hexdigest()),
         ("node0", "outputs/node0/empty", 0, sha256(b"").hexdigest()),
@@ -85,7 +85,7 @@ def test_plain_files_come_home_with_their_hash(paths: RunPaths) -> None:
 )
 def test_hostile_members_are_refused_by_name(paths: RunPaths, name: str, fields: dict[str, object], reason: str | None) -> None:
     parcel = Parcel().add(name, b"" if fields.get("size") == 0 else b"x", **fields).add("files/good", b"good")
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert "outputs/node0/good" in everything(paths.folder)
     if reason is not None:
         assert everything(paths.folder) == {"outputs/node0/good"}
@@ -102,7 +102,7 @@ def test_a_link_that_lies_here_already_is_not_followed(paths: RunPaths, tmp_path
     (paths.node_outputs("node0") / "way").symlink_to(outside)
     (paths.node_outputs("node0") / "target").symlink_to(outside / "victim")
     parcel = Parcel().add("files/way/x").add("files/target", b"mine")
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert [r.reason for r in home.refused] == ["way is not a folder here"]
     assert list(outside.iterdir()) == []
     assert (paths.node_outputs("node0") / "target").read_bytes() == b"mine"
@@ -114,13 +114,13 @@ def test_a_link_in_place_of_the_runs_own_folder_is_not_followed(paths: RunPaths,
     (paths.folder / place).parent.mkdir(parents=True)
     (paths.folder / place).symlink_to(tmp_path / "outside")
     with pytest.raises(StorageError, match="is a link, not a folder of the run"):
-        unpack("node0", io.BytesIO(Parcel().add("files/a", b"1").sent()), paths, LIMIT)
+        unpack("node0", io.BytesIO(Parcel().add("files/a", b"1").finish()), paths, LIMIT)
     assert [path.name for path in (tmp_path / "outside").rglob("*")] == ["node0"]
 
 
 def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
     parcel = Parcel().add("files/big", b"x" * 1001).add("files/a", b"1").add("files/a", b"2").add("files/a/b", b"3")
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert [(r.name, r.reason) for r in home.refused] == [
         ("big", "too large: 1001 B, the limit for one file is 1000 B"),
         ("a", "the node sent two files of that name"),
@@ -131,7 +131,7 @@ def test_too_large_twice_and_file_in_the_way(paths: RunPaths) -> None:
 
 def test_the_files_of_a_node_have_a_limit_in_all(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1" * 600).add("files/b", b"2" * 600).add("files/c", b"3" * 400)
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT, output_limit=1000)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT, output_limit=1000)
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/c"}
     assert [(r.name, r.reason) for r in home.refused] == [
         ("b", "with it the outputs of this node were more than 1000 B (output_limit)")
@@ -139,11 +139,11 @@ def test_the_files_of_a_node_have_a_limit_in_all(paths: RunPaths) -> None:
 
 
 def test_what_is_home_already_counts_to_the_limit(paths: RunPaths) -> None:
-    unpack("node0", io.BytesIO(Parcel().add("files/a", b"1" * 600).sent()), paths, LIMIT)
+    unpack("node0", io.BytesIO(Parcel().add("files/a", b"1" * 600).finish()), paths, LIMIT)
     info = (paths.node_outputs("node0") / "a").stat()
     parcel = Parcel(same=["a"]).add("files/b", b"2" * 600)
     have = {"a": [info.st_size, info.st_mtime_ns]}
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT, have=have, output_limit=1000)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT, have=have, output_limit=1000)
     assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/a", 600)]
 
 
@@ -152,7 +152,7 @@ def test_a_disk_that_would_be_full_is_told_before(paths: RunPaths, monkeypatch: 
     monkeypatch.setattr(shutil, "disk_usage", lambda _folder: free)
     parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 200)
     with pytest.raises(StorageError, match=r"200 B more would leave less than 256.0 MiB free on its disk"):
-        unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+        unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/a"}
 
 
@@ -167,7 +167,7 @@ def test_names_that_no_one_can_type(paths: RunPaths) -> None:
     parcel = Parcel()
     for name in (*names, "files/bad\udcff", "files/new\nline", "files/\x1b[31m", "files/\u202egnp.exe"):
         parcel.add(name, b"1")
-    home = unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     here = {path.name for path in paths.node_outputs("node0").iterdir()}
     assert here == {name.removeprefix("files/") for name in names[:-1]} | {"bad\\xff"}
     assert [r.name for r in home.refused] == ["n" * 255, "new\\nline", "\\x1b[31m", "\\u202egnp.exe"]
@@ -177,14 +177,14 @@ def test_names_that_no_one_can_type(paths: RunPaths) -> None:
 
 def test_what_changed_while_it_was_read_is_not_kept(paths: RunPaths) -> None:
     parcel = Parcel().add("files/growing", b"half").add("files/done", b"whole")
-    home = unpack("node0", io.BytesIO(parcel.sent(changed=("growing",))), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(parcel.finish(changed=("growing",))), paths, LIMIT)
     assert everything(paths.folder) == {"outputs/node0/done"}
     assert [(r.name, r.reason) for r in home.refused] == [("growing", "it changed while it was being read")]
 
 
 def test_what_the_node_did_not_send_is_told(paths: RunPaths) -> None:
     left = [{"name": "core", "reason": "it is a link, and links are not followed", "bytes": 0}]
-    home = unpack("node0", io.BytesIO(Parcel(left=left).sent()), paths, LIMIT)
+    home = unpack("node0", io.BytesIO(Parcel(left=left).finish()), paths, LIMIT)
     assert [(r.name, r.reason) for r in home.refused] == [("core", "it is a link, and links are not followed")]
 
 
@@ -210,15 +210,15 @@ WAY_OUT = "../../../learner_secret.txt"
 def test_only_a_file_that_was_offered_is_taken_for_the_same(paths: RunPaths, here: Path, name: str) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted, match=r"node0: what it sent of its outputs cannot be used"):
-        unpack("node0", io.BytesIO(Parcel(same=[name]).sent(changed=(name,))), paths, LIMIT, have=have)
-    home = unpack("node0", io.BytesIO(Parcel(same=["old"]).sent()), paths, LIMIT, have=have)
+        unpack("node0", io.BytesIO(Parcel(same=[name]).finish(changed=(name,))), paths, LIMIT, have=have)
+    home = unpack("node0", io.BytesIO(Parcel(same=["old"]).finish()), paths, LIMIT, have=have)
     assert [(o.path, o.bytes) for o in home.outputs] == [("outputs/node0/old", 3)]
     assert here.read_bytes() == b"secret"
 
 
 @pytest.mark.parametrize("name", [WAY_OUT, "link", "old", "folder", "gone", "ne\nw"])
 def test_only_what_was_sent_just_now_is_removed_again(paths: RunPaths, here: Path, name: str) -> None:
-    unpack("node0", io.BytesIO(Parcel().add("files/a").sent(changed=(name, name))), paths, LIMIT)
+    unpack("node0", io.BytesIO(Parcel().add("files/a").finish(changed=(name, name))), paths, LIMIT)
     assert here.read_bytes() == b"secret"
     assert everything(paths.folder) == {"outputs/node0/a", "outputs/node0/old", "outputs/node0/link"}
 
@@ -226,7 +226,7 @@ def test_only_what_was_sent_just_now_is_removed_again(paths: RunPaths, here: Pat
 def test_a_file_is_not_the_same_and_changed(paths: RunPaths, here: Path) -> None:
     have = {"old": [3, (paths.node_outputs("node0") / "old").stat().st_mtime_ns]}
     with pytest.raises(NodeUntrusted):
-        unpack("node0", io.BytesIO(Parcel(same=["old"]).sent(changed=("old",))), paths, LIMIT, have=have)
+        unpack("node0", io.BytesIO(Parcel(same=["old"]).finish(changed=("old",))), paths, LIMIT, have=have)
     assert (paths.node_outputs("node0") / "old").read_bytes() == b"old"
 
 
@@ -249,28 +249,28 @@ LISTINGS: list[dict[str, object]] = [
 @pytest.mark.parametrize("listing", LISTINGS, ids=range(len(LISTINGS)))
 def test_a_listing_of_another_form_is_refused(paths: RunPaths, listing: dict[str, object]) -> None:
     with pytest.raises(NodeUntrusted):
-        unpack("node0", io.BytesIO(Parcel(**listing).sent()), paths, LIMIT)
+        unpack("node0", io.BytesIO(Parcel(**listing).finish()), paths, LIMIT)
 
 
 def test_what_a_node_says_of_itself_is_spelled_out(paths: RunPaths) -> None:
     env = {"cpu\x1b[31m": "a\nb" + "x" * 1000, "gpus": [{"name": "\x1b]0;title\x07"}], "cores": 2}
-    home = unpack("node0", io.BytesIO(Parcel(env=env).sent()), paths, LIMIT)
-    found = home.environments["node0"]
-    assert set(found) == {"cpu\\x1b[31m", "gpus", "cores"}
-    assert found["gpus"] == [{"name": "\\x1b]0;title\\x07"}]
-    assert len(found["cpu\\x1b[31m"]) == 300
+    home = unpack("node0", io.BytesIO(Parcel(env=env).finish()), paths, LIMIT)
+    environment = home.environments["node0"]
+    assert set(environment) == {"cpu\\x1b[31m", "gpus", "cores"}
+    assert environment["gpus"] == [{"name": "\\x1b]0;title\\x07"}]
+    assert len(environment["cpu\\x1b[31m"]) == 300
 
 
 def test_the_order_and_the_end_of_a_parcel(paths: RunPaths) -> None:
     twice = Parcel()
     twice.add("listing.json", b'{"left": [], "same": []}')
-    assert unpack("node0", io.BytesIO(twice.sent()), paths, LIMIT).refused[0].name == "listing.json"
+    assert unpack("node0", io.BytesIO(twice.finish()), paths, LIMIT).refused[0].name == "listing.json"
     after = Parcel()
     after.add("closing.json", b'{"changed": []}').add("files/late")
     with pytest.raises(NodeUntrusted, match="goes on after its end"):
-        unpack("node0", io.BytesIO(after.sent()), paths, LIMIT)
+        unpack("node0", io.BytesIO(after.finish()), paths, LIMIT)
     with pytest.raises(NodeUntrusted, match="more than it announced"):
-        unpack("node0", io.BytesIO(Parcel().sent() + bytes(2 << 20)), paths, LIMIT)
+        unpack("node0", io.BytesIO(Parcel().finish() + bytes(2 << 20)), paths, LIMIT)
     assert everything(paths.folder) == set()
 
 
@@ -279,7 +279,7 @@ def test_no_more_files_than_the_limit(paths: RunPaths) -> None:
     for number in range(MOST_FILES + 1):
         parcel.add(f"files/{number}", b"")
     with pytest.raises(NodeUntrusted, match="more files"):
-        unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT)
+        unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT)
     assert len(everything(paths.folder)) <= MOST_FILES + 1
 
 
@@ -287,7 +287,7 @@ def test_no_more_files_than_the_limit(paths: RunPaths) -> None:
 def test_a_size_beyond_every_limit_is_refused_before_it_is_skipped(paths: RunPaths) -> None:
     member = tarfile.TarInfo("files/huge")
     member.size = 1 << 60
-    head = Parcel().sent().rstrip(b"\0")
+    head = Parcel().finish().rstrip(b"\0")
     head = head[: head.index(b"closing.json")] + member.tobuf(tarfile.GNU_FORMAT)
     with pytest.raises(NodeUntrusted, match="announces"):
         unpack("node0", io.BytesIO(head), paths, LIMIT)
@@ -296,7 +296,7 @@ def test_a_size_beyond_every_limit_is_refused_before_it_is_skipped(paths: RunPat
 @pytest.mark.parametrize("changed", ["9" * 400, "9223372036854775808", "-1", "x", "\u0661"])
 def test_a_time_that_is_none_is_not_set(paths: RunPaths, changed: str) -> None:
     parcel = Parcel().add("files/a", b"1", pax_headers={"GPUCOURSE.mtime_ns": changed})
-    assert len(unpack("node0", io.BytesIO(parcel.sent()), paths, LIMIT).outputs) == 1
+    assert len(unpack("node0", io.BytesIO(parcel.finish()), paths, LIMIT).outputs) == 1
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8, 0.97])
@@ -304,7 +304,7 @@ def test_a_stream_that_ends_early_leaves_only_whole_files(paths: RunPaths, share
     parcel = Parcel()
     for number in range(9):
         parcel.add(f"files/{number}", bytes([number]) * 900)
-    sent = parcel.sent().rstrip(b"\0")
+    sent = parcel.finish().rstrip(b"\0")
     with pytest.raises(UnreachableError, match="node0"):
         unpack("node0", io.BytesIO(sent[: int(len(sent) * share)]), paths, LIMIT)
     for path in paths.node_outputs("node0").glob("*"):
@@ -320,7 +320,7 @@ def test_noise_is_not_a_tar(paths: RunPaths, noise: bytes) -> None:
 
 def test_a_full_disk_leaves_no_half_file(paths: RunPaths) -> None:
     parcel = Parcel().add("files/a", b"1" * 100).add("files/b", b"2" * 90_000)
-    sent = io.BytesIO(parcel.sent())
+    sent = io.BytesIO(parcel.finish())
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, MissingError, StorageError, UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.remote.fleet import combined, each, values
+from gpucourse.remote.fleet import combine_errors, each, values
 from tests.unit.remote.test_keys import node
 
 NODES = [replace(node(0), name=f"node{number}") for number in range(8)]
@@ -18,12 +18,12 @@ NODES = [replace(node(0), name=f"node{number}") for number in range(8)]
 def test_outcomes_keep_the_order_whoever_is_first() -> None:
     gate = threading.Event()
 
-    def work(one: Node) -> str:
-        if one.name == "node0":
+    def work(node: Node) -> str:
+        if node.name == "node0":
             gate.wait(5)
-        elif one.name == "node7":
+        elif node.name == "node7":
             gate.set()
-        return one.name.upper()
+        return node.name.upper()
 
     outcomes = each(NODES, work)
     assert [outcome.value for outcome in outcomes] == [f"NODE{number}" for number in range(8)]
@@ -48,9 +48,9 @@ def test_no_more_at_once_than_asked() -> None:
 
 
 def test_failures_stand_beside_successes_and_are_named() -> None:
-    def work(one: Node) -> int:
-        if one.name in {"node3", "node7"}:
-            raise UnreachableError(f"{one.name} does not answer", hint="look")
+    def work(node: Node) -> int:
+        if node.name in {"node3", "node7"}:
+            raise UnreachableError(f"{node.name} does not answer", hint="look")
         return 1
 
     outcomes = each(NODES, work)
@@ -67,10 +67,10 @@ def test_failures_stand_beside_successes_and_are_named() -> None:
 def test_the_gravest_kind_decides_the_exit_code() -> None:
     errors: list[GpucourseError] = [MissingError("no torch", hint="install it"), UnreachableError("gone", hint="deploy")]
 
-    def work(one: Node) -> None:
-        raise errors[int(one.name[4:])]
+    def work(node: Node) -> None:
+        raise errors[int(node.name[4:])]
 
-    error = combined(each(NODES[:2], work), of=2)
+    error = combine_errors(each(NODES[:2], work), of=2)
     assert type(error) is UnreachableError
     assert error.what == "2 of 2 nodes failed: node0: no torch; node1: gone"
     assert error.hint == "deploy"
@@ -80,7 +80,7 @@ def test_one_node_alone_speaks_for_itself() -> None:
     def work(_one: Node) -> None:
         raise StorageError("no space")
 
-    assert combined(each(NODES[:1], work), of=1).what == "no space"
+    assert combine_errors(each(NODES[:1], work), of=1).what == "no space"
 
 
 def test_many_failures_are_counted_not_all_listed() -> None:
@@ -88,12 +88,12 @@ def test_many_failures_are_counted_not_all_listed() -> None:
         raise UnreachableError("down")
 
     nodes = [replace(node(0), name=f"node{number}") for number in range(64)]
-    assert combined(each(nodes, work), of=64).what.endswith("node7: down; and 56 more")
+    assert combine_errors(each(nodes, work), of=64).what.endswith("node7: down; and 56 more")
 
 
 def test_a_fault_is_not_an_outcome() -> None:
-    def work(one: Node) -> None:
-        if one.name == "node2":
+    def work(node: Node) -> None:
+        if node.name == "node2":
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

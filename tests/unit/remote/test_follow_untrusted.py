@@ -97,7 +97,7 @@ def follow(
         )
 
 
-def named(node: object, rank: object, stream: int = 0) -> bytes:
+def name_frames(node: object, rank: object, stream: int = 0) -> bytes:
     return frame(frames.NAMED, stream, 0, json.dumps({"node": node, "rank": rank}).encode()) + frame(
         frames.LOG, stream, 0, b"x"
     )
@@ -124,7 +124,7 @@ LIES = {
     "an offset of 2^64 - 1": frame(frames.LOG, 1, (1 << 64) - 1, b"x"),
     "a rank of four billion": frame(frames.LOG, (1 << 32) - 1, 0, b"x"),
     "more logs than any run has": b"".join(frame(frames.LOG, number, 0) for number in range(3000)),
-    "a name without Slurm": named("", 0),
+    "a name without Slurm": name_frames("", 0),
     "no rank": rank({"code": 0, "at": 1.0}, stream=0),
     "an end that is no JSON": frame(frames.END, payload=b"not json"),
     "an end that is a list": end([]),
@@ -210,14 +210,14 @@ HOSTS = [
 @pytest.mark.parametrize("host", [host for host in HOSTS if host != ""], ids=repr)
 def test_a_log_has_the_name_of_a_machine(paths: RunPaths, tmp_path: Path, host: object) -> None:
     with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
-        follow(Scripted([named(host, 0), END]), paths, scheduled=True)
+        follow(Scripted([name_frames(host, 0), END]), paths, scheduled=True)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 40, "1", 1.5, [0]], ids=repr)
 def test_a_log_has_the_number_of_a_rank(paths: RunPaths, number: object) -> None:
     with pytest.raises(FollowBroken, match="the name of a log cannot be used"):
-        follow(Scripted([named("c1", number), END]), paths, scheduled=True)
+        follow(Scripted([name_frames("c1", number), END]), paths, scheduled=True)
 
 
 def test_a_piece_of_a_log_without_a_name_is_refused(paths: RunPaths) -> None:
@@ -226,31 +226,31 @@ def test_a_piece_of_a_log_without_a_name_is_refused(paths: RunPaths) -> None:
 
 
 def test_names_of_an_honest_cluster_are_taken(paths: RunPaths) -> None:
-    follow(Scripted([named("gpu-17.cluster.example", 1), named("", None, 1), END]), paths, scheduled=True)
+    follow(Scripted([name_frames("gpu-17.cluster.example", 1), name_frames("", None, 1), END]), paths, scheduled=True)
     assert {path.name for path in paths.logs.glob("*.log")} == {"gpu-17.cluster.example-rank1.log", "node0-launcher.log"}
 
 
 def test_a_lab_has_logs_of_its_own_nodes_only(paths: RunPaths) -> None:
     hosts = {"node0", "node1", "node2"}
-    follow(Scripted([named("node2", 1), named("node0", 0, 1), END]), paths, scheduled=True, hosts=hosts)
+    follow(Scripted([name_frames("node2", 1), name_frames("node0", 0, 1), END]), paths, scheduled=True, hosts=hosts)
     with pytest.raises(FollowBroken, match="node3 is no node of this lab"):
-        follow(Scripted([named("node3", 1), END]), paths, scheduled=True, hosts=hosts)
+        follow(Scripted([name_frames("node3", 1), END]), paths, scheduled=True, hosts=hosts)
     assert {path.name for path in paths.logs.glob("*.log")} == {"node2-rank1.log", "node0-rank0.log"}
 
 
 def test_a_rank_that_was_not_planned_has_no_log(paths: RunPaths) -> None:
     with pytest.raises(FollowBroken, match="there is no rank 2: 2 were started"):
-        follow(Scripted([named("c1", 2), END]), paths, scheduled=True)
+        follow(Scripted([name_frames("c1", 2), END]), paths, scheduled=True)
     assert not list(paths.logs.glob("*.log"))
 
 
 def test_hosts_without_end_get_no_logs(paths: RunPaths) -> None:
-    invented = [named(f"c{number}", number % 2, number) for number in range(1000)]
+    invented = [name_frames(f"c{number}", number % 2, number) for number in range(1000)]
     with pytest.raises(FollowBroken, match="c4 is one host more than the 4 that this run can have"):
         follow(Scripted([*invented, END]), paths, scheduled=True)
     assert len(list(paths.logs.glob("*.log"))) == 4
     with pytest.raises(FollowBroken, match="one host more"):  # what is here already counts
-        follow(Scripted([named("other", 0), END]), paths, scheduled=True)
+        follow(Scripted([name_frames("other", 0), END]), paths, scheduled=True)
 
 
 def test_a_log_is_not_written_through_a_link(paths: RunPaths, tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_log_is_not_written_through_a_link(paths: RunPaths, tmp_path: Path) ->
     victim.write_bytes(b"")
     paths.rank_log("c1", 0).symlink_to(victim)
     with pytest.raises(StorageError, match=r"c1-rank0\.log"):
-        follow(Scripted([named("c1", 0), END]), paths, scheduled=True)
+        follow(Scripted([name_frames("c1", 0), END]), paths, scheduled=True)
     assert victim.read_bytes() == b""
 
 

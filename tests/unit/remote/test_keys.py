@@ -108,10 +108,10 @@ def test_openssh_understands_every_path(tmp_path: Path, odd: str) -> None:
     config.write_text(ssh_config(inventory, folder / "id", folder / "known_hosts"))
     for alias in ("node1", "gpucourse-m3-node1"):
         said = subprocess.run([ssh, "-F", str(config), "-G", alias], capture_output=True, text=True, check=True).stdout
-        found = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
-        assert (found["hostname"], found["port"], found["user"]) == ("127.0.0.1", "2201", getpass.getuser())
-        assert found["identitiesonly"] == "yes"
-        assert found["stricthostkeychecking"] in {"yes", "true"}
+        options = dict(line.split(" ", 1) for line in said.splitlines() if " " in line)
+        assert (options["hostname"], options["port"], options["user"]) == ("127.0.0.1", "2201", getpass.getuser())
+        assert options["identitiesonly"] == "yes"
+        assert options["stricthostkeychecking"] in {"yes", "true"}
 
 
 @pytest.fixture(scope="module", params=KINDS)

@@ -13,7 +13,7 @@ import pytest
 from gpucourse.remote.agent import job, pack
 
 
-def sent(
+def pack_and_list(
     home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20
 ) -> tuple[set[str], dict[str, str]]:
     """The names that travel, and what is left out, with its reason."""
@@ -25,7 +25,7 @@ def sent(
     with tarfile.open(fileobj=out) as tar:
         listing = tar.extractfile(pack.LISTING)
         assert listing is not None
-        left = {each["name"]: each["reason"] for each in json.load(listing)["left"]}
+        left = {entry["name"]: entry["reason"] for entry in json.load(listing)["left"]}
         return {name.removeprefix("files/") for name in tar.getnames() if name.startswith("files/")}, left
 
 
@@ -41,11 +41,11 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("globs", [("**",), ("*",), ("run1", "gone", "latest", "loop")])
-def test_links_to_anywhere_are_left_out_and_everything_else_comes_home_once(
+def test_links_are_left_out_and_everything_else_is_collected_once(
     tmp_path: Path, work: Path, monkeypatch: pytest.MonkeyPatch, globs: tuple[str, ...]
 ) -> None:
-    found, left = sent(tmp_path, monkeypatch, *globs)
-    assert found == {"run1/model.pt"}
+    packed_names, left = pack_and_list(tmp_path, monkeypatch, *globs)
+    assert packed_names == {"run1/model.pt"}
     assert left == dict.fromkeys(("latest", "loop", "gone"), "it is a link, and links are not followed")
 
 
@@ -57,14 +57,14 @@ def test_names_and_depths_that_nobody_expects(tmp_path: Path, work: Path, monkey
     deep = work.joinpath(*["d"] * 60)
     deep.mkdir(parents=True)
     (deep / "f").write_text("x")
-    found, _ = sent(tmp_path, monkeypatch, "**")
-    assert set(names) <= found
-    assert sum(name.startswith("bad") for name in found) == 1
-    assert "/".join(["d"] * 60 + ["f"]) in found
+    packed_names, _ = pack_and_list(tmp_path, monkeypatch, "**")
+    assert set(names) <= packed_names
+    assert sum(name.startswith("bad") for name in packed_names) == 1
+    assert "/".join(["d"] * 60 + ["f"]) in packed_names
 
 
 def test_what_is_beyond_the_limit_of_all_files_does_not_travel(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (work / "large").write_bytes(bytes(2000))
-    names, left = sent(work.parents[2], monkeypatch, "large", "run1/*", output_limit=1000)
+    names, left = pack_and_list(work.parents[2], monkeypatch, "large", "run1/*", output_limit=1000)
     assert names == {"run1/model.pt"}
     assert left == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}

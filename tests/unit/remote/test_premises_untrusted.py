@@ -13,7 +13,7 @@ from gpucourse.errors import NodeUntrusted
 from gpucourse.labs.hosts.addresses import _is_address
 from gpucourse.labs.hosts.lab import _remove
 from gpucourse.ports import Completed
-from gpucourse.remote import premises
+from gpucourse.remote import host_probe
 from tests.unit.remote.test_follow_untrusted import NODE, Scripted
 
 UID, RUN = "course-1", "20261121-otter"
@@ -39,8 +39,8 @@ class Answering(Scripted):
 
 
 def test_an_honest_machine_is_taken() -> None:
-    found = premises.look(Answering(SEEN), ("python3",))
-    assert (found.python, found.gpus, found.home) == ("/opt/my env/bin/python3.11", ("Tesla T4",), ("/home/u", "1"))
+    probe = host_probe.look(Answering(SEEN), ("python3",))
+    assert (probe.python, probe.gpus, probe.home) == ("/opt/my env/bin/python3.11", ("Tesla T4",), ("/home/u", "1"))
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_an_honest_machine_is_taken() -> None:
 )
 def test_words_that_no_machine_has_are_refused(change: dict[str, object]) -> None:
     with pytest.raises(NodeUntrusted, match="node0: what it says of itself cannot be used"):
-        premises.look(Answering({**SEEN, **change}), ("python3",))
+        host_probe.look(Answering({**SEEN, **change}), ("python3",))
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_words_that_no_machine_has_are_refused(change: dict[str, object]) -> Non
     ],
 )
 def test_what_is_ours_is_told_and_its_removal_is_quoted(kind: str, id_: str) -> None:
-    told = premises.ours(Answering({"found": [{"kind": kind, "id": id_}], "others": 2}), UID, [RUN])
-    assert told == premises.Belongings(found=((kind, id_),), others=2)
+    told = host_probe.ours(Answering({"found": [{"kind": kind, "id": id_}], "others": 2}), UID, [RUN])
+    assert told == host_probe.Belongings(found=((kind, id_),), others=2)
     command = _remove(NODE, kind, id_).replace("ssh -p 1 u@h", "printf %s", 1)
     said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True).stdout
     words = subprocess.run(
@@ -102,7 +102,7 @@ def test_what_is_ours_is_told_and_its_removal_is_quoted(kind: str, id_: str) -> 
 )
 def test_what_is_not_ours_is_refused(kind: str, id_: str) -> None:
     with pytest.raises(NodeUntrusted, match="is none of them"):
-        premises.ours(Answering({"found": [{"kind": kind, "id": id_}], "others": 0}), UID, [RUN])
+        host_probe.ours(Answering({"found": [{"kind": kind, "id": id_}], "others": 0}), UID, [RUN])
 
 
 def test_an_address_is_one() -> None:

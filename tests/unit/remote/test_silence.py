@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpucourse.model.diagnosis import Silence
-from gpucourse.remote.silence import Ears, sentences
+from gpucourse.remote.silence import SilenceMonitor, sentences
 
 
 class Clock:
@@ -16,43 +16,43 @@ class Clock:
 
 def test_a_rank_is_named_once_after_the_limit_and_again_after_it_spoke() -> None:
     clock = Clock()
-    ears = Ears({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
+    ears = SilenceMonitor({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
     clock.now += 9.9
-    ears.heard("node0", 0, b"step 1\nste")
-    assert ears.fallen_silent() == []
+    ears.note_output("node0", 0, b"step 1\nste")
+    assert ears.list_newly_silent() == []
     clock.now += 0.2
-    assert ears.fallen_silent() == [Silence(node="node1", rank=1, seconds=10.1)]
-    assert ears.fallen_silent() == []
+    assert ears.list_newly_silent() == [Silence(node="node1", rank=1, seconds=10.1)]
+    assert ears.list_newly_silent() == []
     clock.now += 10
-    ears.heard("node0", 0, b"p 2\n\n")
-    assert ears.fallen_silent() == []
+    ears.note_output("node0", 0, b"p 2\n\n")
+    assert ears.list_newly_silent() == []
     clock.now += 10
-    assert [(each.rank, each.last) for each in ears.fallen_silent()] == [(0, "step 2")]
-    ears.heard("node1", 1, b"here\n")
+    assert [(silence.rank, silence.last) for silence in ears.list_newly_silent()] == [(0, "step 2")]
+    ears.note_output("node1", 1, b"here\n")
     clock.now += 10
-    assert [each.rank for each in ears.fallen_silent()] == [1]
+    assert [silence.rank for silence in ears.list_newly_silent()] == [1]
 
 
 def test_who_has_ended_is_not_silent_and_who_speaks_again_is_forgotten() -> None:
     clock = Clock()
-    ears = Ears({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
+    ears = SilenceMonitor({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
     clock.now += 11
-    ears.ended("node0", 0)
-    named = ears.fallen_silent()
-    assert [each.rank for each in named] == [1, 2]
+    ears.note_ended("node0", 0)
+    named = ears.list_newly_silent()
+    assert [silence.rank for silence in named] == [1, 2]
     ears.remember(named)
-    ears.heard("node0", 1, b"back\n")
-    assert [each.rank for each in ears.remembered()] == [2]
-    ears.ended("node1")
-    assert [each.rank for each in ears.quiet(0)] == [1]
+    ears.note_output("node0", 1, b"back\n")
+    assert [silence.rank for silence in ears.list_remembered()] == [2]
+    ears.note_ended("node1")
+    assert [silence.rank for silence in ears.quiet(0)] == [1]
 
 
 def test_without_a_limit_nobody_is_named() -> None:
     clock = Clock()
-    ears = Ears({"node0": (0,)}, None, clock=clock)
+    ears = SilenceMonitor({"node0": (0,)}, None, clock=clock)
     clock.now += 1e6
-    assert ears.fallen_silent() == []
-    assert Ears({}, 5.0, clock=clock).fallen_silent() == []
+    assert ears.list_newly_silent() == []
+    assert SilenceMonitor({}, 5.0, clock=clock).list_newly_silent() == []
 
 
 def test_the_words_put_those_that_wait_last_and_count_the_rest() -> None:

@@ -31,16 +31,16 @@ def test_the_words_of_sbatch_for_a_file(wish: str, wanted: str) -> None:
     assert slurm_errors.pattern(wish, "7") == wanted
 
 
-def asked(wish: str) -> dict[str, Any]:
+def make_spec(wish: str) -> dict[str, Any]:
     whole: dict[str, Any] = spec()
     whole["slurm"]["files"][0]["error"] = wish
     return whole
 
 
-def finished(scripted: Callable[..., Scripted], wish: str, put: Callable[[Path], object]) -> str:
+def run_to_the_end(script_slurm: Callable[..., Scripted], wish: str, put: Callable[[Path], object]) -> str:
     """The log of a job that failed, after everything was looked at."""
-    scripted(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
-    slurm_submit.submit(asked(wish))
+    script_slurm(sbatch="7\n", squeue=row("7", "FAILED", node="node1"), scontrol=details("7", "FAILED", "1:0"))
+    slurm_submit.submit(make_spec(wish))
     job = Job("r1")
     log = Path(job.path("logs", "7-node1.out"))
     log.write_text("step 1\n")
@@ -53,45 +53,47 @@ def finished(scripted: Callable[..., Scripted], wish: str, put: Callable[[Path],
 
 
 @pytest.mark.parametrize("wish", ["err-%j.txt", "err-%A.txt", "%x.txt", "err-7.txt"])
-def test_an_error_file_joins_the_log_once(scripted: Callable[..., Scripted], wish: str) -> None:
-    told = finished(scripted, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
+def test_an_error_file_joins_the_log_once(script_slurm: Callable[..., Scripted], wish: str) -> None:
+    told = run_to_the_end(script_slurm, wish, lambda work: (work / "err-7.txt").write_text(TRACEBACK))
     assert told == f"step 1\n\nerr-7.txt, the job's error file:\n{TRACEBACK}\n"
 
 
-def test_an_error_file_outside_the_work_folder_is_read_too(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
+def test_an_error_file_outside_the_work_folder_is_read_too(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     (tmp_path / "e.log").write_text(TRACEBACK)
-    assert "no such model" in finished(scripted, f"{tmp_path}/e.log", lambda _work: None)
+    assert "no such model" in run_to_the_end(script_slurm, f"{tmp_path}/e.log", lambda _work: None)
 
 
-def test_of_a_huge_error_file_the_end_is_added(scripted: Callable[..., Scripted]) -> None:
-    told = finished(scripted, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
+def test_of_a_huge_error_file_the_end_is_added(script_slurm: Callable[..., Scripted]) -> None:
+    told = run_to_the_end(script_slurm, "e", lambda work: (work / "e").write_bytes(b"x" * (3 << 20) + TRACEBACK.encode()))
     assert told.endswith("no such model\n")
     assert len(told) < (1 << 20) + 100
 
 
 @pytest.mark.parametrize("wish", ["/nowhere/e-%j", "e", "../%N.err"])
-def test_an_error_file_that_is_not_on_the_node_is_named(scripted: Callable[..., Scripted], wish: str) -> None:
-    log = finished(scripted, wish, lambda _work: None)
+def test_an_error_file_that_is_not_on_the_node_is_named(script_slurm: Callable[..., Scripted], wish: str) -> None:
+    log = run_to_the_end(script_slurm, wish, lambda _work: None)
     assert log == f"step 1\n\nits errors went to {wish}, which is not on this node\n"
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder"])
-def test_an_error_file_that_is_no_regular_file_is_named(scripted: Callable[..., Scripted], tmp_path: Path, kind: str) -> None:
+def test_an_error_file_that_is_no_regular_file_is_named(
+    script_slurm: Callable[..., Scripted], tmp_path: Path, kind: str
+) -> None:
     path = Path("/dev/null") if kind == "device" else tmp_path / "e"
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "folder":
         path.mkdir()
-    log = finished(scripted, str(path), lambda _work: None)
+    log = run_to_the_end(script_slurm, str(path), lambda _work: None)
     assert log == f"step 1\n\nits errors went to {path}, which is not a regular file\n"
 
 
 @pytest.mark.parametrize("kind", ["empty", "the log itself"])
-def test_an_error_file_with_nothing_new_is_left_out(scripted: Callable[..., Scripted], kind: str) -> None:
+def test_an_error_file_with_nothing_new_is_left_out(script_slurm: Callable[..., Scripted], kind: str) -> None:
     def put(work: Path) -> None:
         if kind == "empty":
             (work / "e").touch()
         elif kind == "the log itself":
             (work / "e").symlink_to("../logs/7-node1.out")
 
-    assert finished(scripted, "e", put) == "step 1\n"
+    assert run_to_the_end(script_slurm, "e", put) == "step 1\n"

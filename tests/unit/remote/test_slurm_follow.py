@@ -14,27 +14,27 @@ import pytest
 from gpucourse.remote.agent import frames, slurm, slurm_follow, slurm_submit
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.answers import read_frames
-from tests.unit.remote.scripted import Scripted, details, ended, row, spec
+from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
 
 
 def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
-    scripted: Callable[..., Scripted], tmp_path: Path
+    script_slurm: Callable[..., Scripted], tmp_path: Path
 ) -> None:
     said = [row("7", "RUNNING", node="node2"), row("7", "COMPLETED", node="node2")]
-    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
     slurm_submit.submit(spec())
     Path(Job("r1").path("logs", "7-node2.out")).write_bytes(b"one\ntwo\n")
-    ended("7", 0)
+    write_end_note("7", 0)
     out = tmp_path / "stream"
     with out.open("wb") as file:
         slurm_follow.follow(Job("r1"), {"node2/0": 4, "/-": 0}, file.fileno())
-    found = list(read_frames("node0", iter([out.read_bytes()])))
-    names = {stream: json.loads(payload) for kind, stream, _, payload in found if kind == frames.NAMED}
+    frame_list = list(read_frames("node0", iter([out.read_bytes()])))
+    names = {stream: json.loads(payload) for kind, stream, _, payload in frame_list if kind == frames.NAMED}
     assert list(names.values()) == [{"node": "node2", "rank": 0}, {"node": "", "rank": None}]
-    of_rank = [(at, payload) for kind, stream, at, payload in found if kind == frames.LOG and names[stream]["rank"] == 0]
+    of_rank = [(at, payload) for kind, stream, at, payload in frame_list if kind == frames.LOG and names[stream]["rank"] == 0]
     assert of_rank == [(4, b""), (4, b"two\n")]
-    assert found[-1][0] == frames.END
-    assert json.loads(found[-1][3])["code"] == 0
+    assert frame_list[-1][0] == frames.END
+    assert json.loads(frame_list[-1][3])["code"] == 0
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_logs_travel_with_the_name_of_their_node_and_from_where_they_ended(
     ],
 )
 def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
-    scripted: Callable[..., Scripted],
+    script_slurm: Callable[..., Scripted],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     files: list[str],
@@ -61,21 +61,21 @@ def test_where_nodes_share_a_host_the_log_is_named_after_slurms_node(
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.example.org")
     nodes = "node[2-3]" if asked else "node2" if names else ""
     said = [row("7", state, node=nodes) for state in ("RUNNING", "COMPLETED")]
-    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
     slurm_submit.submit(spec(**asked))
     for name in files:
         Path(Job("r1").path("logs", name)).write_bytes(b"here\n")
-    ended("7", 0)
+    write_end_note("7", 0)
     out = tmp_path / "stream"
     with out.open("wb") as file:
         slurm_follow.follow(Job("r1"), {}, file.fileno())
     told = [
         json.loads(payload) for kind, _, _, payload in read_frames("node0", iter([out.read_bytes()])) if kind == frames.NAMED
     ]
-    assert {(one["node"], one["rank"]) for one in told if one["node"]} == names
+    assert {(log_frame["node"], log_frame["rank"]) for log_frame in told if log_frame["node"]} == names
 
 
-def test_logs_go_on_while_slurm_does_not_answer(scripted: Callable[..., Scripted], tmp_path: Path) -> None:
+def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scripted], tmp_path: Path) -> None:
     answered = threading.Event()
 
     class Slow(Scripted):
@@ -84,10 +84,10 @@ def test_logs_go_on_while_slurm_does_not_answer(scripted: Callable[..., Scripted
                 assert answered.wait(20)
             return super().__call__(*words, folder=folder)
 
-    scripted(sbatch="7\n")
+    script_slurm(sbatch="7\n")
     slurm_submit.submit(spec())
     slow = Slow(squeue=row("7", "COMPLETED", node="n"), scontrol="")
-    slurm.ask = slow  # `scripted` puts the real one back
+    slurm.ask = slow  # `script_slurm` puts the real one back
     Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
     out = tmp_path / "stream"
     with out.open("wb") as file:

@@ -16,7 +16,7 @@ from gpucourse.labs import slurm_readiness
 from gpucourse.local.machines import reports
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.slurm_says import explained
+from gpucourse.remote.slurm_says import explain
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 RELEASES = sorted(path.parent.name for path in DATA.glob("*/jobs.json"))
@@ -32,20 +32,20 @@ class Release:
 
     def __init__(self, name: str) -> None:
         self.folder = DATA / name
-        self.jobs: dict[str, str] = json.loads(self.said("jobs.json"))
+        self.jobs: dict[str, str] = json.loads(self.read_answer("jobs.json"))
 
-    def said(self, name: str) -> str:
+    def read_answer(self, name: str) -> str:
         return (self.folder / name).read_text(encoding="utf-8")
 
     def queue(self, name: str) -> dict[str, dict[str, object]]:
         """The rows by role; those of the array's tasks by `array_0`."""
         roles = {number: role for role, number in self.jobs.items()}
-        named = {tuple(job.partition("_")[::2]): row for job, row in say.queue(self.said(name)).items()}
+        named = {tuple(job.partition("_")[::2]): row for job, row in say.queue(self.read_answer(name)).items()}
         return {f"{roles[number]}_{task}" if task else roles[number]: row for (number, task), row in named.items()}
 
     def nodes(self, name: str) -> str:
         """What sinfo said, with the columns of which deploy and status ask."""
-        rows = (line.split("|", 6) for line in self.said(name).splitlines())
+        rows = (line.split("|", 6) for line in self.read_answer(name).splitlines())
         return "".join(f"{node}|{state}|{gres}|{reason}\n" for node, _, state, gres, _, _, reason in rows)
 
 
@@ -59,50 +59,50 @@ def test_six_releases_were_run() -> None:
 
 
 def test_who_waits_has_the_true_reason(release: Release) -> None:
-    found = release.queue("squeue-waiting.txt")
+    queue = release.queue("squeue-waiting.txt")
     waiting = {"next": "Resources", "after": "Dependency", **{f"array_{task}": "Priority" for task in range(4)}}
-    assert {job: row["reason"] for job, row in found.items() if row["state"] == "PENDING"} == waiting
-    assert all(found[job]["node"] == found[job]["started"] == found[job]["ended"] == "" for job in waiting)
+    assert {job: row["reason"] for job, row in queue.items() if row["state"] == "PENDING"} == waiting
+    assert all(queue[job]["node"] == queue[job]["started"] == queue[job]["ended"] == "" for job in waiting)
     for job in ("well", "fails", "cancelled"):
-        assert say.phase(str(found[job]["state"])) == say.RUNNING
-        assert str(found[job]["node"]).startswith("node")
-        assert MOMENT.fullmatch(str(found[job]["started"]))
-        assert found[job]["ended"] == "", "its limit is no end"
-    assert all(MOMENT.fullmatch(str(row["submitted"])) for row in found.values())
+        assert say.phase(str(queue[job]["state"])) == say.RUNNING
+        assert str(queue[job]["node"]).startswith("node")
+        assert MOMENT.fullmatch(str(queue[job]["started"]))
+        assert queue[job]["ended"] == "", "its limit is no end"
+    assert all(MOMENT.fullmatch(str(row["submitted"])) for row in queue.values())
 
 
 def test_how_they_ended(release: Release) -> None:
-    found = release.queue("squeue-ended.txt")
+    queue = release.queue("squeue-ended.txt")
     ends = {"well": "COMPLETED", "fails": "FAILED", "cancelled": "CANCELLED", "next": "COMPLETED", "after": "COMPLETED"}
     ends |= {f"array_{task}": "COMPLETED" for task in range(4)}
-    assert {job: row["state"] for job, row in found.items()} == ends
-    assert all(row["reason"] == "" and MOMENT.fullmatch(str(row["ended"])) for row in found.values())
-    details = say.details(release.said("scontrol-ended.txt"))
-    assert set(details) == set(say.queue(release.said("squeue-ended.txt")))
+    assert {job: row["state"] for job, row in queue.items()} == ends
+    assert all(row["reason"] == "" and MOMENT.fullmatch(str(row["ended"])) for row in queue.values())
+    details = say.details(release.read_answer("scontrol-ended.txt"))
+    assert set(details) == set(say.queue(release.read_answer("squeue-ended.txt")))
     codes = {role: details[release.jobs[role]]["code"] for role in ("well", "fails", "cancelled")}
     assert codes == {"well": 0, "fails": 3, "cancelled": 143}
     assert {details[f"{release.jobs['array']}_{task}"]["code"] for task in range(4)} == {0}
 
 
 def test_the_gpu_that_a_job_holds_and_lets_go(release: Release) -> None:
-    assert say.held(release.said("scontrol-d-running.txt")) == 1
-    assert say.held(release.said("scontrol-d-ended.txt")) == 0
+    assert say.count_held_gpus(release.read_answer("scontrol-d-running.txt")) == 1
+    assert say.count_held_gpus(release.read_answer("scontrol-d-ended.txt")) == 0
 
 
 def test_an_array_that_waits_is_one_job(release: Release) -> None:
-    assert list(say.details(release.said("scontrol-array-pending.txt"))) == [release.jobs["array"]]
+    assert list(say.details(release.read_answer("scontrol-array-pending.txt"))) == [release.jobs["array"]]
 
 
 def test_who_is_held_back_says_so_whoever_did_it(release: Release) -> None:
-    found = release.queue("squeue-held.txt")
-    assert set(found) == {"held", "requeued and held", "launch failed"}
-    assert all(row["reason"] in say.HELD and say.why(str(row["reason"])) for row in found.values())
-    listed = "".join(f"{release.jobs[role]}|{row['reason']}\n" for role, row in found.items())
-    assert reports.held(listed) == [release.jobs["launch failed"]]
+    queue = release.queue("squeue-held.txt")
+    assert set(queue) == {"held", "requeued and held", "launch failed"}
+    assert all(row["reason"] in say.HELD and say.why(str(row["reason"])) for row in queue.values())
+    listed = "".join(f"{release.jobs[role]}|{row['reason']}\n" for role, row in queue.items())
+    assert reports.parse_held_jobs(listed) == [release.jobs["launch failed"]]
 
 
 def test_a_node_that_went_down(release: Release) -> None:
-    rows, details = release.queue("squeue-node-down.txt"), say.details(release.said("scontrol-node-down.txt"))
+    rows, details = release.queue("squeue-node-down.txt"), say.details(release.read_answer("scontrol-node-down.txt"))
     assert (rows["requeued"]["state"], rows["requeued"]["reason"]) == ("PENDING", "BeginTime")
     assert details[release.jobs["requeued"]]["restarts"] == 1
     assert say.ending(str(rows["lost"]["state"])) == say.ending(str(details[release.jobs["lost"]]["state"])) == "lost"
@@ -111,25 +111,27 @@ def test_a_node_that_went_down(release: Release) -> None:
 def test_a_job_over_its_time(release: Release) -> None:
     job = release.jobs["over its time"]
     assert say.ending(str(release.queue("squeue-timeout.txt")["over its time"]["state"])) == "timed_out"
-    assert say.ending(str(say.details(release.said("scontrol-timeout.txt"))[job]["state"])) == "timed_out"
+    assert say.ending(str(say.details(release.read_answer("scontrol-timeout.txt"))[job]["state"])) == "timed_out"
 
 
 def test_nodes_at_work_down_drained_and_without_power(release: Release) -> None:
     for name, fit in {"sinfo-busy.txt": {1, 2, 3}, "sinfo-down.txt": {1}, "sinfo-no-power.txt": {2, 3}}.items():
-        rows = say.nodes(release.said(name))
+        rows = say.nodes(release.read_answer(name))
         assert {str(row["node"]) for row in rows if say.usable(str(row["state"]))} == {f"node{number}" for number in fit}
         assert all(row["gpus"] == 1 and row["partition"] == "gpu" and row["default"] and row["open"] for row in rows)
-        assert {name for name, what in reports.states(release.nodes(name)).items() if not what} == {f"node{one}" for one in fit}
+        assert {name for name, what in reports.states(release.nodes(name)).items() if not what} == {
+            f"node{index}" for index in fit
+        }
         workers = tuple(_worker(f"node{number}") for number in (1, 2, 3))
         inventory = Inventory(stack="02-local", nodes=(HEAD, *workers))
-        assert set(slurm_readiness._not_ready(inventory, release.nodes(name))) == {f"node{one}" for one in {1, 2, 3} - fit}
-    reasons = {row["node"]: row["reason"] for row in say.nodes(release.said("sinfo-down.txt"))}
+        assert set(slurm_readiness._not_ready(inventory, release.nodes(name))) == {f"node{index}" for index in {1, 2, 3} - fit}
+    reasons = {row["node"]: row["reason"] for row in say.nodes(release.read_answer("sinfo-down.txt"))}
     assert (reasons["node2"], reasons["node3"]) == ("Not responding", "bad fan")
 
 
 def test_which_process_failed_first(release: Release) -> None:
-    assert say.failed_tasks(release.said("srun-exit.txt")) == [(1, 7, "node2")]
-    assert say.failed_tasks(release.said("srun-killed.txt"))[0] == (2, 139, "node3")
+    assert say.parse_failed_tasks(release.read_answer("srun-exit.txt")) == [(1, 7, "node2")]
+    assert say.parse_failed_tasks(release.read_answer("srun-killed.txt"))[0] == (2, 139, "node3")
 
 
 @pytest.mark.parametrize(
@@ -146,9 +148,9 @@ def test_which_process_failed_first(release: Release) -> None:
     ],
 )
 def test_a_wrong_wish_is_wrong_usage(release: Release, typed: str, words: str) -> None:
-    blocks = release.said("refusals.txt").split("## ")[1:]
+    blocks = release.read_answer("refusals.txt").split("## ")[1:]
     said = {block.partition("\n")[0]: block.partition("\n")[2] for block in blocks}
-    error = explained(HEAD, said[typed])
+    error = explain(HEAD, said[typed])
     assert type(error) is UsageError
     assert words in error.what
     assert error.hint
@@ -157,7 +159,7 @@ def test_a_wrong_wish_is_wrong_usage(release: Release, typed: str, words: str) -
 
 @pytest.mark.parametrize(("name", "words"), [("controller", "slurmctld"), ("munge", "munged does not answer")])
 def test_a_daemon_that_is_down_is_named(release: Release, name: str, words: str) -> None:
-    error = explained(HEAD, release.said(f"squeue-{name}-down.txt"))
+    error = explain(HEAD, release.read_answer(f"squeue-{name}-down.txt"))
     assert type(error) is InfrastructureError
     assert words in error.what
 
@@ -167,14 +169,14 @@ def test_a_daemon_that_is_down_is_named(release: Release, name: str, words: str)
     [("another-key", reports.OTHER_KEY), ("clock-ahead", "its clock differs"), ("clock-behind", "its clock is ahead")],
 )
 def test_why_munge_refuses(release: Release, name: str, words: str) -> None:
-    assert words in reports.distrusted(release.said(f"slurmd-{name}.log"))
+    assert words in reports.find_distrust(release.read_answer(f"slurmd-{name}.log"))
 
 
 def test_a_step_that_munge_refuses_is_explained(release: Release) -> None:
-    assert type(explained(HEAD, release.said("srun-another-key.txt"))) is InfrastructureError
+    assert type(explain(HEAD, release.read_answer("srun-another-key.txt"))) is InfrastructureError
 
 
-def test_a_slurm_that_will_name_wrong_reasons_is_known_before_its_first_job(tmp_path: Path) -> None:
+def test_a_slurm_that_names_wrong_reasons_is_known_before_its_first_job(tmp_path: Path) -> None:
     whole = (DATA / "23.11.4" / "slurmctld.log").read_text(encoding="utf-8")
     at_start = whole.partition("Running as primary")[0]
     log = tmp_path / "slurmctld.log"

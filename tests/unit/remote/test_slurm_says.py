@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.model.node import Node
-from gpucourse.remote.slurm_says import explained
+from gpucourse.remote.slurm_says import explain
 
 HEAD = Node(
     name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,
@@ -28,11 +28,11 @@ HEAD = Node(
     ],
 )
 def test_what_is_broken_is_named_with_the_way_back(said: str, kind: type[GpucourseError], words: str) -> None:
-    error = explained(HEAD, said)
+    error = explain(HEAD, said)
     assert type(error) is kind
     assert words in error.what
     assert error.hint
 
 
 def test_long_words_are_cut() -> None:
-    assert len(explained(HEAD, "x" * 5000).what) < 400
+    assert len(explain(HEAD, "x" * 5000).what) < 400

@@ -11,17 +11,29 @@ import pytest
 from gpucourse.remote.agent import slurm, slurm_submit, slurm_watch
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job
-from tests.unit.remote.scripted import DOWN, FORGOTTEN, NO_ACCOUNTS, WHEN, Answer, Scripted, details, ended, log, row, spec
+from tests.unit.remote.scripted import (
+    DOWN,
+    FORGOTTEN,
+    NO_ACCOUNTS,
+    WHEN,
+    Answer,
+    Scripted,
+    details,
+    log,
+    row,
+    spec,
+    write_end_note,
+)
 
 
-def test_a_job_from_its_submission_to_its_end(scripted: Callable[..., Scripted]) -> None:
+def test_a_job_from_its_submission_to_its_end(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "PENDING"),
         row("7", "PENDING", "Resources"),
         row("7", "RUNNING", "None", "node1"),
         row("7", "COMPLETED", node="node1"),
     ]
-    cluster = scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
+    cluster = script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED"))
     assert slurm_submit.submit(spec())["jobs"] == ["7"]
     states = [slurm_watch.look(Job("r1"))[0]["state"] for _ in range(4)]
     assert states == ["PENDING", "PENDING", "RUNNING", "COMPLETED"]
@@ -50,16 +62,16 @@ def test_a_job_from_its_submission_to_its_end(scripted: Callable[..., Scripted])
         ("BOOT_FAIL", "0:0", "lost", 137), ("DEADLINE", "0:0", "timed_out", 124),
     ],
 )  # fmt: skip
-def test_how_a_job_can_end(scripted: Callable[..., Scripted], state: str, code: str, reason: str, shell: int) -> None:
-    scripted(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))
+def test_how_a_job_can_end(script_slurm: Callable[..., Scripted], state: str, code: str, reason: str, shell: int) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", state, node="node1"), scontrol=details("7", state, code))
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
     how = Job("r1").read("exit.json") or {}
     assert (how["reason"], how["code"]) == (reason, shell)
 
 
-def test_a_word_that_nobody_knows_is_asked_about_again(scripted: Callable[..., Scripted]) -> None:
-    scripted(
+def test_a_word_that_nobody_knows_is_asked_about_again(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(
         sbatch="7\n",
         squeue=[row("7", "DANCING", node="node1"), row("7", "DANCING", node="node1"), row("7", "COMPLETED")],
         scontrol="",
@@ -74,7 +86,7 @@ def test_a_word_that_nobody_knows_is_asked_about_again(scripted: Callable[..., S
     assert slurm_watch.state(job) == "ended"
 
 
-def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[..., Scripted]) -> None:
+def test_a_requeued_job_and_the_two_minutes_are_explained(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="node3"),
         row("7", "PENDING"),
@@ -82,7 +94,7 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[...
         row("7", "COMPLETED", node="node1"),
     ]
     down = "node3|gpu*|down*|gpu:1|4|up|Not responding\n"
-    scripted(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
+    script_slurm(sbatch="7\n", squeue=said, scontrol=details("7", "COMPLETED", restarts=1), sinfo=down)
     slurm_submit.submit(spec())
     for _ in range(4):
         rows = slurm_watch.look(Job("r1"))
@@ -93,9 +105,9 @@ def test_a_requeued_job_and_the_two_minutes_are_explained(scripted: Callable[...
     assert rows[0]["restarts"] == 1
 
 
-def test_a_requeued_job_whose_node_takes_jobs_is_not_blamed_on_the_node_alone(scripted: Callable[..., Scripted]) -> None:
+def test_a_requeued_job_is_not_blamed_on_a_node_that_takes_jobs(script_slurm: Callable[..., Scripted]) -> None:
     fine = "node3|gpu*|idle|gpu:1|4|up|none\n"
-    scripted(sbatch="7\n", squeue=[row("7", "RUNNING", node="node3"), row("7", "PENDING", "BeginTime")], sinfo=fine)
+    script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="node3"), row("7", "PENDING", "BeginTime")], sinfo=fine)
     slurm_submit.submit(spec())
     for _ in range(2):
         slurm_watch.look(Job("r1"))
@@ -103,11 +115,11 @@ def test_a_requeued_job_whose_node_takes_jobs_is_not_blamed_on_the_node_alone(sc
     assert "of the first start" not in log()
 
 
-def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(scripted: Callable[..., Scripted]) -> None:
+def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(script_slurm: Callable[..., Scripted]) -> None:
     late = WHEN.replace("05:49:36", "05:50:16")
     said = [row("7", "RUNNING", node="node[1-2]"), row("7", "COMPLETING", node="node1", when=late)]
     down = "node1|gpu*|idle|gpu:1|4|up|none\nnode2|gpu*|down*|gpu:1|4|up|Not responding\n"
-    cluster = scripted(sbatch="7\n", squeue=[*said, row("7", "PENDING", "BeginTime")], sinfo=down)
+    cluster = script_slurm(sbatch="7\n", squeue=[*said, row("7", "PENDING", "BeginTime")], sinfo=down)
     slurm_submit.submit(spec())
     for _ in range(3):
         slurm_watch.look(Job("r1"))
@@ -116,26 +128,26 @@ def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(scripted: Call
     assert "started anew" not in log()
 
 
-def test_a_job_that_slurm_started_anew_without_a_word(scripted: Callable[..., Scripted]) -> None:
+def test_a_job_that_slurm_started_anew_without_a_word(script_slurm: Callable[..., Scripted]) -> None:
     second = WHEN.replace("05:49:36", "05:49:56")
     said = [row("7", "RUNNING", node="node1"), row("7", "RUNNING", node="node1", when=second)]
-    scripted(sbatch="7\n", squeue=[*said, said[-1], row("7", "COMPLETED", node="node1", when=second)], scontrol="")
+    script_slurm(sbatch="7\n", squeue=[*said, said[-1], row("7", "COMPLETED", node="node1", when=second)], scontrol="")
     slurm_submit.submit(spec())
     for _ in range(4):
         slurm_watch.look(Job("r1"))
     assert log().count("job 7 was started anew at 05:49:56, from the beginning") == 1
 
 
-def test_a_held_job_names_the_command_that_lets_it_go(scripted: Callable[..., Scripted]) -> None:
-    scripted(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
+def test_a_held_job_names_the_command_that_lets_it_go(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", "PENDING", "launch failed requeued held"))
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
     assert "gpucourse ssh 2 -- scontrol release 7;" in log()
     assert "gpucourse deploy 2 mends it" in log()
 
 
-def test_a_controller_that_is_down_is_told_once_and_never_an_end(scripted: Callable[..., Scripted]) -> None:
-    scripted(
+def test_a_controller_that_is_down_is_told_once_and_never_an_end(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(
         sbatch="7\n", squeue=[row("7", "RUNNING", node="node1"), DOWN, DOWN, row("7", "COMPLETED", node="node1")], scontrol=""
     )
     slurm_submit.submit(spec())
@@ -153,28 +165,28 @@ def test_a_controller_that_is_down_is_told_once_and_never_an_end(scripted: Calla
     ],
 )  # fmt: skip
 def test_a_job_that_slurm_has_forgotten(
-    scripted: Callable[..., Scripted], note: int | None, accounts: Answer, state: str, code: int
+    script_slurm: Callable[..., Scripted], note: int | None, accounts: Answer, state: str, code: int
 ) -> None:
-    scripted(sbatch="7\n", squeue=FORGOTTEN, sacct=accounts, scontrol=FORGOTTEN)
+    script_slurm(sbatch="7\n", squeue=FORGOTTEN, sacct=accounts, scontrol=FORGOTTEN)
     slurm_submit.submit(spec())
     if note is not None:
-        ended("7", note)
+        write_end_note("7", note)
     assert slurm_watch.look(Job("r1"))[0]["state"] == state
     assert (Job("r1").read("exit.json") or {})["code"] == code
     assert ("the job is lost, and to be run again" in log()) == (state == "FORGOTTEN")
 
 
 @pytest.mark.parametrize("ours", [False, True])
-def test_a_number_that_a_new_cluster_gave_to_somebody_else(scripted: Callable[..., Scripted], ours: bool) -> None:
+def test_a_number_that_a_new_cluster_gave_to_somebody_else(script_slurm: Callable[..., Scripted], ours: bool) -> None:
     late = WHEN.replace("2020", "2120")
-    cluster = scripted(sbatch="7\n", squeue="", scontrol=FORGOTTEN)
+    cluster = script_slurm(sbatch="7\n", squeue="", scontrol=FORGOTTEN)
     slurm_submit.submit(spec())
     there = f"7|2.1|{Job('r1').folder if ours else '/home/other'}\n"
     cluster.answers["squeue"] = [row("7", "RUNNING", node="node1", when=late), there]
     assert slurm_watch.look(Job("r1"))[0]["state"] == ("RUNNING" if ours else "FORGOTTEN")
 
 
-def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callable[..., Scripted]) -> None:
+def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(script_slurm: Callable[..., Scripted]) -> None:
     files = [
         {"name": "array", "text": "#!/bin/bash\n", "copies": 1, "tasks": 3, "after": "", "job_name": "2.4"},
         {"name": "gather", "text": "#!/bin/bash\n", "copies": 1, "tasks": 0, "after": "array", "job_name": "2.4-gather"},
@@ -185,14 +197,14 @@ def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callab
         + row("20_2", "COMPLETED", node="a")
         + row("21", "CANCELLED")
     )
-    cluster = scripted(
+    cluster = script_slurm(
         sbatch=["20\n", "21\n"],
         squeue=said,
         scontrol=[details("20", "FAILED", "4:0").replace("JobId=20", "JobId=22 ArrayJobId=20 ArrayTaskId=1"), ""],
     )
     slurm_submit.submit(spec(files=files))
     rows = slurm_watch.look(Job("r1"))
-    assert [(one["job"], one["file"], one["state"]) for one in rows] == [
+    assert [(job_row["job"], job_row["file"], job_row["state"]) for job_row in rows] == [
         ("20_0", "array", "COMPLETED"), ("20_1", "array", "FAILED"), ("20_2", "array", "COMPLETED"),
         ("21", "gather", "CANCELLED"),
     ]  # fmt: skip
@@ -201,13 +213,13 @@ def test_an_array_has_a_row_a_task_and_a_job_that_depends_on_it(scripted: Callab
     assert (how["reason"], how["code"]) == ("exited", 4)
 
 
-def test_five_jobs_a_picture_and_one_cancelled(scripted: Callable[..., Scripted]) -> None:
+def test_five_jobs_a_picture_and_one_cancelled(script_slurm: Callable[..., Scripted]) -> None:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
     early = row("1", "RUNNING", node="a") + row("2", "PENDING") + row("3", "PENDING")
     behind = row("1", "RUNNING", node="a") + row("2", "PENDING", "Priority") + row("3", "PENDING", "Priority")
     later = row("1", "RUNNING", node="a") + row("2", "PENDING", "Resources") + row("3", "PENDING", "Priority")
     last = row("1", "COMPLETED", node="a") + row("2", "COMPLETED", node="a") + row("3", "CANCELLED")
-    cluster = scripted(
+    cluster = script_slurm(
         sbatch=["1\n", "2\n", "3\n"],
         squeue=[early, behind, later, "JOBID\n2 PD (Resources)\n", last],
         scancel="",
@@ -216,59 +228,61 @@ def test_five_jobs_a_picture_and_one_cancelled(scripted: Callable[..., Scripted]
     slurm_submit.submit(spec(files=[file], show_queue=True, cancel_last=True))
     assert Path(Job("r1").path("outputs", "squeue.txt")).read_text().endswith("2 PD (Resources)\n")
     queue = json.loads(Path(Job("r1").path("outputs", "queue.json")).read_text())["queue"]
-    assert [one["reason"] for one in queue] == ["", "Resources", "Priority"]
+    assert [entry["reason"] for entry in queue] == ["", "Resources", "Priority"]
     assert ("scancel", "3") in cluster.asked
     rows = slurm_watch.look(Job("r1"))
-    assert [one["asked"] for one in rows] == [False, False, True]
+    assert [entry["asked"] for entry in rows] == [False, False, True]
     assert (Job("r1").read("exit.json") or {})["code"] == 0  # what the exercise itself cancelled is no failure
 
 
-def test_a_submission_that_is_asked_for_again_submits_nothing_twice(scripted: Callable[..., Scripted]) -> None:
-    cluster = scripted(sbatch="7\n", squeue="")
+def test_a_submission_that_is_asked_for_again_submits_nothing_twice(script_slurm: Callable[..., Scripted]) -> None:
+    cluster = script_slurm(sbatch="7\n", squeue="")
     slurm_submit.submit(spec())
     assert slurm_submit.submit(spec())["jobs"] == ["7"]
     assert cluster.count("sbatch") == 1
 
 
-def test_a_submission_that_was_cut_short_takes_what_slurm_has(scripted: Callable[..., Scripted]) -> None:
+def test_a_submission_that_was_cut_short_takes_what_slurm_has(script_slurm: Callable[..., Scripted]) -> None:
     file = {"name": "job", "text": "#!/bin/bash\n", "copies": 3, "tasks": 0, "after": "", "job_name": "2.1"}
-    scripted(sbatch=["1\n", RuntimeError("killed here")], squeue="")
+    script_slurm(sbatch=["1\n", RuntimeError("killed here")], squeue="")
     with pytest.raises(RuntimeError):
         slurm_submit.submit(spec(files=[file]))
     there = f"1|2.1|{Job('r1').folder}\n2|2.1|{Job('r1').folder}\n9|2.1|/somewhere/else\n"
-    cluster = scripted(sbatch="3\n", squeue=there)
+    cluster = script_slurm(sbatch="3\n", squeue=there)
     assert slurm_submit.submit(spec(files=[file]))["jobs"] == ["1", "2", "3"]
     assert cluster.count("sbatch") == 1
 
 
-def test_jobs_of_a_submission_that_nobody_takes_up_again_are_found_and_cancelled(scripted: Callable[..., Scripted]) -> None:
-    scripted(sbatch=RuntimeError("killed here"), squeue="")
+def test_jobs_of_an_abandoned_submission_are_cancelled(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(sbatch=RuntimeError("killed here"), squeue="")
     with pytest.raises(RuntimeError):
         slurm_submit.submit(spec())
     job = Job("r1")
     there = f"5|2.1|{job.folder}\n"
-    cluster = scripted(squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol="")
+    cluster = script_slurm(
+        squeue=[there, row("5", "RUNNING", node="a"), row("5", "CANCELLED", node="a")], scancel="", scontrol=""
+    )
     slurm_submit.recover(job)
     assert slurm_watch.cancel(job) == {"state": "ended", "killed": 1}
     assert ("scancel", "5") in cluster.asked
 
 
-def test_cancel_answers_when_slurm_says_that_every_job_has_ended(scripted: Callable[..., Scripted]) -> None:
+def test_cancel_answers_when_slurm_says_that_every_job_has_ended(script_slurm: Callable[..., Scripted]) -> None:
     said = [
         row("7", "RUNNING", node="a"),
         row("7", "COMPLETING", node="a"),
         row("7", "COMPLETING", node="a"),
         row("7", "CANCELLED", node="a"),
     ]
-    cluster = scripted(sbatch="7\n", squeue=said, scancel="", scontrol="")
+    cluster = script_slurm(sbatch="7\n", squeue=said, scancel="", scontrol="")
     slurm_submit.submit(spec())
     assert slurm_watch.cancel(Job("r1")) == {"state": "ended", "killed": 1}
     assert (Job("r1").read("exit.json") or {})["reason"] == "cancelled"
     assert cluster.count("squeue") == 4
 
 
-def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(scripted: Callable[..., Scripted]) -> None:
-    cluster = scripted(sbatch="7\n", squeue=[row("7", "RUNNING", node="a"), DOWN], scancel="")
+def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: Callable[..., Scripted]) -> None:
+    cluster = script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="a"), DOWN], scancel="")
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
     with pytest.raises(slurm.Controller, match="Unable to contact slurm controller"):
@@ -277,9 +291,9 @@ def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(scripted: Call
     assert slurm_watch.state(Job("r1")) == "running"
 
 
-def test_a_job_that_does_not_end_is_no_proof(scripted: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_does_not_end_is_no_proof(script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm_watch, "_PROOF_S", 0.2)
-    scripted(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
+    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
     slurm_submit.submit(spec())
     with pytest.raises(slurm.Controller, match="7 is COMPLETING"):
         slurm_watch.cancel(Job("r1"))

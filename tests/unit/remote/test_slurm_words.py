@@ -11,7 +11,7 @@ from gpucourse.remote.agent import slurm_words as say
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 
 
-def said(name: str) -> str:
+def read_answer(name: str) -> str:
     return (DATA / name).read_text(encoding="utf-8")
 
 
@@ -30,22 +30,27 @@ def test_a_list_of_nodes(spelled: str, nodes: list[str]) -> None:
 
 
 def test_gpus_of_a_type_and_on_several_nodes_count() -> None:
-    assert say.held("JobId=1   Nodes=a GRES=gpu:a100:2(IDX:0-1)   Nodes=b GRES=gpu:a100:2(IDX:0-1) TresPerNode=gres/gpu:2") == 4
+    assert (
+        say.count_held_gpus(
+            "JobId=1   Nodes=a GRES=gpu:a100:2(IDX:0-1)   Nodes=b GRES=gpu:a100:2(IDX:0-1) TresPerNode=gres/gpu:2"
+        )
+        == 4
+    )
 
 
 def test_words_that_no_cluster_at_hand_says() -> None:
-    found = say.queue(said("documented/squeue.txt"))
-    assert {job: say.phase(str(row["state"])) for job, row in found.items()} == {
+    queue = say.queue(read_answer("documented/squeue.txt"))
+    assert {job: say.phase(str(row["state"])) for job, row in queue.items()} == {
         **dict.fromkeys(("101", "102_7", "103", "104", "105"), "waiting"), "106": "unknown", "107": "ended",
     }  # fmt: skip
-    assert say.why(str(found["103"]["reason"])) == say.REASONS["ReqNodeNotAvail"]
-    assert "drained" in say.why(str(found["104"]["reason"]))
+    assert say.why(str(queue["103"]["reason"])) == say.REASONS["ReqNodeNotAvail"]
+    assert "drained" in say.why(str(queue["104"]["reason"]))
     assert say.code("0:125") == 253, "as scontrol has it of a job that ran out of memory"
 
 
 def test_the_accounting_where_there_is_one() -> None:
-    found = say.accounts(said("documented/sacct.txt"))
-    assert {job: (row["state"], row["code"], row["node"]) for job, row in found.items()} == {
+    accounts = say.accounts(read_answer("documented/sacct.txt"))
+    assert {job: (row["state"], row["code"], row["node"]) for job, row in accounts.items()} == {
         "301": ("COMPLETED", 0, "node1"), "302": ("CANCELLED", 143, ""), "303_2": ("TIMEOUT", 0, "node[1-2]"),
         "304": ("NODE_FAIL", 1, "node3"),
     }  # fmt: skip
@@ -64,18 +69,18 @@ def test_every_word_of_the_table_has_a_phase_and_every_end_a_reason() -> None:
 
 
 def test_nodes_with_their_gpus_states_and_reasons() -> None:
-    found = say.nodes(said("documented/sinfo.txt"))
-    assert [(row["node"], row["partition"], row["gpus"], say.usable(str(row["state"])), row["open"]) for row in found] == [
+    node_list = say.nodes(read_answer("documented/sinfo.txt"))
+    assert [(row["node"], row["partition"], row["gpus"], say.usable(str(row["state"])), row["open"]) for row in node_list] == [
         ("gpu01", "a100", 4, True, True), ("gpu02", "a100", 4, False, True), ("gpu02", "debug", 4, False, False),
         ("gpu03", "a100", 4, True, True), ("gpu04", "a100", 0, False, True), ("cpu01", "cpu", 0, True, True),
     ]  # fmt: skip
-    assert found[4]["reason"] == "Kernel | update"
+    assert node_list[4]["reason"] == "Kernel | update"
 
 
 def test_who_failed_first_under_srun() -> None:
     killed = "srun: error: node3: task 2: Segmentation fault\nsrun: error: node2: task 1: Terminated\n"
-    assert say.failed_tasks(killed) == [(2, 139, "node3"), (1, 143, "node2")]
-    assert say.failed_tasks("srun: error: n1: tasks 0,2-3: Exited with exit code 1\n") == [
+    assert say.parse_failed_tasks(killed) == [(2, 139, "node3"), (1, 143, "node2")]
+    assert say.parse_failed_tasks("srun: error: n1: tasks 0,2-3: Exited with exit code 1\n") == [
         (0, 1, "n1"), (2, 1, "n1"), (3, 1, "n1"),
     ]  # fmt: skip
 

@@ -103,9 +103,9 @@ def test_html_is_one_file_that_fetches_nothing(picture: Picture) -> None:
 
 @pytest.mark.parametrize("mode", ["local", "aws"])
 def test_simulated_nodes_are_named_at_the_top(picture: Picture, mode: str) -> None:
-    found = report(chapter(picture), mode=mode)
-    assert (LOCAL in unescape(html.render(found).decode())) == (mode == "local")
-    assert (LOCAL in markdown.render(found)[0].decode()) == (mode == "local")
+    content = report(chapter(picture), mode=mode)
+    assert (LOCAL in unescape(html.render(content).decode())) == (mode == "local")
+    assert (LOCAL in markdown.render(content)[0].decode()) == (mode == "local")
 
 
 def test_markdown_names_the_pictures_that_it_hands_over(picture: Picture) -> None:
@@ -157,17 +157,17 @@ def test_a_font_that_has_what_others_lack_is_taken(picture: Picture, monkeypatch
 
 
 def test_much_to_show_becomes_smaller_before_it_becomes_more(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
-    assert pdf.render(found, font_files()).pages == pdf.MOST_PAGES
+    content = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
+    assert pdf.render(content, font_files()).pages == pdf.MOST_PAGES
     monkeypatch.setattr(pdf, "SCALES", (1.0,))
-    assert pdf.render(found, font_files()).pages > pdf.MOST_PAGES, "which is told"
+    assert pdf.render(content, font_files()).pages > pdf.MOST_PAGES, "which is told"
 
 
 def test_a_table_wider_than_the_page_still_fits(picture: Picture) -> None:
     columns = tuple(f"a long column title {number}" for number in range(11))
     grid = Grid(title="Wide", columns=columns, rows=((*["1234567.89"] * 11,),) * 60, numeric=(True,) * 11)
-    found = report(Chapter(id="wide", title="Wide", text="Many columns.", grids=(grid,)))
-    assert pdf.render(found, font_files()).data.startswith(b"%PDF-")
+    content = report(Chapter(id="wide", title="Wide", text="Many columns.", grids=(grid,)))
+    assert pdf.render(content, font_files()).data.startswith(b"%PDF-")
 
 
 def test_the_fonts_are_files() -> None:

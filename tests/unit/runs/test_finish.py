@@ -49,7 +49,9 @@ def context(tmp_path: Path) -> Context:
     return Context(workspace=open_workspace(tmp_path / "w"), folders=folders, environ={})
 
 
-def ended(context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded") -> RunRecord:
+def save_an_ended_run(
+    context: Context, run_id: str, ranks: int, verdict: str | None = "passed", state: str = "succeeded"
+) -> RunRecord:
     record = RunRecord(
         id=run_id,
         exercise="3.2",
@@ -71,46 +73,46 @@ def ended(context: Context, run_id: str, ranks: int, verdict: str | None = "pass
     return record
 
 
-def handed_in(context: Context) -> dict[str, str]:
+def read_handed_in_logs(context: Context) -> dict[str, str]:
     folder = context.paths.deliverables("3.2")
     return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.log")}
 
 
-def test_a_newer_run_replaces_an_older_one_whole_and_leaves_the_learners_files(context: Context) -> None:
-    deliver(context, EXERCISE, ended(context, "20260101-000000-a", ranks=3))
+def test_a_newer_run_replaces_an_older_one_but_no_file_of_the_learner(context: Context) -> None:
+    deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=3))
     (context.paths.deliverables("3.2") / "answers.yaml").write_text("mine")
-    deliver(context, EXERCISE, ended(context, "20260102-000000-b", ranks=1))
-    assert handed_in(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
+    deliver(context, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
+    assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
     assert (context.paths.deliverables("3.2") / "answers.yaml").read_text() == "mine"
 
 
 def test_what_a_link_leads_to_is_neither_sealed_nor_handed_in(context: Context, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("a secret")
-    record = ended(context, "20260101-000000-a", ranks=1)
+    record = save_an_ended_run(context, "20260101-000000-a", ranks=1)
     files = runs.files_of(context.paths, record)
     (files.logs / "planted.log").symlink_to(tmp_path / "secret")
     seal(files, "local")
     deliver(context, EXERCISE, record)
     assert "logs/planted.log" not in read_json(files.hashes)["sha256"]
-    assert handed_in(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
+    assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260101-000000-a 0"}
 
 
 def test_an_older_run_that_comes_home_late_does_not_replace_a_newer_one(context: Context) -> None:
-    deliver(context, EXERCISE, ended(context, "20260102-000000-b", ranks=1))
-    deliver(context, EXERCISE, ended(context, "20260101-000000-a", ranks=2))
-    assert handed_in(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
+    deliver(context, EXERCISE, save_an_ended_run(context, "20260102-000000-b", ranks=1))
+    deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=2))
+    assert read_handed_in_logs(context) == {"logs/node0-rank0.log": "20260102-000000-b 0"}
 
 
 @pytest.mark.parametrize(
     ("verdict", "state"), [("failed", "succeeded"), ("error", "succeeded"), (None, "succeeded"), ("passed", "failed")]
 )
 def test_a_run_that_is_not_good_hands_nothing_in(context: Context, verdict: str | None, state: str) -> None:
-    deliver(context, EXERCISE, ended(context, "20260101-000000-a", ranks=1, verdict=verdict, state=state))
-    assert handed_in(context) == {}
+    deliver(context, EXERCISE, save_an_ended_run(context, "20260101-000000-a", ranks=1, verdict=verdict, state=state))
+    assert read_handed_in_logs(context) == {}
 
 
 def test_the_seal_shows_a_later_change_and_takes_the_screen_in(context: Context) -> None:
-    record = ended(context, "20260101-000000-a", ranks=1)
+    record = save_an_ended_run(context, "20260101-000000-a", ranks=1)
     files = runs.files_of(context.paths, record)
     seal(files, "local")
     first = read_json(files.hashes)["sha256"]
@@ -160,7 +162,7 @@ class Answering:
 
 def test_a_node_is_told_the_limit_of_the_settings(context: Context) -> None:
     context.paths.settings.write_text("output_limit: 3 MiB\n")
-    record, node = ended(context, "20260101-000000-a", ranks=1), Answering()
+    record, node = save_an_ended_run(context, "20260101-000000-a", ranks=1), Answering()
     with Fleet(node, [NODE]) as fleet, pytest.raises(UnreachableError, match="the tar ends early"):
         _collect(context, fleet, record, EXERCISE, runs.files_of(context.paths, record), None)
     assert json.loads(node.asked[0])["output_limit"] == 3 << 20
@@ -173,7 +175,7 @@ def test_a_run_under_slurm_has_logs_of_its_labs_nodes_only(context: Context) -> 
         created="2026-01-01T00:00:00+00:00", updated="", nodes_wanted=2, inventory=inventory,
     )  # fmt: skip
     deployments.save(context.paths, lab)
-    record = ended(context, "20260101-000000-a", ranks=0)
+    record = save_an_ended_run(context, "20260101-000000-a", ranks=0)
     record.slurm, record.world_size, record.nodes = SlurmRun(partition="gpu", nodes=1, gpus=0), 1, ["node0"]
     named = frames.frame(frames.NAMED, 0, 0, json.dumps({"node": "node9", "rank": 0}).encode())
     with Fleet(Answering(named), [NODE]) as fleet, pytest.raises(UnreachableError, match="node9 is no node of this lab"):

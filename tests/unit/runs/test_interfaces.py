@@ -10,18 +10,18 @@ from gpucourse.errors import GpucourseError
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
 from gpucourse.runs.interfaces import interfaces
-from tests.unit.labs.aws.fakes import fleet_of, node, said
+from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 
 HEAD = node("node0", role="head", address="10.77.1.5")
 WORKER = node("node1", address="10.77.1.6")
 
 
-def answer(one: Node, command: str) -> Completed:
+def answer(node: Node, command: str) -> Completed:
     """What `ip -o route get` says on a machine of AWS."""
     peer = command.rsplit(maxsplit=1)[-1]
-    if peer == one.private_address:
-        return said(f"local {peer} dev lo src {peer} uid 1000 \\    cache <local>\n")
-    return said(f"{peer} dev ens5 src {one.private_address} uid 1000 \\    cache\n")
+    if peer == node.private_address:
+        return make_completed(f"local {peer} dev lo src {peer} uid 1000 \\    cache <local>\n")
+    return make_completed(f"{peer} dev ens5 src {node.private_address} uid 1000 \\    cache\n")
 
 
 def test_the_head_is_asked_for_its_way_to_another_node_and_not_to_itself() -> None:
@@ -36,13 +36,13 @@ def test_simulated_nodes_are_not_asked() -> None:
     def nobody(_node: Node, _command: str) -> Completed:
         raise AssertionError("asked")
 
-    local = [replace(one, mode="local", private_address="127.0.0.1") for one in (HEAD, WORKER)]
+    local = [replace(node, mode="local", private_address="127.0.0.1") for node in (HEAD, WORKER)]
     assert set(interfaces(fleet_of(nobody, *local), local).values()) <= {"lo", "lo0"}
 
 
 def test_no_way_names_the_node() -> None:
-    def lost(_node: Node, _command: str) -> Completed:
-        return said(code=2, complaint="RTNETLINK answers: Network is unreachable\n")
+    def have_no_route(_node: Node, _command: str) -> Completed:
+        return make_completed(code=2, complaint="RTNETLINK answers: Network is unreachable\n")
 
     with pytest.raises(GpucourseError, match=r"node1 knows no way to node0 at 10\.77\.1\.5: RTNETLINK"):
-        interfaces(fleet_of(lost, HEAD, WORKER), [HEAD, WORKER])
+        interfaces(fleet_of(have_no_route, HEAD, WORKER), [HEAD, WORKER])

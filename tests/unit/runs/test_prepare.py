@@ -8,11 +8,11 @@ import pytest
 
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
-from gpucourse.launch.planning import Request
+from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.event import Event, Note
 from gpucourse.model.node import Inventory, Node
-from gpucourse.runs.prepare import Order, request
+from gpucourse.runs.prepare import RunRequest, make_launch_request
 from gpucourse.workspace import deployments
 from gpucourse.workspace.locate import open_workspace
 
@@ -34,32 +34,34 @@ def lab(context: Context, nodes: int, *, link: str = "") -> None:
     deployments.save(context.paths, record)
 
 
-def asked(
+def make_request(
     tmp_path: Path, exercise_id: str, nodes: int, *, link: str = "", typed: int | None = None
-) -> tuple[Request, list[str]]:
+) -> tuple[LaunchRequest, list[str]]:
     events: list[Event] = []
     context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={}, watch=events.append)
     lab(context, nodes, link=link)
     module, exercise = context.catalog.exercise(exercise_id)
-    found = request(context, module, exercise, Order(exercise=exercise_id, nodes=typed), local=True)
-    return found, [each.text for each in events if isinstance(each, Note)]
+    launch_request = make_launch_request(context, module, exercise, RunRequest(exercise=exercise_id, nodes=typed), local=True)
+    return launch_request, [event.text for event in events if isinstance(event, Note)]
 
 
 @pytest.mark.parametrize(("link", "environment"), [("", {}), ("1gbit", LINK), ("1gbit,2ms", LINK)])
 def test_ranks_learn_the_speed_of_the_link_that_the_lab_has(tmp_path: Path, link: str, environment: dict[str, str]) -> None:
-    assert asked(tmp_path, "3.3", 2, link=link)[0].environment == environment
+    assert make_request(tmp_path, "3.3", 2, link=link)[0].environment == environment
 
 
-def test_a_lab_with_fewer_nodes_than_an_exercise_is_meant_for_is_told_with_the_command_for_more(tmp_path: Path) -> None:
-    _, notes = asked(tmp_path, "3.9", 2)
+def test_a_lab_with_too_few_nodes_names_the_command_for_more(tmp_path: Path) -> None:
+    _, notes = make_request(tmp_path, "3.9", 2)
     assert notes == ["3.9 is meant for 4 nodes, and 2 are deployed; more: gpucourse deploy 3 --nodes 4"]
     for nodes, typed in ((4, None), (2, 2)):  # enough, or asked for
-        assert asked(tmp_path / str(nodes), "3.9", nodes, typed=typed)[1] == []
+        assert make_request(tmp_path / str(nodes), "3.9", nodes, typed=typed)[1] == []
 
 
 def test_a_script_that_is_named_like_a_flag_is_no_flag_of_python(tmp_path: Path) -> None:
     context = Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
     (script := tmp_path / "-x.py").write_text("")
-    found = request(context, *context.catalog.exercise("3.1"), Order(exercise="3.1", script=script), local=True)
-    assert found.script == "./-x.py"
-    assert "-x.py" in {upload.name for upload in found.uploads}
+    launch_request = make_launch_request(
+        context, *context.catalog.exercise("3.1"), RunRequest(exercise="3.1", script=script), local=True
+    )
+    assert launch_request.script == "./-x.py"
+    assert "-x.py" in {upload.name for upload in launch_request.uploads}

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.launch.planning import Request
+from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.deployment import deployment_class
 from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow, SlurmRun
-from gpucourse.remote.slurm import Cluster, ComputeNode, Partition
+from gpucourse.remote.slurm import ComputeNode, Partition, SlurmCluster
 from gpucourse.runs import slurm
 from gpucourse.workspace.paths import RunPaths
 
@@ -31,11 +31,11 @@ def partition(*nodes: ComputeNode, name: str = "gpu", default: bool = True, open
     return Partition(name=name, default=default, open=open_, nodes=nodes)
 
 
-def cluster(*partitions: Partition) -> Cluster:
-    return Cluster(version="slurm-wlm 22.05.8", user="me", home="/home/me", partitions=partitions)
+def cluster(*partitions: Partition) -> SlurmCluster:
+    return SlurmCluster(version="slurm-wlm 22.05.8", user="me", home="/home/me", partitions=partitions)
 
 
-def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> Request:
+def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> LaunchRequest:
     launch: dict[str, object] = {"kind": kind}
     if kind == "slurm":
         launch["slurm"] = {"gpus": gpus, "partition": "partition"}
@@ -46,12 +46,12 @@ def request(kind: str = "slurm", gpus: int = 1, **parameters: object) -> Request
             "parameters": [{"name": "partition", "type": "str", "default": "gpu", "help": "queue"}],
         }
     )  # fmt: skip
-    return Request(
+    return LaunchRequest(
         exercise=exercise, launcher="slurm", script="s.py", parameters=parameters, arguments=(), uploads=(), timeout_s=60
     )
 
 
-def enough(wanted: Request, where: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
+def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *, mode: Mode = "local") -> list[str]:
     """What is told on the way; raises where it is not enough."""
     told: list[str] = []
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
@@ -61,7 +61,7 @@ def enough(wanted: Request, where: Partition, nodes: int, gpus: int = 1, *, mode
     return told
 
 
-def test_a_partition_that_was_named_must_exist_and_another_default_is_taken_where_none_was() -> None:
+def test_a_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
     mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
     assert slurm._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
     assert slurm._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
@@ -83,7 +83,7 @@ def test_more_nodes_than_there_are() -> None:
     assert caught.value.hint == "gpucourse run 2.9 --nodes 2; a larger lab: gpucourse deploy 2 --nodes 4"
 
 
-def test_a_larger_lab_is_one_of_the_same_kind_and_none_where_someone_else_runs_it() -> None:
+def test_a_larger_lab_is_of_the_same_kind_and_of_our_own() -> None:
     hints = []
     modes: tuple[Mode, ...] = ("aws", "hosts")
     for mode in modes:
@@ -122,7 +122,7 @@ def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
     ]  # fmt: skip
 
 
-def test_an_exercise_that_was_not_written_for_slurm_takes_the_gpus_that_all_its_nodes_have() -> None:
+def test_an_exercise_not_written_for_slurm_takes_all_gpus_of_its_nodes() -> None:
     where = partition(node("a", gpus=8), node("b", gpus=4), node("c", gpus=0))
     wanted = request("torchrun")
     assert [slurm._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
@@ -151,17 +151,17 @@ def test_what_a_job_wrote_joins_its_row(tmp_path: Path) -> None:
         JobRow(row=0, job="7", file="job", state="COMPLETED", node="node1", code=0),
         JobRow(row=1, job="8", file="job", state="CANCELLED", asked=True),
     )
-    found = (slurm.add_metrics({"mine": 1}, record(*rows), files) or {})["slurm"]
-    assert (found["jobs"][0]["gpus_given"], found["jobs"][0]["state"]) == (1, "COMPLETED")  # Slurm's word counts
-    assert [job["job"] for job in found["started_jobs"]] == ["7"]
-    assert (found["waiting"], found["waiting_with_reason"], found["cancelled_on_purpose"]) == (1, 1, 1)
+    values = (slurm.add_metrics({"mine": 1}, record(*rows), files) or {})["slurm"]
+    assert (values["jobs"][0]["gpus_given"], values["jobs"][0]["state"]) == (1, "COMPLETED")  # Slurm's word counts
+    assert [job["job"] for job in values["started_jobs"]] == ["7"]
+    assert (values["waiting"], values["waiting_with_reason"], values["cancelled_on_purpose"]) == (1, 1, 1)
 
 
 def test_a_single_job_leaves_open_what_only_several_can_show(tmp_path: Path) -> None:
-    found = (slurm.add_metrics(None, record(JobRow(row=0, job="7", file="job", state="COMPLETED")), RunPaths(tmp_path)) or {})[
+    values = (slurm.add_metrics(None, record(JobRow(row=0, job="7", file="job", state="COMPLETED")), RunPaths(tmp_path)) or {})[
         "slurm"
     ]
-    assert (found["waiting_with_reason"], found["cancelled_on_purpose"]) == (None, None)
+    assert (values["waiting_with_reason"], values["cancelled_on_purpose"]) == (None, None)
 
 
 def test_a_script_that_measures_nothing_is_not_judged(tmp_path: Path) -> None:

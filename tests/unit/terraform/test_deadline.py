@@ -21,7 +21,7 @@ class Node:
         for name in ("var/lib/gpucourse", "proc", "opt/gpucourse", "bin", "dev"):
             (root / name).mkdir(parents=True)
         self.state = root / "var/lib/gpucourse"
-        self.booted(86400)
+        self.set_uptime(86400)
         self.stand_in("date", f'case "$*" in "+%s") echo {NOW} ;; *) exec /bin/date "$@" ;; esac')
         program = root / "opt/gpucourse/end-node.sh"
         program.write_text((FILES / "end-node.sh").read_text())
@@ -35,7 +35,7 @@ class Node:
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
-    def booted(self, seconds_ago: int) -> None:
+    def set_uptime(self, seconds_ago: int) -> None:
         (self.root / "proc/uptime").write_text(f"{seconds_ago}.25 99.9\n")
 
     def deadline(self, text: str) -> None:
@@ -50,10 +50,10 @@ class Node:
             **more,
         }
         subprocess.run(["bash", str(FILES / "deadline.sh")], env=environment, check=True, timeout=30, capture_output=True)
-        return self.done
+        return self.commands_run
 
     @property
-    def done(self) -> str:
+    def commands_run(self) -> str:
         return (self.root / "done").read_text() if (self.root / "done").exists() else ""
 
 
@@ -77,13 +77,13 @@ def test_at_the_deadline_the_node_ends_itself(node: Node, passed: int) -> None:
 
 def test_a_reboot_does_not_move_the_deadline(node: Node) -> None:
     node.deadline(f"{NOW - HOUR}")
-    node.booted(300)
+    node.set_uptime(300)
     assert "systemctl poweroff" in node.look()
 
 
-def test_a_node_started_after_its_deadline_has_five_minutes_to_be_given_more(node: Node) -> None:
+def test_a_node_started_after_its_deadline_has_five_minutes_for_more(node: Node) -> None:
     node.deadline(f"{NOW - HOUR}")
-    node.booted(299)
+    node.set_uptime(299)
     assert node.look() == ""
 
 
@@ -106,9 +106,9 @@ def test_a_damaged_deadline_leaves_the_last_good_one(node: Node, text: str) -> N
 
 
 def test_without_any_deadline_the_time_since_the_boot_counts(node: Node) -> None:
-    node.booted(4 * HOUR - 1)
+    node.set_uptime(4 * HOUR - 1)
     assert node.look() == ""
-    node.booted(4 * HOUR)
+    node.set_uptime(4 * HOUR)
     assert "systemctl poweroff" in node.look()
 
 

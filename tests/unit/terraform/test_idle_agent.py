@@ -274,11 +274,11 @@ class Node:
             "PATH": f"{self.bin}:/usr/bin:/bin",
         }
         subprocess.run([sys.executable, "-I", str(FILES / "idle_agent.py")], env=environment, check=True, timeout=60)
-        found: dict[str, Any] = json.loads((self.root / "var/lib/gpucourse/idle.json").read_text())
-        return found
+        document: dict[str, Any] = json.loads((self.root / "var/lib/gpucourse/idle.json").read_text())
+        return document
 
     @property
-    def ended(self) -> str:
+    def end_note(self) -> str:
         return (self.root / "ended").read_text() if (self.root / "ended").exists() else ""
 
 
@@ -291,17 +291,17 @@ def test_ends_the_node_when_it_is_time(node: Node) -> None:
     node.says("nvidia-smi", "echo 0; echo 3")
     node.idle_for(1700)
     assert node.look()["end"] is False
-    assert node.ended == ""
+    assert node.end_note == ""
     node.idle_for(1801)
     assert node.look()["end"] is True
-    assert node.ended == "idle for 30 minutes: no job, no SSH session, no work on the GPU\n"
+    assert node.end_note == "idle for 30 minutes: no job, no SSH session, no work on the GPU\n"
 
 
 def test_the_busiest_gpu_counts(node: Node) -> None:
     node.says("nvidia-smi", "echo 0; echo 80")
     node.idle_for(1801)
     assert node.look()["busy"] == ["GPU at 80%"]
-    assert node.ended == ""
+    assert node.end_note == ""
 
 
 def test_a_gpu_in_parts_is_in_use_while_a_program_is_on_it(node: Node) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, ManifestError, StorageError, UnknownName
 from gpucourse.model.record import RunRecord
-from gpucourse.ui.console import Face
+from gpucourse.ui.console import Console
 from gpucourse.ui.tables import Cell, Paragraph, View, table
 from tests.unit.ui.emulator import terminal
 
@@ -20,9 +20,9 @@ VIEW = View(title="A title", parts=(table(["name", "state"], [("node0", Cell("re
 
 def face(
     *, as_json: bool = False, quiet: bool = False, verbose: bool = False, environ: dict[str, str] | None = None
-) -> tuple[Face, io.StringIO, io.StringIO]:
+) -> tuple[Console, io.StringIO, io.StringIO]:
     out, err = io.StringIO(), io.StringIO()
-    made = Face(json=as_json, quiet=quiet, verbose=verbose, stdout=out, stderr=err, environ=environ or {})
+    made = Console(json=as_json, quiet=quiet, verbose=verbose, stdout=out, stderr=err, environ=environ or {})
     return made, out, err
 
 
@@ -78,7 +78,7 @@ def test_complaints_about_a_manifest_stay_one_a_line_for_editors() -> None:
     assert err.getvalue().splitlines() == [long, "modules/03/module.yaml: id: missing", "→ see the schema"]
 
 
-def raised() -> GpucourseError:
+def make_error() -> GpucourseError:
     try:
         try:
             raise KeyError("inner")
@@ -90,10 +90,10 @@ def raised() -> GpucourseError:
 
 def test_a_traceback_only_where_it_is_asked_for() -> None:
     shown, _, err = face()
-    shown.error(raised())
+    shown.error(make_error())
     assert "Traceback" not in err.getvalue()
     shown, _, err = face(verbose=True)
-    shown.error(raised())
+    shown.error(make_error())
     assert "KeyError: 'inner'" in err.getvalue()
     assert err.getvalue().endswith("outer\n→ hint\n")
 
@@ -132,20 +132,20 @@ def test_documents_hold_records_paths_and_text_that_is_not_utf8() -> None:
     )
     parameter = Parameter(name="size", type="int", default=5, help="how many")
     shown.document({"runs": [Listed(record, Path("/w"))], "parameter": parameter, "file": "x\udcff", "bell": "\x07\x9b\u202e"})
-    found = json.loads(out.getvalue())
-    assert found["version"] == 1
-    assert found["runs"][0]["record"]["state"] == "running"
-    assert found["runs"][0]["path"] == "/w"
-    assert found["parameter"]["default"] == 5
-    assert found["file"] == "x\\udcff"
-    assert found["bell"] == "\x07\x9b\u202e"
+    document = json.loads(out.getvalue())
+    assert document["version"] == 1
+    assert document["runs"][0]["record"]["state"] == "running"
+    assert document["runs"][0]["path"] == "/w"
+    assert document["parameter"]["default"] == 5
+    assert document["file"] == "x\\udcff"
+    assert document["bell"] == "\x07\x9b\u202e"
     assert out.getvalue().replace("\n", "").isprintable()
 
 
 def test_a_document_in_ascii() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
-    shown = Face(json=True, quiet=False, verbose=False, stdout=stream, stderr=io.StringIO(), environ={})
+    shown = Console(json=True, quiet=False, verbose=False, stdout=stream, stderr=io.StringIO(), environ={})
     shown.document({"text": "→ ✓ …"})
     assert json.loads(raw.getvalue()) == {"version": 1, "text": "→ ✓ …"}
 
@@ -168,7 +168,7 @@ def test_escapes_never_leave_by_any_door() -> None:
 )
 def test_what_a_terminal_gets(environ: dict[str, str], *, colours: bool, moves: bool) -> None:
     with terminal(columns=70) as screen:
-        shown = Face(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
+        shown = Console(json=False, quiet=False, verbose=False, stdout=screen.stream, stderr=screen.stream, environ=environ)
         assert shown.width() == 70
         assert shown.moving(shown.err) is moves
         shown.mode("local")
@@ -184,11 +184,11 @@ def test_a_full_disk_behind_standard_output_is_an_error_with_a_cure() -> None:
         pytest.skip("needs /dev/full")
     err = io.StringIO()
     with Path("/dev/full").open("w") as full:
-        shown = Face(json=False, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
+        shown = Console(json=False, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
         with pytest.raises(StorageError):
             shown.show(VIEW)
     with Path("/dev/full").open("w") as full:
-        as_json = Face(json=True, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
+        as_json = Console(json=True, quiet=False, verbose=False, stdout=full, stderr=err, environ={})
         as_json.error(GpucourseError("first"))
     assert err.getvalue() == "first\n"
 
@@ -197,9 +197,9 @@ def test_a_full_disk_behind_standard_output_is_an_error_with_a_cure() -> None:
 def test_a_result_loads_neither_rich_nor_pydantic(stream: str) -> None:
     script = (
         "import io, sys\nclass Terminal(io.StringIO):\n    def isatty(self): return True\n"
-        "from gpucourse.ui.console import Face\nfrom gpucourse.ui.tables import View, table\n"
+        "from gpucourse.ui.console import Console\nfrom gpucourse.ui.tables import View, table\n"
         "from gpucourse.ui.views.lab import status\n"
-        f"face = Face(json=False, quiet=False, verbose=False, stdout={stream}(), stderr={stream}(), environ={{}})\n"
+        f"face = Console(json=False, quiet=False, verbose=False, stdout={stream}(), stderr={stream}(), environ={{}})\n"
         "face.mode('local')\nface.show(View(parts=(table(['a'], [('b',)]),)))\nface.show(status([]))\n"
         "with face.watch():\n    pass\n"
         "sys.stderr.write(','.join(sorted({'rich', 'pydantic', 'typer', 'yaml'} & set(sys.modules))))\n"

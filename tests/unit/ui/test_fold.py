@@ -9,7 +9,7 @@ import pytest
 from gpucourse.ui.fold import fold, label
 
 
-def folded(*logs: str) -> list[str]:
+def fold_logs(*logs: str) -> list[str]:
     return list(fold({rank: [text.encode()] for rank, text in enumerate(logs)}))
 
 
@@ -23,7 +23,7 @@ def test_ranges(ranks: list[int], shown: str) -> None:
 
 def test_equal_lines_stand_once_and_others_by_rank() -> None:
     texts = [f"start\nI am rank {rank}\nepoch 1\nloss 0.{rank}\ndone\n" for rank in range(4)]
-    assert folded(*texts) == [
+    assert fold_logs(*texts) == [
         "[r0-3] start",
         "[r0] I am rank 0",
         "[r1] I am rank 1",
@@ -39,7 +39,7 @@ def test_equal_lines_stand_once_and_others_by_rank() -> None:
 
 
 def test_a_rank_that_says_more_does_not_break_the_fold() -> None:
-    assert folded("a\nb\nc\n", "a\nwarning\nwarning\nb\nc\n", "a\nb\nc\n") == [
+    assert fold_logs("a\nb\nc\n", "a\nwarning\nwarning\nb\nc\n", "a\nb\nc\n") == [
         "[r0-2] a",
         "[r1] warning",
         "[r1] warning",
@@ -51,7 +51,7 @@ def test_a_rank_that_says_more_does_not_break_the_fold() -> None:
 def test_lines_that_differ_in_their_numbers_stand_side_by_side() -> None:
     texts = [f"rank {rank}\nepoch 1 loss {rank}.5\nepoch 2 loss {rank}.4\nbye\n" for rank in range(2)]
     texts[0] = texts[0].replace("rank 0\n", "rank 0\ncheckpoint written\n")
-    assert folded(*texts) == [
+    assert fold_logs(*texts) == [
         "[r0] rank 0",
         "[r1] rank 1",
         "[r0] checkpoint written",
@@ -64,19 +64,19 @@ def test_lines_that_differ_in_their_numbers_stand_side_by_side() -> None:
 
 
 def test_a_rank_that_starts_later_is_folded_where_it_agrees() -> None:
-    assert folded("step 1\nstep 2\nstep 3\n", "step 2\nstep 3\n") == ["[r0] step 1", "[r0-1] step 2", "[r0-1] step 3"]
+    assert fold_logs("step 1\nstep 2\nstep 3\n", "step 2\nstep 3\n") == ["[r0] step 1", "[r0-1] step 2", "[r0-1] step 3"]
 
 
 def test_a_rank_that_stops_early_leaves_the_others() -> None:
-    assert folded("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
+    assert fold_logs("a\nb\nc\n", "a\nTraceback\n") == ["[r0-1] a", "[r0] b", "[r1] Traceback", "[r0] c"]
 
 
 def test_numbers_that_nearly_agree_are_two_lines() -> None:
-    assert folded("loss 0.123456\n", "loss 0.123457\n") == ["[r0] loss 0.123456", "[r1] loss 0.123457"]
+    assert fold_logs("loss 0.123456\n", "loss 0.123457\n") == ["[r0] loss 0.123456", "[r1] loss 0.123457"]
 
 
 def test_another_order_says_every_line_of_every_rank() -> None:
-    lines = folded("a\nb\nc\n", "c\nb\na\n")
+    lines = fold_logs("a\nb\nc\n", "c\nb\na\n")
     assert sorted(line.split()[-1] for line in lines for _ in range(2 if "0-1" in line else 1)) == [
         "a",
         "a",
@@ -95,7 +95,7 @@ def test_pieces_may_end_anywhere() -> None:
 
 
 def test_escapes_do_not_leak() -> None:
-    assert folded("\x1b[31mred\x1b[0m\x07\n", "\x1b[31mred\x1b[0m\x07\n") == ["[r0-1] red\\x07"]
+    assert fold_logs("\x1b[31mred\x1b[0m\x07\n", "\x1b[31mred\x1b[0m\x07\n") == ["[r0-1] red\\x07"]
 
 
 def test_memory_does_not_grow_with_the_logs() -> None:

@@ -46,7 +46,7 @@ def deploying() -> list[Event]:
     ]
 
 
-def piped(events: list[Event], *, quiet: bool = False) -> str:
+def write_to_pipe(events: list[Event], *, quiet: bool = False) -> str:
     text = io.StringIO()
     with Live(Out(text), colour=False, moving=False, quiet=quiet) as live:
         for event in events:
@@ -55,7 +55,7 @@ def piped(events: list[Event], *, quiet: bool = False) -> str:
 
 
 def test_a_pipe_gets_one_plain_line_for_each_finished_thing() -> None:
-    assert piped(deploying()).splitlines() == [
+    assert write_to_pipe(deploying()).splitlines() == [
         "✓ planning                                    0.31 s",
         "  ✓ terraform_data.node[0]  created           0.12 s",
         "  ✗ terraform_data.node[1]  failed            0.20 s  exit code 1",
@@ -82,10 +82,10 @@ def test_a_pipe_shows_finished_things_at_once() -> None:
 
 def test_quiet_is_warnings_only() -> None:
     logs: list[Event] = [LogBytes(node="node0", rank=0, data=b"epoch 1\n")]
-    assert piped([*deploying(), *logs], quiet=True) == "! torch is not installed on node1\n"
+    assert write_to_pipe([*deploying(), *logs], quiet=True) == "! torch is not installed on node1\n"
 
 
-def shown(work: Callable[[Live], None], *, columns: int = 100, lines: int = 30) -> tuple[Emulator, str]:
+def show_on_terminal(work: Callable[[Live], None], *, columns: int = 100, lines: int = 30) -> tuple[Emulator, str]:
     with terminal(columns, lines) as screen:
         out = Out(screen.stream)
         with Live(out, colour=True, moving=True) as live:
@@ -100,7 +100,7 @@ def test_a_terminal_shows_a_tree_that_freezes() -> None:
         for event in deploying():
             live(event)
 
-    emulator, sent = shown(work)
+    emulator, sent = show_on_terminal(work)
     assert emulator.lines == [
         "✓ planning                                    0.31 s",
         "✗ building module-3-local                     1.25 s",
@@ -164,7 +164,7 @@ def test_many_resources_and_nodes_become_a_line_each_kind() -> None:
         live(NodeEvent(node="node64", step="ssh", ok=False, seconds=1.0, detail="no answer"))
         live(Stage(name="apply", text="building", seconds=2.0))
 
-    emulator, _ = shown(work, columns=120)
+    emulator, _ = show_on_terminal(work, columns=120)
     assert emulator.lines == [
         "✓ building                                    2.00 s",
         "  ✓ 64 resources created                    slowest 0.63 s (terraform_data.node[63])",
@@ -184,7 +184,7 @@ def test_any_terminal_will_do(columns: int, lines: int) -> None:
         threading.Event().wait(0.3)
         live(Stage(name="apply", text="building", seconds=1.0))
 
-    emulator, _ = shown(work, columns=columns, lines=lines)
+    emulator, _ = show_on_terminal(work, columns=columns, lines=lines)
     assert emulator.cursor_visible
     assert "".join(emulator.lines).count("hello") == 5
 
@@ -199,7 +199,7 @@ def logging(live: Live) -> None:
 
 
 def test_logs_stand_before_the_end_of_their_stage() -> None:
-    emulator, sent = shown(logging)
+    emulator, sent = show_on_terminal(logging)
     assert [line for line in emulator.lines if "r0" in line] == [f"[n0 r0] epoch {number}" for number in range(30)]
     assert emulator.lines[-2] == "[n1 --] no newline"
     assert emulator.lines[-1].startswith("✓ running 3.2")
@@ -299,7 +299,7 @@ def test_many_threads_at_once() -> None:
         for thread in threads:
             thread.join(60)
 
-    emulator, _ = shown(work)
+    emulator, _ = show_on_terminal(work)
     assert {line.split()[2] for line in emulator.lines if line.startswith("✓ stage")} == set("012345")
 
 

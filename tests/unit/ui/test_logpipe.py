@@ -86,5 +86,5 @@ def test_a_reader_that_left_stops_nothing() -> None:
         pipe = LogPipe(Out(stream))
         pipe.feed(piece(b"x\n" * 1000))
         pipe.feed(piece(b"y\n"))
-        assert pipe.closed
+        assert pipe.is_closed
     assert [text for _, text in pipe.sources()[0].last][-1] == b"y"

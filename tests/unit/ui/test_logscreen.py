@@ -20,18 +20,18 @@ def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
 
 def screen(*pieces: LogBytes) -> LogScreen:
     made = LogScreen(UNICODE)
-    for each in pieces:
-        made.feed(each)
+    for piece in pieces:
+        made.feed(piece)
     return made
 
 
-def taken(made: LogScreen) -> list[str]:
+def take_rows(made: LogScreen) -> list[str]:
     return [plain(row) for row in made.take()]
 
 
 def everything(made: LogScreen) -> list[str]:
     rows: list[str] = []
-    while more := taken(made):
+    while more := take_rows(made):
         rows += more
     return rows + [plain(row) for row in made.close()]
 
@@ -41,7 +41,7 @@ def everything(made: LogScreen) -> list[str]:
     [("node0", 1, "[n0 r1]"), ("node-12", 3, "[n12 r3]"), ("node1", None, "[n1 --]"), ("gpu-box", 0, "[gpu-box r0]")],
 )
 def test_prefixes(node: str, rank: int | None, prefix: str) -> None:
-    assert taken(screen(piece(b"hello\n", rank, node))) == [f"{prefix} hello"]
+    assert take_rows(screen(piece(b"hello\n", rank, node))) == [f"{prefix} hello"]
     assert short("\x1b[31mnode") == "node"
 
 
@@ -53,9 +53,9 @@ def test_each_rank_has_its_colour_and_the_launcher_none() -> None:
 
 def test_a_line_waits_for_its_newline() -> None:
     made = screen(piece(b"half"))
-    assert taken(made) == []
+    assert take_rows(made) == []
     made.feed(piece(b" and half\n"))
-    assert taken(made) == ["[n0 r0] half and half"]
+    assert take_rows(made) == ["[n0 r0] half and half"]
 
 
 def test_a_line_without_newline_is_shown_in_place_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_a_line_without_newline_is_shown_in_place_after_a_while(monkeypatch: pyt
     assert made.statuses() == [], "not yet: the rest may be on its way"
     monkeypatch.setattr(logscreen, "HELD_S", 0.0)
     assert [plain(row) for row in made.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
-    assert taken(made) == []
+    assert take_rows(made) == []
     assert [plain(row) for row in made.close()] == ["[n0 r0] waiting for rank 1 ..."]
     assert made.close() == []
 
@@ -74,9 +74,9 @@ def test_a_carriage_return_replaces_the_status(monkeypatch: pytest.MonkeyPatch) 
     assert [plain(row) for row in made.statuses()] == ["[n0 r0]  30%"]
     made.feed(piece(b"\r100%\n"))
     assert made.statuses() == []
-    assert taken(made) == ["[n0 r0] 100%"]
+    assert take_rows(made) == ["[n0 r0] 100%"]
     made.feed(piece(b"windows line\r\n"))
-    assert taken(made) == ["[n0 r0] windows line"]
+    assert take_rows(made) == ["[n0 r0] windows line"]
 
 
 def test_an_endless_progress_bar_stays_small() -> None:
@@ -103,7 +103,7 @@ def test_what_a_line_looks_like(raw: bytes, shown: str) -> None:
 
 def test_a_burst_goes_by_whole() -> None:
     made = screen(piece(b"".join(b"line %d\n" % number for number in range(BACKLOG))))
-    first = taken(made)
+    first = take_rows(made)
     assert len(first) == A_TICK
     assert first + everything(made) == [f"[n0 r0] line {number}" for number in range(BACKLOG)]
 
@@ -117,13 +117,13 @@ def test_a_flood_is_counted_to_the_last_line() -> None:
             count = 3000 if turn % 3 else 10
             made.feed(piece(b"".join(b"line %d of a flood\n" % (fed + number) for number in range(count)), rank, f"node{rank}"))
             fed += count
-        shown += taken(made)
+        shown += take_rows(made)
     shown += everything(made)
     missed = [
         re.fullmatch(r"\[n(\d) r\1\] … ([\d,]+) lines? not shown, all in logs/node\1-rank\1\.log", line) for line in shown
     ]
-    left_out = sum(int(found.group(2).replace(",", "")) for found in missed if found)
-    assert left_out + sum(1 for found in missed if not found) == fed
+    left_out = sum(int(match.group(2).replace(",", "")) for match in missed if match)
+    assert left_out + sum(1 for match in missed if not match) == fed
     assert shown[-1].endswith("of a flood") or "not shown" in shown[-1]
     assert len(shown) < fed / 10
 
@@ -133,12 +133,12 @@ def test_a_flood_of_one_rank_does_not_wash_away_another() -> None:
     made.feed(piece(b"the one line that matters\n", 1, "node1"))
     for _ in range(100):
         made.feed(piece(b"noise\n" * 1000))
-    assert "[n1 r1] the one line that matters" in taken(made)
+    assert "[n1 r1] the one line that matters" in take_rows(made)
 
 
 def test_a_long_line_is_cut_and_says_where_the_whole_is() -> None:
     made = screen(piece(b"x" * 10_000 + b"\n"))
-    (line,) = taken(made)
+    (line,) = take_rows(made)
     assert line.endswith("… whole in logs/node0-rank0.log")
     assert len(line) < 2100
 
@@ -149,7 +149,7 @@ def test_a_huge_line_without_a_newline() -> None:
         made.feed(piece(b"y" * 100_000))
     assert len(made.sources()[0].partial) <= 2000
     made.feed(piece(b"\nnext\n"))
-    assert taken(made)[-1] == "[n0 r0] next"
+    assert take_rows(made)[-1] == "[n0 r0] next"
 
 
 def test_memory_is_bounded_whatever_is_fed_and_nobody_takes() -> None:
@@ -179,7 +179,7 @@ def test_many_threads_lose_nothing() -> None:
 
     def printer() -> None:
         while not stop.is_set():
-            shown.extend(taken(made))
+            shown.extend(take_rows(made))
 
     def feeder(rank: int) -> None:
         for number in range(2000):

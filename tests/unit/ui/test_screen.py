@@ -17,7 +17,7 @@ from gpucourse.ui.tables import Cell, View, table
 VIEW = View(title="3.2  DDP training", parts=(table(["check", "verdict"], [("ranks", Cell("✓ passed", "good"))]),))
 
 
-def recorded(path: Path, lines: int = 100) -> str:
+def record_screen(path: Path, lines: int = 100) -> str:
     with Live(Out(io.StringIO()), colour=False, moving=False, quiet=True) as live:
         live(Stage(name="connect", text="connecting to 2 nodes", seconds=0.2))
         for number in range(lines):
@@ -35,7 +35,7 @@ def words(svg: str) -> str:
 
 
 def test_the_picture_holds_what_was_seen(tmp_path: Path) -> None:
-    shown = words(recorded(tmp_path / "screen.svg"))
+    shown = words(record_screen(tmp_path / "screen.svg"))
     assert "3.2 DDP training · mode: local" in shown
     for text in (
         "gpucourse run 3.2 --nodes 2",
@@ -50,14 +50,14 @@ def test_the_picture_holds_what_was_seen(tmp_path: Path) -> None:
 
 
 def test_the_picture_is_bounded_and_needs_no_network(tmp_path: Path) -> None:
-    svg = recorded(tmp_path / "screen.svg", lines=20_000)
+    svg = record_screen(tmp_path / "screen.svg", lines=20_000)
     assert len(svg) < 60_000
     assert re.findall(r"(?:https?:)?//[^\s\"<>]+", svg) == ["http://www.w3.org/2000/svg"]
     assert "url(" not in svg.replace("url(#", "")
 
 
 def test_the_same_screen_is_the_same_picture(tmp_path: Path) -> None:
-    assert recorded(tmp_path / "a.svg") == recorded(tmp_path / "b.svg")
+    assert record_screen(tmp_path / "a.svg") == record_screen(tmp_path / "b.svg")
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -127,14 +127,14 @@ def test_a_row_must_fit_its_columns() -> None:
         table(["a", "b"], [("1", "2", "3")])
 
 
-def stripped(text: str) -> str:
+def strip_colours(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @pytest.mark.parametrize("width", [40, 60, 100, 250])
 def test_a_terminal_of_any_width(width: int) -> None:
     text = render(EVERYTHING, width=width, colour=True)
-    assert all(cells(line) <= width for line in stripped(text).splitlines())
+    assert all(cells(line) <= width for line in strip_colours(text).splitlines())
     for word in ("Everything", "node11", "Steps", "Lesson", "python x.py", "Next:"):
         assert word in text
     assert "\x1b[32mit answers" in text
@@ -150,7 +150,7 @@ def test_what_is_to_be_copied_is_never_cut_nor_wrapped() -> None:
     command = "python " + " ".join(f"--flag-{number}=value" for number in range(40))
     path = "/home/learner/" + "deep/" * 30 + "metrics.json"
     view = View(parts=(Code(command), facts([("folder", path)])))
-    for text in (stripped(render(view, width=60, colour=True)), render(view), render(view, width=60)):
+    for text in (strip_colours(render(view, width=60, colour=True)), render(view), render(view, width=60)):
         assert command in text.splitlines()
         assert path in text
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gpucourse.ui.glyphs import ASCII, UNICODE, glyphs_for
-from gpucourse.ui.text import age, cells, clean, clean_line, clip, counted, pad, wrap
+from gpucourse.ui.text import age, cells, clean, clean_line, clip, format_count, pad, wrap
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,12 @@ def test_wrapping_never_breaks_a_path() -> None:
 
 
 def test_words_for_people() -> None:
-    assert [counted(0, "file"), counted(1, "file"), counted(1234, "file")] == ["0 files", "1 file", "1,234 files"]
-    assert counted(2, "process", "processes") == "2 processes"
+    assert [format_count(0, "file"), format_count(1, "file"), format_count(1234, "file")] == [
+        "0 files",
+        "1 file",
+        "1,234 files",
+    ]
+    assert format_count(2, "process", "processes") == "2 processes"
     assert [age(-3), age(59), age(3600), age(4 * 3600 + 61), age(3 * 86400)] == [
         "0 s",
         "59 s",

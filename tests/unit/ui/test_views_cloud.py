@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpucourse.aws.pricing import PriceBook
-from gpucourse.labs.aws.money.quote import Purse, Sibling, quoted
+from gpucourse.labs.aws.money.quote import Budget, Sibling, make_quote
 from gpucourse.labs.results import Deployed, PricedProposal
 from gpucourse.model.cloud import Finding
 from gpucourse.model.deployment import Tried
@@ -16,11 +16,11 @@ from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 
-def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: Purse | None = None) -> PricedProposal:
+def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: Budget | None = None) -> PricedProposal:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     quotes = [
-        quoted(
+        make_quote(
             choice_of(module, gpu=gpu),
             replace(deployment_of(gpu=gpu, instance_type={"t4": "g4dn.xlarge", "l4": "g6.xlarge"}[gpu]), nodes_wanted=1),
             PriceBook(region="us-east-2"),
@@ -37,11 +37,11 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: 
             Finding(what="costs", state="warning", detail="said elsewhere", kind="price"),
             Finding(what="region", state="ok", detail="us-east-2"),
         ],
-        purse=purse or Purse(budget=None, spent=Decimal(0)),
+        budget=purse or Budget(budget=None, spent=Decimal(0)),
     )
 
 
-def test_the_quote_says_what_when_and_how_much_with_the_source_of_each_price(tmp_path: Path) -> None:
+def test_the_quote_says_what_when_how_much_and_each_price_source(tmp_path: Path) -> None:
     text = render(cloud.quote(proposal_of(tmp_path, "t4"), again="gpucourse deploy 3 --target aws"), width=80)
     assert max(map(len, text.splitlines())) <= 80
     for words in (
@@ -64,8 +64,8 @@ def test_the_quote_says_what_when_and_how_much_with_the_source_of_each_price(tmp
 def test_the_head_of_a_cluster_has_a_line_of_its_own(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     choice = choice_of(module_with(CLUSTER, context, "2"))
-    found = quoted(choice, deployment_of("2"), PriceBook(region="us-east-2"), [], Decimal(4))
-    proposal = replace(proposal_of(tmp_path, "t4"), quotes=[found])
+    lab_quote = make_quote(choice, deployment_of("2"), PriceBook(region="us-east-2"), [], Decimal(4))
+    proposal = replace(proposal_of(tmp_path, "t4"), quotes=[lab_quote])
     assert "head   1 x t3.medium, which takes the jobs" in render(cloud.quote(proposal), width=80)
     assert "head" not in render(cloud.quote(proposal_of(tmp_path, "t4")), width=80)
 
@@ -77,7 +77,7 @@ def test_what_the_quota_does_not_hold_comes_later_with_the_commands(tmp_path: Pa
 
 
 def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> None:
-    purse = Purse(budget=Decimal(3), spent=Decimal("1.5"))
+    purse = Budget(budget=Decimal(3), spent=Decimal("1.5"))
     text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", purse=purse)), width=80)
     assert "all to their end" in text
     assert "$1.50 of $3.00 are left, $1.50 are spent" in text
@@ -94,9 +94,9 @@ def test_what_stands_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
     tried = Tried(zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at="")
     deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
     result = Deployed(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
-    text = render(cloud.built(result, tmp_path / "ssh_config", "3.1"), width=80)
+    text = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "3.1"), width=80)
     for words in ("module 3 stands", "$0.54 an hour (AWS Price List", "by itself in ", "Tried before", "no room"):
         assert words in text
     assert "gpucourse run 3.1" in text
     unguarded = replace(result, deployment=deployment_of(backstop="refused: iam:CreateRole"))
-    assert "refused: iam:CreateRole" in render(cloud.built(unguarded, tmp_path / "ssh_config"), width=80)
+    assert "refused: iam:CreateRole" in render(cloud.cloud_deploy_result(unguarded, tmp_path / "ssh_config"), width=80)

@@ -10,19 +10,19 @@ from typing import get_args
 
 import pytest
 
-from gpucourse.aws.billing import Billed
-from gpucourse.labs.aws.cleanup.leaks import Held, Holdings, Standing
-from gpucourse.labs.aws.money.cost import Cost, Part, Running
-from gpucourse.labs.aws.money.destroy_preview import Going
+from gpucourse.aws.billing import BilledCost
+from gpucourse.labs.aws.cleanup.leaks import LeakScan, ScannedResource, Standing
+from gpucourse.labs.aws.money.cost import Cost, CostPart, Running
+from gpucourse.labs.aws.money.destroy_preview import StackCost
 from gpucourse.labs.aws.node_files import Idle
 from gpucourse.labs.aws.status import Outlook
-from gpucourse.labs.results import Changed
+from gpucourse.labs.results import ChangeResult
 from gpucourse.labs.status import StackStatus
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, NodeHealth
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
-from gpucourse.ui.views import changed, cost, going, lab, leaks
+from gpucourse.ui.views import changed, cost, destroy_preview, lab, leaks
 from gpucourse.ui.views.money import hourly, usd
 from tests.unit.ui.examples import deployment
 
@@ -33,7 +33,7 @@ CLOUD = Cloud(
 )  # fmt: skip
 
 
-def shown(view: View) -> str:
+def render_page(view: View) -> str:
     """At 80 columns; commands to copy may be wider, nothing else."""
     page = render(view, width=80)
     wide = [line for line in page.splitlines() if len(line) > 80 and "aws " not in line]
@@ -49,7 +49,7 @@ def on_aws() -> AwsDeployment:
 
 
 def status(outlook: Outlook) -> str:
-    return shown(lab.status([StackStatus(deployment=on_aws(), nodes=outlook.nodes, active_runs=[], cloud=outlook)]))
+    return render_page(lab.status([StackStatus(deployment=on_aws(), nodes=outlook.nodes, active_runs=[], cloud=outlook)]))
 
 
 def outlook(**other: object) -> Outlook:
@@ -98,9 +98,9 @@ def test_a_stopped_lab_is_started_and_a_lost_one_is_deployed() -> None:
 
 
 def test_what_goes_is_shown_before_the_question() -> None:
-    labs = [Going(deployment=on_aws(), per_hour=Decimal("1.54"), spent=Decimal(3), runs=("20261121-101500-otter",))]
-    stray = Found(kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 ...", state="running")
-    page = shown(going.going(labs, strays=[stray], others=2, discard=True))
+    labs = [StackCost(deployment=on_aws(), per_hour=Decimal("1.54"), spent=Decimal(3), runs=("20261121-101500-otter",))]
+    stray = CloudResource(kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 ...", state="running")
+    page = render_page(destroy_preview.destroy_preview(labs, untracked=[stray], others=2, discard=True))
     for words in ("03-aws-t4", "$1.54 an hour", "otter", "i-0123456789abcdef0", "2 labs that cost nothing", "will be lost"):
         assert words in page
 
@@ -108,21 +108,21 @@ def test_what_goes_is_shown_before_the_question() -> None:
 @pytest.mark.parametrize("state", get_args(Standing))
 def test_leaks_of_each_kind(state: Standing) -> None:
     tags = {"Project": "gpucourse", "Course": "c", "Module": "3", "Owner": "grace", "Expires": END}
-    thing = Found(
+    thing = CloudResource(
         kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2", tags=tags, note="may not look"
     )
-    held = Holdings(
+    held = LeakScan(
         account="123456789012", course="mine", regions=("us-east-2",),
-        things=[Held(found=thing, state=state, stack="03-aws-t4")], usd_per_hour=Decimal(1),
+        things=[ScannedResource(resource=thing, state=state, stack="03-aws-t4")], usd_per_hour=Decimal(1),
     )  # fmt: skip
-    page = shown(leaks.holdings(held))
+    page = render_page(leaks.holdings(held))
     assert ("Remove them by hand\naws ec2" in page) == (state == "leak")
     assert ("Look by hand\naws ec2" in page) == ("may not look" in page) == (state == "unknown")
     assert ("no leaks" in page) == (state in {"standing", "another's"})
     assert ("grace" in page) == (state != "unknown")
     assert ("--everyone" in page) == (state == "another's")
     assert "other regions" in page
-    assert "not looked at: mx-central-1" in shown(leaks.holdings(replace(held, unasked="not looked at: mx-central-1")))
+    assert "not looked at: mx-central-1" in render_page(leaks.holdings(replace(held, unasked="not looked at: mx-central-1")))
 
 
 def test_the_cost_with_everything_and_with_nothing() -> None:
@@ -130,21 +130,21 @@ def test_the_cost_with_everything_and_with_nothing() -> None:
         usd=Decimal(0), usd_per_hour=Decimal(0), usd_to_end=Decimal(0), budget_usd=None,
         running=[], modules=[], exercises=[], kinds=[], sources=[],
     )  # fmt: skip
-    assert "simulated nodes are free" in shown(cost.cost(nothing))
+    assert "simulated nodes are free" in render_page(cost.cost(nothing))
     running = Running(
         stack="03-aws-t4", module="3", usd_per_hour=Decimal("1.54"), usd=Decimal(2), expires=END, usd_to_end=Decimal(3)
     )
     lost = Running(stack="c0ffee-1", module="3", usd_per_hour=Decimal(1), usd=Decimal(1))
-    bill = Billed(
+    bill = BilledCost(
         first=date(2026, 11, 1), until=date(2026, 11, 22), services=(("EC2 - Other", Decimal("0.25")),), requests=1, final=False
     )
     everything = Cost(
         usd=Decimal(3), usd_per_hour=Decimal(2), usd_to_end=Decimal(12), budget_usd=Decimal(10), running=[running, lost],
-        modules=[Part(name="3", usd=Decimal(3), title="Parallel computing")],
-        exercises=[Part(name="3.2", usd=Decimal("0.004"), hours=0.5)], kinds=[Part(name="instance", usd=Decimal(3))],
+        modules=[CostPart(name="3", usd=Decimal(3), title="Parallel computing")],
+        exercises=[CostPart(name="3.2", usd=Decimal("0.004"), hours=0.5)], kinds=[CostPart(name="instance", usd=Decimal(3))],
         sources=["EC2 on-demand prices of us-east-1, 2026-07-20"], warnings=["a warning"], billed=bill,
     )  # fmt: skip
-    page = shown(cost.cost(everything))
+    page = render_page(cost.cost(everything))
     for words in (
         "$7.00 left of $10.00; to the end it will not do", "no record: gpucourse leaks", "3 Parallel computing",
         "less than $0.01", "0.50 h", "not final: $0.25", "2026-07-20", "a warning",
@@ -153,11 +153,11 @@ def test_the_cost_with_everything_and_with_nothing() -> None:
 
 
 def test_what_changed_and_what_did_not_go_well() -> None:
-    done = Changed(
+    done = ChangeResult(
         stack="03-aws-t4", module="3", title="03-aws-t4 is stopped", changed=["node0 is stopped"],
         warnings=["its deadline stands"], expires=END, usd_per_hour=None, next="gpucourse start 3",
     )  # fmt: skip
-    page = shown(changed.changed(done))
+    page = render_page(changed.change_result(done))
     for words in ("03-aws-t4 is stopped", "node0 is stopped", "its deadline stands", "not known", "Next: gpucourse start 3"):
         assert words in page
 

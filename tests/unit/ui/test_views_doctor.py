@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gpucourse.labs.aws.doctor import Examined, ModulePrice, Short
+from gpucourse.labs.aws.doctor import ModulePrice, PreflightReport, ShortQuota
 from gpucourse.model.cloud import Finding, Quota, QuotaRequest
 from gpucourse.ui.views import doctor
 from tests.unit.ui.examples import text
@@ -15,12 +15,12 @@ QUOTA = Quota(
 )
 
 
-def examined(*findings: Finding) -> Examined:
+def make_examined(*findings: Finding) -> PreflightReport:
     prices = [
         ModulePrice(module="1", title="Basic GPU", machines="1 x a", usd_per_hour=Decimal("0.55"), hours=Decimal("2.0")),
         ModulePrice(module="3", title="Parallel", machines="2 x b", usd_per_hour=Decimal("1.5"), hours=Decimal("7.75")),
     ]
-    return Examined(
+    return PreflightReport(
         region="us-east-2", market="on-demand", findings=list(findings), prices=prices, sources=["a table, 2026-07-20"]
     )
 
@@ -42,7 +42,7 @@ def test_a_machine_that_lacks_something() -> None:
 
 
 def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
-    shown = text(doctor.account(examined(GOOD)))
+    shown = text(doctor.account(make_examined(GOOD)))
     assert "What the course needs of AWS in us-east-2 (on-demand)" in shown
     assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
     assert "$12.72" in shown
@@ -51,11 +51,11 @@ def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
 
 
 def test_what_could_not_be_seen_is_never_well() -> None:
-    shown = text(doctor.account(examined(GOOD, DARK)))
+    shown = text(doctor.account(make_examined(GOOD, DARK)))
     assert "?  leftovers" in shown
     assert "Nothing stands in the way" not in shown
     assert "1 of 2 could not be looked at, so they may stop it too." in shown
-    both = text(doctor.account(examined(BAD, DARK)))
+    both = text(doctor.account(make_examined(BAD, DARK)))
     assert "1 of 2 would stop the course. 1 of 2 could not be looked at" in both
 
 
@@ -78,9 +78,9 @@ def test_commands_are_lines_to_copy() -> None:
 
 def test_quotas_say_what_comes_next() -> None:
     waiting = QuotaRequest(code=QUOTA.code, region=QUOTA.region, wanted=20, status="CASE_OPENED", opened_before=True)
-    assert "ask for 20" in text(doctor.quotas([Short(quota=QUOTA)], "us-east-2"))
-    assert "a request for 20 is open (CASE_OPENED)" in text(doctor.quotas([Short(quota=QUOTA, open=waiting)], "us-east-2"))
+    assert "ask for 20" in text(doctor.quotas([ShortQuota(quota=QUOTA)], "us-east-2"))
+    assert "a request for 20 is open (CASE_OPENED)" in text(doctor.quotas([ShortQuota(quota=QUOTA, open=waiting)], "us-east-2"))
     assert "there is nothing to ask for" in text(doctor.quotas([], "us-east-2"))
-    shown = text(doctor.requested([waiting]))
+    shown = text(doctor.quota_requests([waiting]))
     assert "20 vCPU" in shown
     assert "hours to days" in shown

@@ -35,19 +35,19 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
     shown = text(lab.deploy_plan(result))
     assert "+    create   terraform_data.node[0]" in shown
     assert "1 to create, 1 to replace." in shown
-    done = text(lab.deployed(result, tmp_path / "ssh_config", "3.1"))
+    done = text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1"))
     assert "2 ready in 1.00 s (2 changes, 1 brought back to health)" in done
     assert "gpucourse run 3.1" in done
     nothing = Deployed(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
-    assert "nothing to change" in text(lab.deployed(nothing, tmp_path))
+    assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
 
 
 def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     slow = deployment(variables=LocalVariables(link="100mbit"))
     result = Deployed(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
     assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
-    assert re.search(r"link +100mbit", text(lab.deployed(result, tmp_path)))
+    assert re.search(r"link +100mbit", text(lab.deploy_result(result, tmp_path)))
     assert re.search(r"m3-local +100mbit", text(lab.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
 
 
@@ -56,7 +56,7 @@ def test_what_a_lab_lacks_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     result = Deployed(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
     for view in (
         lab.deploy_plan(result),
-        lab.deployed(result, tmp_path),
+        lab.deploy_result(result, tmp_path),
         lab.status([StackStatus(deployment=poor, nodes=[], active_runs=[])]),
     ):
         assert "All nodes are this one computer. For machines: sudo make it so" in text(view)
@@ -80,20 +80,20 @@ def receipt(*left: Leftover) -> Receipt:
 
 
 def test_a_receipt_proves_that_nothing_is_left() -> None:
-    shown = text(lab.destroyed([receipt()], Path("/w/receipts")))
+    shown = text(lab.destroy_result([receipt()], Path("/w/receipts")))
     for words in ("2 of 2 resources", "brought home from 1 run; discarded: r2", "✓ nothing is left", "/w/receipts"):
         assert words in shown
-    assert "nothing to destroy" in text(lab.destroyed([]))
-    assert "gpucourse leaks" in text(lab.destroyed([]))
+    assert "nothing to destroy" in text(lab.destroy_result([]))
+    assert "gpucourse leaks" in text(lab.destroy_result([]))
 
 
 def test_what_is_deployed_where_the_lab_asked_for_is_not() -> None:
-    shown = text(lab.destroyed([], asked="Module 4 is not deployed on aws", others=[deployment(), deployment(module="4")]))
+    shown = text(lab.destroy_result([], asked="Module 4 is not deployed on aws", others=[deployment(), deployment(module="4")]))
     assert "Module 4 is not deployed on aws; deployed: 3 (local), 4 (local)." in shown
     assert "gpucourse status" in shown
 
 
 def test_a_receipt_says_what_is_left_and_how_to_remove_it() -> None:
-    shown = text(lab.destroyed([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
+    shown = text(lab.destroy_result([receipt(Leftover(kind="process", id="123", remove="kill 123"))]))
     for words in ("✗ 1 thing left", "process  123", "\nkill 123\n"):
         assert words in shown

@@ -85,7 +85,7 @@ def test_the_commands_of_a_plan_can_be_pasted_into_a_shell() -> None:
 
 
 def test_plain_words_stay_plain() -> None:
-    assert plan.quoted("--nnodes=2") == shlex.quote("--nnodes=2") == "--nnodes=2"
+    assert plan.quote_word("--nnodes=2") == shlex.quote("--nnodes=2") == "--nnodes=2"
 
 
 @pytest.mark.parametrize(

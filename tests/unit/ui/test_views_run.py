@@ -7,7 +7,7 @@ import pytest
 
 from gpucourse.model.record import NodeExit, OutputFile, RankExit, Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs.runs import Listed
+from gpucourse.runs.runs import ListedRun
 from gpucourse.ui.tables import Paragraph
 from gpucourse.ui.views import checks, run
 from gpucourse.workspace.paths import RunPaths
@@ -16,15 +16,17 @@ from tests.unit.ui.examples import EXERCISE, RESULTS, VERDICT, record, text
 
 def test_the_list_of_runs() -> None:
     failed = record(state="timed_out", verdict=None, phases_s={}, error="too slow")
-    shown = text(run.runs([Listed(record=record(verdict="passed")), Listed(record=failed, detail="node1 does not answer")]))
+    shown = text(
+        run.runs([ListedRun(record=record(verdict="passed")), ListedRun(record=failed, detail="node1 does not answer")])
+    )
     assert re.search(r"20261121-101500-otter  3\.1  succeeded  ✓ passed      2  12\.3 s  \d+ s", shown)
     assert "timed out" in shown
     assert "node1 does not answer" in shown
     assert "no runs yet" in text(run.runs([]))
 
 
-def result(one: RunRecord, **other: object) -> str:
-    view = run.result(one, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
+def result(run_record: RunRecord, **other: object) -> str:
+    view = run.result(run_record, RunPaths(Path("/w/runs/3.1/otter")), **other)  # type: ignore[arg-type]
     assert view.mode == "local"
     return text(view)
 

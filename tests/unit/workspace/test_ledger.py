@@ -62,10 +62,10 @@ def test_a_lab_costs_from_its_launch_to_its_end_to_the_cent(path: Path) -> None:
     """Module 1: 3 h x (0.526 + 0.005 + 100 x 0.08/730) = 1.63."""
     begin(path, NODE, T0)
     end(path, ["i-1", "vol-1", "i-1:ipv4"], T0 + 3 * HOUR, "destroyed")
-    found = read(path)
-    assert f"{found.total(T0 + 300 * HOUR):.2f}" == "1.63"
-    assert found.open() == ()
-    assert {span.reason for span in found.spans} == {"destroyed"}
+    ledger = read(path)
+    assert f"{ledger.total(T0 + 300 * HOUR):.2f}" == "1.63"
+    assert ledger.open() == ()
+    assert {span.reason for span in ledger.spans} == {"destroyed"}
 
 
 def test_money_is_exact_and_travels_as_text(path: Path) -> None:
@@ -88,10 +88,10 @@ def test_what_was_written_is_read_back_as_it_was(path: Path) -> None:
 
 def test_what_runs_counts_up_to_now(path: Path) -> None:
     begin(path, NODE, T0)
-    found = read(path)
-    assert found.total(T0 + HOUR) == sum((one.units * one.rate.usd_per_hour for one in NODE), Decimal(0))
-    assert found.per_hour() == found.total(T0 + HOUR)
-    assert found.total(T0 - HOUR) == 0
+    ledger = read(path)
+    assert ledger.total(T0 + HOUR) == sum((charge.units * charge.rate.usd_per_hour for charge in NODE), Decimal(0))
+    assert ledger.per_hour() == ledger.total(T0 + HOUR)
+    assert ledger.total(T0 - HOUR) == 0
 
 
 def test_a_second_counts_and_a_minute_is_the_least_for_an_instance(path: Path) -> None:
@@ -112,25 +112,25 @@ def test_beginning_twice_is_once_and_a_restart_is_a_span_of_its_own(path: Path) 
     end(path, ["i-1"], T0 + 2 * HOUR, "stopped")
     begin(path, [charge("i-1", "1")], T0 + 5 * HOUR)
     end(path, ["i-1", "i-9"], T0 + 6 * HOUR)
-    found = read(path)
-    assert [(span.started, span.ended) for span in found.spans] == [
+    ledger = read(path)
+    assert [(span.started, span.ended) for span in ledger.spans] == [
         (T0, T0 + 2 * HOUR),
         (T0 + 5 * HOUR, T0 + 6 * HOUR),
     ]
-    assert found.total(T0 + 100 * HOUR) == 3
+    assert ledger.total(T0 + 100 * HOUR) == 3
     assert len(path.read_text().splitlines()) == 4
 
 
 def test_totals_by_module_stack_kind_and_market(path: Path) -> None:
     begin(path, [*NODE, charge("i-2", "2", stack="01-aws", module="1", market="spot")], T0)
-    found, now = read(path), T0 + HOUR
-    assert found.by("module", now)["1"] == 2
-    assert set(found.by("stack", now)) == {"03-aws", "01-aws"}
-    assert set(found.by("kind", now)) == {"instance", "disk", "address"}
-    assert found.by("market", now)["spot"] == 2
+    ledger, now = read(path), T0 + HOUR
+    assert ledger.by("module", now)["1"] == 2
+    assert set(ledger.by("stack", now)) == {"03-aws", "01-aws"}
+    assert set(ledger.by("kind", now)) == {"instance", "disk", "address"}
+    assert ledger.by("market", now)["spot"] == 2
     for field in ("module", "stack", "kind", "market", "zone", "item"):
-        assert sum(found.by(field, now).values(), Decimal(0)) == found.total(now)
-    assert found.per_hour(stack="01-aws") == 2
+        assert sum(ledger.by(field, now).values(), Decimal(0)) == ledger.total(now)
+    assert ledger.per_hour(stack="01-aws") == 2
 
 
 def test_an_exercise_costs_what_its_stack_cost_while_it_ran(path: Path) -> None:
@@ -150,10 +150,10 @@ def test_settling_follows_what_stands_and_a_lost_node_keeps_its_cost(path: Path)
     settle(path, "03-aws", [charge("i-1", "1"), charge("i-2", "1")], T0)
     settle(path, "03-aws", [charge("i-1", "1")], T0 + 5 * HOUR, {"i-2": (T0 + 2 * HOUR, "spot interruption")})
     settle(path, "03-aws", [], T0 + 6 * HOUR)
-    found = {span.charge.item: span for span in read(path).spans}
-    assert (found["i-2"].ended, found["i-2"].reason) == (T0 + 2 * HOUR, "spot interruption")
-    assert (found["i-1"].ended, found["i-1"].reason) == (T0 + 6 * HOUR, "gone")
-    assert found["i-9"].ended is None
+    spans = {span.charge.item: span for span in read(path).spans}
+    assert (spans["i-2"].ended, spans["i-2"].reason) == (T0 + 2 * HOUR, "spot interruption")
+    assert (spans["i-1"].ended, spans["i-1"].reason) == (T0 + 6 * HOUR, "gone")
+    assert spans["i-9"].ended is None
     assert read(path).by("stack", T0 + 6 * HOUR)["03-aws"] == 8
 
 
@@ -182,10 +182,10 @@ def test_a_torn_last_line_loses_nothing_before_or_after_it(path: Path, torn: byt
     assert read(path).total(T0 + HOUR) == 1
     end(path, ["i-1"], T0 + 2 * HOUR)
     begin(path, [charge("i-2", "1")], T0 + 2 * HOUR)
-    found = read(path)
-    assert found.damaged == 1
-    assert [span.charge.item for span in found.spans] == ["i-1", "i-2"]
-    assert found.total(T0 + 3 * HOUR) == 3
+    ledger = read(path)
+    assert ledger.damaged == 1
+    assert [span.charge.item for span in ledger.spans] == ["i-1", "i-2"]
+    assert ledger.total(T0 + 3 * HOUR) == 3
 
 
 def test_every_line_is_on_the_disk_before_it_returns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,5 +243,5 @@ def test_several_commands_may_write_at_once(path: Path) -> None:
     for writer in writers:
         writer.join(60)
     assert [writer.exitcode for writer in writers] == [0, 0, 0]
-    found = read(path)
-    assert (len(found.spans), found.damaged) == (75, 0)
+    ledger = read(path)
+    assert (len(ledger.spans), ledger.damaged) == (75, 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import Interrupted, StackBusy
-from gpucourse.workspace.lock import is_held, is_same_file, locked, take, try_locked
+from gpucourse.workspace.lock import hold_lock, is_held, is_same_file, take, try_lock
 
 
 def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
@@ -21,11 +21,11 @@ def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
         waiting.set()
 
     def second() -> None:
-        with locked(path, "second", on_wait=heard):
+        with hold_lock(path, "second", on_wait=heard):
             order.append("second")
 
     thread = threading.Thread(target=second)
-    with locked(path, "deploy 3"):
+    with hold_lock(path, "deploy 3"):
         thread.start()
         assert waiting.wait(10)
         order.append("first done")
@@ -35,37 +35,37 @@ def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
 
 def test_who_cannot_wait_is_told_who_holds_it(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
-    with locked(path, "destroy 3"), pytest.raises(StackBusy, match="'destroy 3'"), locked(path, "deploy 3", wait_s=0):
+    with hold_lock(path, "destroy 3"), pytest.raises(StackBusy, match="'destroy 3'"), hold_lock(path, "deploy 3", wait_s=0):
         pass
 
 
 def test_try_locked_says_whether_it_is_held(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
-    with try_locked(path, "one") as mine:
+    with try_lock(path, "one") as mine:
         assert mine
-        with try_locked(path, "two") as second:
+        with try_lock(path, "two") as second:
             assert not second
-    with try_locked(path, "three") as again:
+    with try_lock(path, "three") as again:
         assert again
 
 
 def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     script = (
-        "import sys, pathlib\nfrom gpucourse.workspace.lock import locked\n"
-        "with locked(pathlib.Path(sys.argv[1]), 'doomed'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
+        "import sys, pathlib\nfrom gpucourse.workspace.lock import hold_lock\n"
+        "with hold_lock(pathlib.Path(sys.argv[1]), 'doomed'):\n    print('held', flush=True)\n    sys.stdin.read()\n"
     )
     doomed = subprocess.Popen([sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert doomed.stdout is not None
     assert doomed.stdin is not None
     assert doomed.stdout.readline() == b"held\n"
-    with try_locked(path, "me") as mine:
+    with try_lock(path, "me") as mine:
         assert not mine
     doomed.kill()
     doomed.wait()
     doomed.stdout.close()
     doomed.stdin.close()
-    with try_locked(path, "me") as mine:
+    with try_lock(path, "me") as mine:
         assert mine
 
 
@@ -109,12 +109,12 @@ def test_whoever_waited_on_a_removed_file_locks_the_new_one(tmp_path: Path) -> N
     path, waiting, entered, leave = tmp_path / "a.lock", threading.Event(), threading.Event(), threading.Event()
 
     def second() -> None:
-        with locked(path, "second", on_wait=lambda _holder: waiting.set()):
+        with hold_lock(path, "second", on_wait=lambda _holder: waiting.set()):
             entered.set()
             assert leave.wait(10)
 
     thread = threading.Thread(target=second)
-    with locked(path, "first"):
+    with hold_lock(path, "first"):
         thread.start()
         assert waiting.wait(10)
         path.unlink()
@@ -131,5 +131,5 @@ def test_what_check_raises_ends_the_wait(tmp_path: Path) -> None:
     def check() -> None:
         raise Interrupted("stopped")
 
-    with locked(path, "first"), pytest.raises(Interrupted), locked(path, "second", check=check):
+    with hold_lock(path, "first"), pytest.raises(Interrupted), hold_lock(path, "second", check=check):
         pass

@@ -33,7 +33,7 @@ def paths(tmp_path: Path) -> WorkspacePaths:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("wanted", "run_id"),
     [
         (None, "20260102-100000-otter"),
         ("20260101-100000-otter", "20260101-100000-otter"),
@@ -43,8 +43,8 @@ def paths(tmp_path: Path) -> WorkspacePaths:
         ("20260102", "20260102-100000-otter"),
     ],
 )
-def test_a_run_is_found_by_any_part_that_fits_one(paths: WorkspacePaths, wanted: str | None, found: str) -> None:
-    assert runs.find(paths, wanted).id == found
+def test_a_run_is_found_by_any_part_that_fits_one(paths: WorkspacePaths, wanted: str | None, run_id: str) -> None:
+    assert runs.find(paths, wanted).id == run_id
 
 
 def test_a_part_that_fits_several_is_refused_with_their_ids(paths: WorkspacePaths) -> None:
@@ -88,6 +88,6 @@ def test_ids_never_go_back_where_the_clock_does(tmp_path: Path, monkeypatch: pyt
     assert [run[:15] for run in later] == ["20260201-000000", "20260201-000001"]
     for number, run in enumerate([first, *later]):
         runs.save(paths, record(run, created=f"2026-01-0{9 - number}T00:00:00+00:00"))
-    assert [found.id for found in runs.every(paths)] == [first, *later]
+    assert [run_record.id for run_record in runs.every(paths)] == [first, *later]
     (paths.runs / "3.1" / "99999999-999999-x").mkdir()
     assert runs.new_run(paths, "3.1")[:15] == "20260201-000002", "what is no time is not one"

@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.errors import MissingError, UnknownName, UntrustedFolder, UsageError
 from gpucourse.workspace.locate import open_workspace
-from gpucourse.workspace.trust import config_folder, distrust, require_course, require_workspace, trust, trusted
+from gpucourse.workspace.trust import config_folder, distrust, list_trusted_folders, require_course, require_workspace, trust
 
 SOMEBODY = 61_235
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
@@ -99,7 +99,7 @@ def test_a_link_leads_to_whoever_owns_its_end(root: Path, environ: dict[str, str
     with pytest.raises(UntrustedFolder):
         require_workspace(tmp_path / "mine", environ)
     trust(tmp_path / "mine", environ)
-    assert trusted(environ) == (str(root),)
+    assert list_trusted_folders(environ) == (str(root),)
     require_workspace(tmp_path / "mine", environ)
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_trusted_or_taken_off(tmp_path: Path, environ: dict[str, 
         trust(tmp_path / "nowhere", environ)
     with pytest.raises(UnknownName, match="no trusted folder"):
         distrust(tmp_path, environ)
-    assert trusted(environ) == ()
+    assert list_trusted_folders(environ) == ()
 
 
 def test_a_damaged_list_trusts_nobody(root: Path, environ: dict[str, str]) -> None:

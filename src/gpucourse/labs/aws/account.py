@@ -41,15 +41,15 @@ def on_aws(context: Context, module: str, *, gpu: str | None = None, verb: str) 
     """
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)
-    found = [one for one in standing if isinstance(one, AwsDeployment) and gpu in {None, one.gpu}]
-    if len(found) > 1:
-        named = ", ".join(one.stack for one in found)
-        gpus = " or ".join(f"--gpu {one.cloud.gpu}" for one in found)
+    matches = [deployment for deployment in standing if isinstance(deployment, AwsDeployment) and gpu in {None, deployment.gpu}]
+    if len(matches) > 1:
+        named = ", ".join(deployment.stack for deployment in matches)
+        gpus = " or ".join(f"--gpu {deployment.cloud.gpu}" for deployment in matches)
         raise UsageError(
             f"module {wanted} has several labs on AWS: {named}", hint=f"say which: gpucourse {verb} {wanted} {gpus}"
         )
-    if found:
-        return found[0]
+    if matches:
+        return matches[0]
     which = f" with a GPU {gpu}" if gpu else ""
     raise MissingError(
         f"module {wanted} has no lab on AWS{which}",

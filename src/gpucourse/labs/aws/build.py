@@ -14,12 +14,12 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, Interrupted, LeftoverError, TerraformFailed
 from gpucourse.labs.aws import failure_report
 from gpucourse.labs.aws.cleanup import take_down, unmanaged
-from gpucourse.labs.aws.failover import Place, Route, judged
+from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.aws.money.quote import with_type
-from gpucourse.labs.aws.propose import Offer, Proposal
-from gpucourse.labs.aws.readiness import climb
+from gpucourse.labs.aws.propose import LabProposal, Proposal
+from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import Built, Deployed
 from gpucourse.model.cloud import Attempt, CloudInstance, Failure
@@ -39,85 +39,91 @@ def build(context: Context, proposal: Proposal) -> Built:
 
     One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
     """
-    offers, errors = proposal.offers, list[GpucourseError]()
+    lab_proposals, errors = proposal.lab_proposals, list[GpucourseError]()
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
 
-    def build_one(offer: Offer) -> Deployed:
-        if len(offers) == 1:
-            return _build(context, offer)
-        own = replace(context, watch=_named(context.watch, offer.deployment.stack))
-        offer.lab = replace(offer.lab, context=own)
+    def build_one(lab_proposal: LabProposal) -> Deployed:
+        if len(lab_proposals) == 1:
+            return _build(context, lab_proposal)
+        own = replace(context, watch=_label_events(context.watch, lab_proposal.deployment.stack))
+        lab_proposal.lab = replace(lab_proposal.lab, context=own)
         try:
-            return _build(own, offer)
+            return _build(own, lab_proposal)
         except GpucourseError as error:
             errors.append(error)
             raise
 
     try:
-        ends = try_all([partial(build_one, offer) for offer in offers], limit=AT_ONCE, on_interrupt=context.stop.set)
+        ends = try_all(
+            [partial(build_one, lab_proposal) for lab_proposal in lab_proposals], limit=AT_ONCE, on_interrupt=context.stop.set
+        )
     except KeyboardInterrupt:
-        if len(offers) == 1:
+        if len(lab_proposals) == 1:
             raise
         raise Interrupted(
             "\n".join(error.what for error in errors) or "interrupted",
-            hint=f"gpucourse deploy goes on; gpucourse destroy {offers[0].choice.module.id} takes all of it down",
+            hint=f"gpucourse deploy goes on; gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
         ) from None
     labs = [end for end in ends if isinstance(end, Deployed)]
-    if len(offers) == 1 and not labs:
+    if len(lab_proposals) == 1 and not labs:
         raise next(end for end in ends if isinstance(end, GpucourseError))
     return Built(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
-def _build(context: Context, offer: Offer) -> Deployed:
+def _build(context: Context, lab_proposal: LabProposal) -> Deployed:
     began = time.monotonic()
-    deployment = offer.deployment
+    deployment = lab_proposal.deployment
     before = deployment.inventory
-    interrupted = offer.choice.former is not None or (offer.choice.standing is not None and deployment.phase != "ready")
+    interrupted = lab_proposal.choice.former is not None or (
+        lab_proposal.choice.standing is not None and deployment.phase != "ready"
+    )
     regions.note(context.paths, deployment.cloud.region)
-    _priced(offer)
-    if offer.quote.ends or offer.forgotten:
+    _record_price(lab_proposal)
+    if lab_proposal.quote.ends or lab_proposal.forgotten:
         bring_home(context, deployment, discard=False)
-    with failure_report.recorded(context, deployment):
-        lab = offer.lab
-        if interrupted or offer.forgotten:
+    with failure_report.record_outcome(context, deployment):
+        lab = lab_proposal.lab
+        if interrupted or lab_proposal.forgotten:
             unmanaged.clear(context, lab)
-        if offer.quote.changes or before is None:
-            deployment.inventory = _raised(context, offer)
+        if lab_proposal.quote.changes or before is None:
+            deployment.inventory = _build_with_failover(context, lab_proposal)
             deployment.terraform = lab.describe()
             deployments.save(context.paths, deployment)
             lab = open_cloud(context, deployment)
-        _guarded(context, lab)
-        deployment.inventory = climb(context, lab)
+        _guard_costs(context, lab)
+        deployment.inventory = wait_until_ready(context, lab)
     return Deployed(
         deployment=deployment,
-        changes=offer.quote.changes,
+        changes=lab_proposal.quote.changes,
         dry_run=False,
         seconds=time.monotonic() - began,
-        healed=_healed(before, offer),
+        healed=_list_replaced_nodes(before, lab_proposal),
     )
 
 
-def _raised(context: Context, offer: Offer) -> Inventory:
+def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Inventory:
     """The nodes of the lab, built in the first place that has room. Raises what stopped it, in the table's words."""
-    deployment, lab = offer.deployment, offer.lab
+    deployment, lab = lab_proposal.deployment, lab_proposal.lab
     cloud = deployment.cloud
-    route = Route(found=offer.zones, allowed=offer.allowed, with_types=offer.choice.with_types)
+    route = Route(zone_offers=lab_proposal.zones, allowed=lab_proposal.allowed, with_types=lab_proposal.choice.with_types)
     while True:
-        here = Place(attempt=Attempt(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group)
+        here = LaunchAttempt(
+            attempt=Attempt(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
+        )
         try:
             with stage(context.watch, f"apply {deployment.stack}", f"building {deployment.stack} in {cloud.zone}"):
                 return lab.up(context.watch)
         except TerraformFailed as error:
-            failure = judged(error)
+            failure = classify_failure(error)
             if failure is None:
                 raise
             # Nodes that stand keep their place: another zone would take them away from whoever works on them.
-            there = route.after(here, failure) if offer.fresh else None
+            there = route.after(here, failure) if lab_proposal.fresh else None
             _note(context, deployment, here, failure, there)
             if there is None:
-                raise failure_report.told(failure, cloud.tried, error) from error
-        _removed(context, lab)
-        _move(offer, there)
+                raise failure_report.make_error(failure, cloud.tried, error) from error
+        _remove_failed_attempt(context, lab)
+        _move(lab_proposal, there)
         deployments.save(context.paths, deployment)
         lab = open_cloud(context, deployment)
         with stage(context.watch, f"plan {deployment.stack}", f"planning {deployment.stack} in {cloud.zone}"):
@@ -125,7 +131,9 @@ def _raised(context: Context, offer: Offer) -> Inventory:
             lab.plan(context.watch)
 
 
-def _note(context: Context, deployment: AwsDeployment, here: Place, failure: Failure, there: Place | None) -> None:
+def _note(
+    context: Context, deployment: AwsDeployment, here: LaunchAttempt, failure: Failure, there: LaunchAttempt | None
+) -> None:
     """Write a try down that failed, and say where it goes on."""
     cloud = deployment.cloud
     if failure.elsewhere or there is not None:
@@ -141,45 +149,47 @@ def _note(context: Context, deployment: AwsDeployment, here: Place, failure: Fai
     context.watch(Note(text=text, level="warning"))
 
 
-def _removed(context: Context, lab: CloudLab) -> None:
+def _remove_failed_attempt(context: Context, lab: CloudLab) -> None:
     """Take away what the failed try left, also what Terraform does not know of or cannot remove.
 
     Raises LeftoverError where something stays: a try elsewhere would then cost twice.
     """
     stack = lab.deployment.stack
     with stage(context.watch, f"undo {stack} {len(lab.cloud.tried)}", "removing what the failed try left"):
-        take_down.with_terraform(context, lab, lab.found())
+        take_down.with_terraform(context, lab, lab.find_resources())
         _found, left = take_down.clear(context, lab.account, lab.deployment.uid, [lab.cloud.region])
-    stays = [one for one in left if one.seen]
+    stays = [resource for resource in left if resource.seen]
     if stays:
-        names = ", ".join(f"{one.kind} {one.leftover.id}" for one in stays)
+        names = ", ".join(f"{resource.kind} {resource.leftover.id}" for resource in stays)
         raise LeftoverError(
             f"what the failed try of {stack} left could not be removed, so nothing is tried elsewhere: {names}",
-            hint="by hand:\n" + "\n".join(one.remove for one in stays),
+            hint="by hand:\n" + "\n".join(resource.remove for resource in stays),
         )
 
 
-def _move(offer: Offer, there: Place) -> None:
-    cloud = offer.deployment.cloud
+def _move(lab_proposal: LabProposal, there: LaunchAttempt) -> None:
+    cloud = lab_proposal.deployment.cloud
     cloud.zone, cloud.instance_type = there.attempt.zone, there.attempt.instance_type
     cloud.gpu = instance_type(cloud.instance_type).gpu.lower()
     cloud.placement_group = there.placement_group
-    _priced(offer)
+    _record_price(lab_proposal)
 
 
-def _priced(offer: Offer) -> None:
-    cloud = offer.deployment.cloud
-    found = estimate(offer.book, with_type(offer.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone)
-    cloud.usd_per_hour = f"{found.per_hour:.4f}"
-    cloud.priced = f"{found.sources[0]}; the rest list prices of {found.oldest}"
+def _record_price(lab_proposal: LabProposal) -> None:
+    cloud = lab_proposal.deployment.cloud
+    cost_estimate = estimate(
+        lab_proposal.book, with_type(lab_proposal.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone
+    )
+    cloud.usd_per_hour = f"{cost_estimate.per_hour:.4f}"
+    cloud.priced = f"{cost_estimate.sources[0]}; the rest list prices of {cost_estimate.oldest}"
 
 
-def _guarded(context: Context, lab: CloudLab) -> None:
+def _guard_costs(context: Context, lab: CloudLab) -> None:
     """What costs is in the ledger, and a schedule outside the nodes ends them: before anything else can fail."""
     deployment, cloud = lab.deployment, lab.cloud
     ledger.settle(context, lab.account, deployment.uid, expires=cloud.expires)
-    alive = [one for one in instances.find(lab.account, stack=deployment.uid) if one.alive]
-    ids = [one.id for one in alive]
+    alive = [instance for instance in instances.find(lab.account, stack=deployment.uid) if instance.alive]
+    ids = [instance.id for instance in alive]
     with stage(context.watch, f"backstop {deployment.stack}", "a schedule ends the nodes from outside"):
         finding = schedule.arm(lab.account, ids, datetime.fromisoformat(cloud.expires), wanted=tags(context, deployment))
     cloud.backstop = "" if finding.state == "ok" else finding.detail
@@ -194,7 +204,7 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
 
     Raises InfrastructureError where it will not and there is no backstop either: nothing would end such a node for good.
     """
-    spot = [one.id for one in alive if one.market == "spot"]
+    spot = [instance.id for instance in alive if instance.market == "spot"]
     try:
         kept = instances.survive_power_off(lab.account, spot)
         what = f"EC2 says that it keeps {', '.join(kept)}, stopped, after powering off"
@@ -211,14 +221,18 @@ def _check_power_off(context: Context, lab: CloudLab, alive: list[CloudInstance]
     context.watch(Note(text=f"{what}; the backstop ends it, ten minutes after the deadline", level="warning"))
 
 
-def _healed(before: Inventory | None, offer: Offer) -> list[str]:
+def _list_replaced_nodes(before: Inventory | None, lab_proposal: LabProposal) -> list[str]:
     """The nodes that were there and are made anew, as Terraform addresses; one more node is none of these."""
-    made = [address for action, address in offer.quote.changes if action in {"create", "replace"} and "aws_instance" in address]
+    made = [
+        address
+        for action, address in lab_proposal.quote.changes
+        if action in {"create", "replace"} and "aws_instance" in address
+    ]
     names = [node.name for node in before.nodes] if before else []
     return [address for address in made if any(f'["{name}-' in address for name in names)]
 
 
-def _named(watch: Watcher, stack: str) -> Watcher:
+def _label_events(watch: Watcher, stack: str) -> Watcher:
     """Labs that go side by side have nodes and resources of the same names: each is told with its stack."""
 
     def tell(event: Event) -> None:

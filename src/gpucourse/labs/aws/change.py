@@ -13,7 +13,7 @@ from gpucourse.workspace import deployments
 
 
 @contextmanager
-def held(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
+def lock_lab(context: Context, module: str, *, gpu: str | None, verb: str) -> Iterator[AwsDeployment]:
     """The lab on AWS that is meant, with its lock held for the block. Raises as `on_aws`; StackBusy."""
 
     stack = on_aws(context, module, gpu=gpu, verb=verb).stack

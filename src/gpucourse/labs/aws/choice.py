@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.aws.offerings import checked_region, type_for
+from gpucourse.aws.offerings import type_for, validate_region
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.aws.needs import checked_nodes, lab_of, need_of
+from gpucourse.labs.aws.needs import lab_of, need_of, validate_node_count
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.labs import AwsLab
@@ -72,28 +72,30 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     """
     module = context.catalog.module(request.module)
     lab = lab_of(module)
-    known = [found for found in deployments.of_module(context.paths, module.id) if isinstance(found, AwsDeployment)]
-    known.sort(key=lambda found: found.phase != "ready")  # a try that failed is not the lab that is meant
+    known = [result for result in deployments.of_module(context.paths, module.id) if isinstance(result, AwsDeployment)]
+    known.sort(key=lambda result: result.phase != "ready")  # a try that failed is not the lab that is meant
     wanted = list(dict.fromkeys(gpu.lower() for gpu in request.gpu))
     if not wanted:  # without a word about the GPU it is the lab that stands, where there is one
         wanted = [known[0].cloud.gpu if known else context.settings.gpu or lab.gpu]
     # A lab whose GPU is compared with others must not become one of them where its own is sold out.
-    taken = {*wanted, *(one.cloud.gpu for one in known if _stands(context, one))}
-    found = [_choice(context, request, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
-    if len({(choice.region, choice.market) for choice in found}) > 1:
-        places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in found)
+    taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context, deployment))}
+    result = [_choice(context, request, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
+    if len({(choice.region, choice.market) for choice in result}) > 1:
+        places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
         raise UsageError(
             f"these labs are not in one place: {places}",
             hint=f"one at a time: gpucourse deploy {module.id} --target aws --gpu {wanted[0]}",
         )
-    return found
+    return result
 
 
 def _meant(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
     """The record of the lab with that GPU, else of the one that was to have it: a stack keeps its name where its GPU was
     sold out and another was taken."""
     name = deployments.stack_name(module.id, "aws", gpu)
-    return next((one for one in known if one.cloud.gpu == gpu), None) or next((one for one in known if one.stack == name), None)
+    return next((deployment for deployment in known if deployment.cloud.gpu == gpu), None) or next(
+        (deployment for deployment in known if deployment.stack == name), None
+    )
 
 
 def _choice(
@@ -108,7 +110,7 @@ def _choice(
     type_for(gpu, lab.size)
     former, standing = (None, known) if known and _stands(context, known) else (known, None)
     usual = standing.nodes_wanted if standing else lab.nodes
-    nodes = usual if request.nodes is None else checked_nodes(module, request.nodes)
+    nodes = usual if request.nodes is None else validate_node_count(module, request.nodes)
     if standing:
         _fits(request, module, standing, gpu)
         cloud = standing.cloud
@@ -132,7 +134,7 @@ def _choice(
         need=need_of(module, gpu=gpu, nodes=nodes),
         nodes=nodes,
         market="spot" if (settings.spot if request.spot is None else request.spot) else "on-demand",
-        region=checked_region(request.region) if request.region else settings.region,
+        region=validate_region(request.region) if request.region else settings.region,
         ttl_hours=_hours(module, settings.ttl if request.ttl_s is None else request.ttl_s),
         others=_others(context, lab, taken),
         former=former,

@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 from gpucourse.aws import quota
-from gpucourse.aws.offerings import checked_region
+from gpucourse.aws.offerings import validate_region
 from gpucourse.aws.preflight import preflight
-from gpucourse.aws.pricing import PriceBook, estimate, refreshed
+from gpucourse.aws.pricing import PriceBook, estimate, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
-from gpucourse.labs.aws.environment import circumstances, request_command
-from gpucourse.labs.aws.needs import checked_nodes, need_of, needs
+from gpucourse.labs.aws.environment import make_environment, request_command
+from gpucourse.labs.aws.needs import need_of, needs, validate_node_count
 from gpucourse.labs.doctor import course
-from gpucourse.labs.request import Look
+from gpucourse.labs.request import PreflightRequest
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
 from gpucourse.model.event import stage
 
@@ -39,7 +39,7 @@ class ModulePrice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Examined:
+class PreflightReport:
     """Everything that was found, in the order in which to mend it. `sources` says where the prices were read, and when."""
 
     region: str
@@ -65,7 +65,7 @@ class Examined:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Short:
+class ShortQuota:
     """A quota that does not hold what the course needs, or of which that is not known; and the request that is open for it."""
 
     quota: Quota
@@ -77,7 +77,7 @@ class Short:
         return self.open is None and self.quota.enough is False
 
 
-def doctor(context: Context, look: Look) -> Examined:
+def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
     """Look at everything that the labs need of the account, at once. Changes nothing, there and here.
 
     Raises UnknownName or UsageError for a module that has no lab on AWS; what AWS answers never raises.
@@ -86,56 +86,58 @@ def doctor(context: Context, look: Look) -> Examined:
     with stage(context.watch, "preflight", f"asking AWS about {account.region}"):
         book = _book(account, labs)
         request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
-        known = circumstances(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
+        known = make_environment(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
         findings = [*preflight(account, labs, known), *([course(context)] if context.catalog.broken else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
-    return Examined(
+    return PreflightReport(
         region=account.region,
         market=market,
         findings=findings,
         prices=[
             ModulePrice(
-                module=lab.module, title=lab.title, machines=_machines(lab), usd_per_hour=found.per_hour, hours=lab.hours
+                module=lab.module, title=lab.title, machines=_machines(lab), usd_per_hour=estimate.per_hour, hours=lab.hours
             )
-            for lab, found in estimates
+            for lab, estimate in estimates
         ],
-        sources=list(dict.fromkeys(source for _lab, found in estimates for source in found.sources)),
+        sources=list(dict.fromkeys(source for _lab, estimate in estimates for source in estimate.sources)),
     )
 
 
-def short_quotas(context: Context, look: Look) -> list[Short]:
+def short_quotas(context: Context, look: PreflightRequest) -> list[ShortQuota]:
     """The quotas that do not hold the largest of these labs, or of which nobody knows, with requests that are open already."""
     account = _account(context, look)
     with stage(context.watch, "quotas", f"asking AWS about quotas in {account.region}"):
         account.identity()  # without credentials that is the answer, instead of `unknown` for each quota
-        found = quota.assess(account, _labs(context, look), _market(context, look))
+        vcpu_quotas = quota.assess(account, _labs(context, look), _market(context, look))
         return [
-            Short(quota=one, open=quota.open_request(account, one.code) if one.enough is False else None)
-            for one in found
-            if not one.enough
+            ShortQuota(
+                quota=vcpu_quota, open=quota.open_request(account, vcpu_quota.code) if vcpu_quota.enough is False else None
+            )
+            for vcpu_quota in vcpu_quotas
+            if not vcpu_quota.enough
         ]
 
 
-def request_quotas(context: Context, look: Look, wanted: Sequence[Short]) -> list[QuotaRequest]:
+def request_quotas(context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
     """Ask AWS for more, once for each; what is open already stays as it is. Raises what a call raises."""
     account = _account(context, look)
     return [quota.request_increase(account, short.quota) for short in wanted if short.to_ask]
 
 
-def _account(context: Context, look: Look) -> Account:
-    return Account(checked_region(look.region or context.settings.region), context.environ)
+def _account(context: Context, look: PreflightRequest) -> Account:
+    return Account(validate_region(look.region or context.settings.region), context.environ)
 
 
-def _market(context: Context, look: Look) -> Market:
+def _market(context: Context, look: PreflightRequest) -> Market:
     spot = context.settings.spot if look.spot is None else look.spot
     return "spot" if spot else "on-demand"
 
 
-def _labs(context: Context, look: Look) -> list[LabNeed]:
+def _labs(context: Context, look: PreflightRequest) -> list[LabNeed]:
     gpus = look.gpu or (context.settings.gpu,)
     if look.module is not None:
         module = context.catalog.module(look.module)
-        nodes = None if look.nodes is None else checked_nodes(module, look.nodes)
+        nodes = None if look.nodes is None else validate_node_count(module, look.nodes)
         return [need_of(module, gpu=gpu, nodes=nodes) for gpu in gpus]
     if look.nodes is not None:
         raise UsageError("--nodes: of which module?", hint=f"gpucourse doctor --target aws --module 3 --nodes {look.nodes}")
@@ -153,7 +155,7 @@ def _book(account: Account, labs: Sequence[LabNeed]) -> PriceBook:
     except GpucourseError:  # the look at the credentials tells
         return book
     types = {machines.instance_type for lab in labs for machines in lab.machines}
-    return refreshed(book, account, types, datetime.now(UTC))
+    return refresh_prices(book, account, types, datetime.now(UTC))
 
 
 def _machines(lab: LabNeed) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from gpucourse.aws.caller import caller_cidr
-from gpucourse.aws.preflight import Circumstances
+from gpucourse.aws.preflight import LabEnvironment
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
@@ -18,10 +18,10 @@ from gpucourse.provision.binary import find_terraform
 from gpucourse.workspace import deployments, ledger, regions
 
 
-def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> Circumstances:
+def make_environment(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> LabEnvironment:
     """The circumstances of a lab that this workspace is about to build, with the caller's address where it is known already,
     and the command that asks for its quota."""
-    return Circumstances(
+    return LabEnvironment(
         market=market,
         terraform=_terraform(context),
         public_key=_public_key(context),
@@ -29,8 +29,10 @@ def circumstances(context: Context, book: PriceBook, market: Market, ssh_cidr: s
         book=book,
         budget=context.settings.budget_usd,
         spent=ledger.read(context.paths.ledger).total(datetime.now(UTC)),
-        standing=frozenset(each.uid for each in deployments.every(context.paths) if isinstance(each, AwsDeployment)),
-        regions=regions.used(context.paths),
+        standing=frozenset(
+            deployment.uid for deployment in deployments.every(context.paths) if isinstance(deployment, AwsDeployment)
+        ),
+        regions=regions.read_used_regions(context.paths),
         ask_address=partial(caller_cidr, context.environ),
         request=request,
     )

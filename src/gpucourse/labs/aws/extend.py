@@ -16,9 +16,9 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UnreachableError, UsageError
 from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
-from gpucourse.labs.aws.change import held
+from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.money import ledger as bill
-from gpucourse.labs.results import Changed, More
+from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments, ledger
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LONGEST = timedelta(hours=72)  # what a stack takes as its time to live
 
 
-def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> More:
+def more_time(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Extension:
     """What so many seconds more would mean. Changes nothing.
 
     Raises UsageError for nothing at all and where the lab would live for more than 72 hours in all.
@@ -51,7 +51,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         )
     rate = bill.per_hour(context, deployment)
     budget = context.settings.budget_usd
-    return More(
+    return Extension(
         deployment=deployment,
         before=before,
         expires=expires,
@@ -62,57 +62,57 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     )
 
 
-def extend(context: Context, more: More) -> Changed:
+def extend(context: Context, extension: Extension) -> ChangeResult:
     """Give the lab that time: the nodes' deadline, the backstop, the tags, the record.
 
     Raises UnreachableError where a node does not take it: then the earlier end holds, and the same command tries again.
     """
-    gpu = more.deployment.gpu
-    with held(context, more.deployment.module, gpu=gpu, verb="extend") as deployment:
+    gpu = extension.deployment.gpu
+    with lock_lab(context, extension.deployment.module, gpu=gpu, verb="extend") as deployment:
         cloud = deployment.cloud
         account = account_of(context, deployment)
         warnings: list[str] = []
         with stage(context.watch, "deadline", "moving the deadline on the nodes"):
-            if not cloud.stopped and (failed := write_deadline(context, deployment, more.expires)):
-                raise _kept(deployment, more, failed)
+            if not cloud.stopped and (failed := write_deadline(context, deployment, extension.expires)):
+                raise _make_extend_error(deployment, extension, failed)
         with stage(context.watch, "backstop", "moving the backstop and the tags"):
-            finding = schedule.move(account, more.expires, stack=deployment.uid)
+            finding = schedule.move(account, extension.expires, stack=deployment.uid)
             if finding.state != "ok" and not cloud.backstop:
-                when = more.before + schedule.AFTER
+                when = extension.before + schedule.AFTER
                 warnings.append(f"AWS may still end it at {when:%Y-%m-%d %H:%M} UTC: {finding.detail}")
-            found = [one for one in instances.find(account, stack=deployment.uid) if one.alive]
-            ids = [item for one in found for item in (one.id, *one.disks)]
+            cloud_instances = [instance for instance in instances.find(account, stack=deployment.uid) if instance.alive]
+            ids = [item for instance in cloud_instances for item in (instance.id, *instance.disks)]
             try:
-                instances.retag_expires(account, ids, more.expires)
+                instances.retag_expires(account, ids, extension.expires)
             except GpucourseError as error:
                 warnings.append(f"the tags still say the old end, which nothing acts on: {error.what}")
-        cloud.expires = more.expires.isoformat(timespec="seconds")
+        cloud.expires = extension.expires.isoformat(timespec="seconds")
         deployments.save(context.paths, deployment)
-        return Changed(
+        return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} has more time",
             changed=[
-                f"it ends at {more.expires:%Y-%m-%d %H:%M} UTC instead of {more.before:%H:%M}",
+                f"it ends at {extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}",
                 "the backstop outside the nodes ends it ten minutes later"
                 if finding.state == "ok"
                 else "there is no backstop outside the nodes",
-                f"that is about ${more.usd_added:.2f} more; ${more.usd_to_end:.2f} from now to its end",
+                f"that is about ${extension.usd_added:.2f} more; ${extension.usd_to_end:.2f} from now to its end",
             ],
             warnings=warnings,
             expires=cloud.expires,
-            usd_per_hour=more.usd_per_hour,
+            usd_per_hour=extension.usd_per_hour,
         )
 
 
-def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> Changed:
+def keep(context: Context, module: str, seconds: float, *, gpu: str | None = None) -> ChangeResult:
     """Hold the idle agent off every node for so many seconds; 0 lets it go on at once. The deadline stays.
 
     Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
     """
     if seconds > LONGEST.total_seconds():
         raise UsageError("no lab lives for more than 72 hours", hint=f"gpucourse keep {module} 2h")
-    with held(context, module, gpu=gpu, verb="keep") as deployment:
+    with lock_lab(context, module, gpu=gpu, verb="keep") as deployment:
         cloud = deployment.cloud
         if cloud.stopped:
             raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
@@ -123,13 +123,13 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             else:
                 failed = _each(context, deployment, lambda link: node_files.remove(link, "hold"))
         if failed:
-            raise _same(failed, f"not every node of {deployment.stack} was told: {'; '.join(one.what for one in failed)}")
+            raise _same(failed, f"not every node of {deployment.stack} was told: {'; '.join(error.what for error in failed)}")
         deadline = datetime.fromisoformat(cloud.expires)
         said = (
             f"the idle agents leave it alone until {until:%Y-%m-%d %H:%M} UTC" if seconds else "the idle agents watch it again"
         )
         sooner = until > deadline
-        return Changed(
+        return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} is kept" if seconds else f"{deployment.stack} is kept no longer",
@@ -155,9 +155,11 @@ def _each(context: Context, deployment: AwsDeployment, task: Callable[[Link], No
         return [outcome.error for outcome in fleet.each(task) if outcome.error is not None]
 
 
-def _kept(deployment: AwsDeployment, more: More, failed: list[GpucourseError]) -> GpucourseError:
+def _make_extend_error(deployment: AwsDeployment, extension: Extension, failed: list[GpucourseError]) -> GpucourseError:
     said = "; ".join(error.what for error in failed)
-    return _same(failed, f"{said}. {deployment.stack} still ends at {more.before:%Y-%m-%d %H:%M} UTC: nothing else was moved")
+    return _same(
+        failed, f"{said}. {deployment.stack} still ends at {extension.before:%Y-%m-%d %H:%M} UTC: nothing else was moved"
+    )
 
 
 def _same(failed: list[GpucourseError], what: str) -> GpucourseError:

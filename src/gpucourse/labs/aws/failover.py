@@ -17,7 +17,7 @@ _GROUP = ("placement group", "placementgroup", "placement_group")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class LaunchAttempt:
     """One try: where, which type, and whether the nodes were to be close together."""
 
     attempt: Attempt
@@ -29,26 +29,26 @@ class Route:
     """The places of one lab, in order. `allowed`: the wanted type first, then the learner's others; `with_types` have to be in
     the same zone."""
 
-    found: Offers
+    zone_offers: Offers
     allowed: tuple[str, ...]
     with_types: tuple[str, ...] = ()
     _round: list[tuple[Attempt, Failure]] = field(default_factory=list)
 
-    def after(self, place: Place, failure: Failure) -> Place | None:
+    def after(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
         """Where to try after this place failed so; None where no other place would help, or all were tried."""
         if place.placement_group and about_group(failure):
-            return Place(attempt=place.attempt, placement_group=False)
+            return LaunchAttempt(attempt=place.attempt, placement_group=False)
         if not failure.elsewhere:
             return None
         self._round.append((place.attempt, failure))
-        found = next_attempt(self.found, self._round, allowed=self.allowed, with_types=self.with_types)
-        if found is None and place.placement_group:  # the nodes find room apart sooner than together
+        attempt = next_attempt(self.zone_offers, self._round, allowed=self.allowed, with_types=self.with_types)
+        if attempt is None and place.placement_group:  # the nodes find room apart sooner than together
             self._round.clear()
-            found = next(
-                filter(None, (first_attempt(self.found, kind, with_types=self.with_types) for kind in self.allowed)), None
+            attempt = next(
+                filter(None, (first_attempt(self.zone_offers, kind, with_types=self.with_types) for kind in self.allowed)), None
             )
-            return Place(attempt=found, placement_group=False) if found else None
-        return Place(attempt=found, placement_group=place.placement_group) if found else None
+            return LaunchAttempt(attempt=attempt, placement_group=False) if attempt else None
+        return LaunchAttempt(attempt=attempt, placement_group=place.placement_group) if attempt else None
 
 
 def about_group(failure: Failure) -> bool:
@@ -57,7 +57,7 @@ def about_group(failure: Failure) -> bool:
     return failure.kind not in {"permission", "credentials", "throttle"} and any(words in text for words in _GROUP)
 
 
-def judged(error: TerraformFailed) -> Failure | None:
+def classify_failure(error: TerraformFailed) -> Failure | None:
     """What AWS said when Terraform failed: of several errors the one that decides; None where AWS said nothing."""
     texts: Iterable[str] = error.every or (f"{error.summary}\n{error.detail}",)
-    return failures.deciding(found for text in texts if (found := failures.from_text(text)) is not None)
+    return failures.deciding(failure for text in texts if (failure := failures.from_text(text)) is not None)

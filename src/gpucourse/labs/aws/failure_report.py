@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from decimal import Decimal
 
-from gpucourse.aws import charges, failures, sweep
+from gpucourse.aws import charges, failures, resource_scan
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
@@ -26,7 +26,7 @@ from gpucourse.workspace import deployments
 
 
 @contextmanager
-def recorded(context: Context, deployment: AwsDeployment) -> Iterator[None]:
+def record_outcome(context: Context, deployment: AwsDeployment) -> Iterator[None]:
     """The record stands before anything is created, and says how it went whatever happens in the block.
 
     What is raised in the block says afterwards also what exists, what it costs, and how to take it down.
@@ -35,48 +35,48 @@ def recorded(context: Context, deployment: AwsDeployment) -> Iterator[None]:
     try:
         yield
     except (KeyboardInterrupt, Interrupted) as error:
-        _failed(context, deployment, "interrupted")
+        _save_as_failed(context, deployment, "interrupted")
         raise Interrupted(
-            f"deploying {deployment.stack} was interrupted. {standing(context, deployment)}",
+            f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
             hint=f"{again(deployment)} goes on; {down(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
-        _failed(context, deployment, error.what)
-        error.what = f"{error.what}\n{standing(context, deployment)}"
+        _save_as_failed(context, deployment, error.what)
+        error.what = f"{error.what}\n{describe_existing(context, deployment)}"
         error.hint = "\n".join(filter(None, (error.hint, f"take it down: {down(deployment)}")))
         raise
     except BaseException as error:
-        _failed(context, deployment, str(error) or type(error).__name__)
+        _save_as_failed(context, deployment, str(error) or type(error).__name__)
         raise
     deployments.save(context.paths, deployment, "ready")
 
 
-def standing(context: Context, deployment: AwsDeployment) -> str:
+def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     """What exists of a lab right now and what it costs, in one sentence; asks the account. The ledger learns of it."""
     cloud = deployment.cloud
     account = Account(cloud.region, context.environ)
     try:
-        found = [one for one in sweep.find(account, stack=deployment.uid) if one.seen]
-        costing = charges.standing(account, PriceBook(region=cloud.region), stack=deployment.uid)
+        resources = [resource for resource in resource_scan.find(account, stack=deployment.uid) if resource.seen]
+        costing = charges.find_charges(account, PriceBook(region=cloud.region), stack=deployment.uid)
     except GpucourseError as error:
         return f"What exists of it in {cloud.region} cannot be asked now ({error.what}); it may cost"
     with suppress(GpucourseError):  # the sentence matters more, and the next command settles it
         ledger.settle(context, account, deployment.uid, expires=cloud.expires)
-    if not found:
+    if not resources:
         return "Nothing of it exists in the account, so nothing costs"
     rate = sum((charge.units * charge.rate.usd_per_hour for charge in costing), Decimal(0))
-    kinds = [one.kind for one in found]
+    kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")
     of_them = f", {machines} of them instance{'' if machines == 1 else 's'}" if machines else ", no instance among them"
-    things = f"{len(found)} thing{' exists' if len(found) == 1 else 's exist'}"
+    things = f"{len(resources)} thing{' exists' if len(resources) == 1 else 's exist'}"
     return f"{things} in {cloud.zone}{of_them}: together ${rate:.2f} an hour"
 
 
-def told(failure: Failure, tried: Sequence[Tried], error: TerraformFailed) -> GpucourseError:
+def make_error(failure: Failure, tried: Sequence[Tried], error: TerraformFailed) -> GpucourseError:
     """The error of a failure that no other place mends: of its own class, in the words of the table."""
     what = failures.sentence(failure)
     if len(tried) > 1:
-        places = "; ".join(f"{one.instance_type} in {one.zone}: {one.code}" for one in tried)
+        places = "; ".join(f"{attempt.instance_type} in {attempt.zone}: {attempt.code}" for attempt in tried)
         what = f"{what}\nTried {len(tried)} times: {places}"
     if failure.kind == "permission":
         return PermissionRefused(what, hint=failure.cure, log=error.log, action=failure.action)
@@ -97,7 +97,7 @@ def down(deployment: AwsDeployment) -> str:
     return f"gpucourse destroy {deployment.module} --gpu {deployment.cloud.gpu}"
 
 
-def _failed(context: Context, deployment: AwsDeployment, why: str) -> None:
+def _save_as_failed(context: Context, deployment: AwsDeployment, why: str) -> None:
     # On a full disk the older record stays: it says `creating`, and `destroy` takes that as well.
     with suppress(StorageError):
         deployments.save(context.paths, deployment, "failed", error=why)

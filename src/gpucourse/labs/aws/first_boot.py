@@ -42,29 +42,29 @@ class Hardware:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
+class BootMark:
     """What a node says of itself once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
     told: Hardware
 
 
-def wait(context: Context, fleet: Fleet) -> dict[str, Mark]:
+def wait(context: Context, fleet: Fleet) -> dict[str, BootMark]:
     """Wait until every node has set itself up; what each says, by name. Each step is told with its time while it passes.
 
     Raises InfrastructureError with the end of the log of a node that failed, or that is not done in time.
     """
     from gpucourse.remote.fleet import values
 
-    found = values(fleet.each(lambda link: _wait(context, link)))
-    return {node.name: mark for node, mark in zip(fleet.nodes, found, strict=True)}
+    marks = values(fleet.each(lambda link: _wait(context, link)))
+    return {node.name: mark for node, mark in zip(fleet.nodes, marks, strict=True)}
 
 
-def _wait(context: Context, link: Link) -> Mark:
+def _wait(context: Context, link: Link) -> BootMark:
     began = since = time.monotonic()
     at = ""
     while True:
-        simulated, word, text = _asked(link)
+        simulated, word, text = _read_mark(link)
         now = time.monotonic()
         step = printable(text.strip(), 80) if word == "step" else ""
         if step != at:
@@ -74,7 +74,7 @@ def _wait(context: Context, link: Link) -> Mark:
                 _tell(context, link, step, "started", 0.0)
             at, since = step, now
         if word == "ready":
-            mark = Mark(simulated=simulated, told=_document(text))
+            mark = BootMark(simulated=simulated, told=_document(text))
             context.watch(NodeEvent(node=link.node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
             return mark
         if word in {"failed", "silent"} or now - began > PATIENCE_S:
@@ -97,7 +97,7 @@ def _wait(context: Context, link: Link) -> Mark:
             raise Interrupted("stopped while the nodes set themselves up")
 
 
-def _asked(link: Link) -> tuple[bool, str, str]:
+def _read_mark(link: Link) -> tuple[bool, str, str]:
     """Whether it is a simulated computer, the word, and what belongs to it."""
     done = link.run(_LOOK, timeout_s=60.0)
     simulated, _, rest = done.stdout.decode(errors="replace").partition("\n")
@@ -117,7 +117,7 @@ def _document(text: str) -> Hardware:
         return Hardware()
 
 
-def _summary(mark: Mark) -> str:
+def _summary(mark: BootMark) -> str:
     gpus, driver = mark.told.gpus, mark.told.driver
     parts = [f"{len(gpus)} x {gpus[0]}" if gpus else "", f"driver {driver}" if driver else ""]
     return printable(", ".join(filter(None, parts)))

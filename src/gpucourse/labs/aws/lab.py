@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gpucourse.aws import sweep
+from gpucourse.aws import resource_scan
 from gpucourse.aws.offerings import instance_type
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
@@ -19,7 +19,7 @@ from gpucourse.workspace.paths import StackPaths
 
 @dataclass(frozen=True)
 class CloudLab:
-    """One stack in an AWS account. `found` is the account's word."""
+    """One stack in an AWS account. `find_resources` is the account's word."""
 
     context: Context
     paths: StackPaths
@@ -53,7 +53,7 @@ class CloudLab:
         """Remove Terraform's folder if nothing stands."""
         self.terraform.discard_if_empty()
 
-    def existed(self) -> list[str]:
+    def list_existing(self) -> list[str]:
         """What stands, as Terraform addresses."""
         return self.terraform.addresses()
 
@@ -61,10 +61,10 @@ class CloudLab:
         """Remove everything that Terraform knows of."""
         return self.terraform.down(watcher)
 
-    def found(self) -> list[Found]:
+    def find_resources(self) -> list[CloudResource]:
         """What the account still holds with this stack's tags, in every region that was ever used."""
-        places = dict.fromkeys([self.cloud.region, *regions.used(self.context.paths)])
-        return sweep.find(self.account, stack=self.deployment.uid, regions=places)
+        places = dict.fromkeys([self.cloud.region, *regions.read_used_regions(self.context.paths)])
+        return resource_scan.find(self.account, stack=self.deployment.uid, regions=places)
 
 
 def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:

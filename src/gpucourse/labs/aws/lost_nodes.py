@@ -10,21 +10,25 @@ from gpucourse.labs.aws import termination_reason
 from gpucourse.model.deployment import AwsDeployment
 
 
-def gone(context: Context, deployment: AwsDeployment) -> dict[str, str]:
+def find_lost_nodes(context: Context, deployment: AwsDeployment) -> dict[str, str]:
     """The nodes on record that the account no longer has, by name, with why they ended. A stopped node is not gone.
 
     Empty where the account does not say: then only trying tells.
     """
     cloud = deployment.cloud
     try:
-        found = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
+        cloud_instances = instances.find(Account(cloud.region, context.environ), stack=deployment.uid)
     except GpucourseError:
         return {}
-    alive = {one.node for one in found if one.alive}
-    newest = {one.node: one for one in found if not one.alive}  # by launch: the last one of a name wins
+    alive = {instance.node for instance in cloud_instances if instance.alive}
+    newest = {
+        instance.node: instance for instance in cloud_instances if not instance.alive
+    }  # by launch: the last one of a name wins
     names = [node.name for node in deployment.inventory.nodes] if deployment.inventory else []
     return {
-        name: termination_reason.told(newest[name], cloud.expires) if name in newest else f"{name}: AWS no longer lists it"
+        name: termination_reason.describe_termination(newest[name], cloud.expires)
+        if name in newest
+        else f"{name}: AWS no longer lists it"
         for name in names
         if name not in alive
     }

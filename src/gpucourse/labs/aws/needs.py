@@ -34,7 +34,7 @@ def need_of(module: Module, *, gpu: str | None = None, nodes: int | None = None)
     )
 
 
-def checked_nodes(module: Module, nodes: int) -> int:
+def validate_node_count(module: Module, nodes: int) -> int:
     """`nodes`, where the module's lab may have so many. Raises UsageError."""
     most = lab_of(module).max_nodes
     if not 1 <= nodes <= most:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from gpucourse.aws import instances
 from gpucourse.aws.offerings import first_attempt, instance_type
-from gpucourse.aws.session import Account, Identity
+from gpucourse.aws.session import Account, AwsIdentity
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws.choice import Choice
@@ -20,7 +20,7 @@ from gpucourse.units import later, now_utc, seconds_since
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
+class AccountFacts:
     """What the account gives: its number, the zones with their types, the address that SSH is opened to."""
 
     account: str
@@ -28,7 +28,7 @@ class Ground:
     ssh_cidr: str
 
 
-def same_account(choice: Choice, who: Identity) -> None:
+def same_account(choice: Choice, who: AwsIdentity) -> None:
     """Raises MissingError where the lab stands in another account than the one that the credentials open."""
     held = choice.standing and choice.standing.cloud.account
     if held and held != who.account:
@@ -38,12 +38,12 @@ def same_account(choice: Choice, who: Identity) -> None:
         )
 
 
-def founded(context: Context, choice: Choice, ground: Ground) -> AwsDeployment:
+def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> AwsDeployment:
     """The record with which the lab is planned. Not stored yet. Raises MissingError where no zone has what it takes."""
     if choice.standing is not None:
         return _standing(context, choice, choice.standing)
     kind = instance_type(choice.instance_type)
-    place = first_attempt(ground.zones, kind.name, with_types=choice.with_types)
+    place = first_attempt(facts.zones, kind.name, with_types=choice.with_types)
     if place is None:
         raise MissingError(
             f"no zone of {choice.region} offers {kind.name}",
@@ -61,14 +61,14 @@ def founded(context: Context, choice: Choice, ground: Ground) -> AwsDeployment:
         updated=now,
         nodes_wanted=choice.nodes,
         cloud=Cloud(
-            account=ground.account,
+            account=facts.account,
             region=choice.region,
             zone=place.zone,
             instance_type=place.instance_type,
             gpu=choice.gpu,
             market=choice.market,
             owner=context.settings.owner or getpass.getuser(),
-            ssh_cidr=ground.ssh_cidr,
+            ssh_cidr=facts.ssh_cidr,
             ttl_hours=choice.ttl_hours,
             expires=later(now, choice.ttl_hours * 3600),
             placement_group=choice.lab.placement_group and choice.nodes > 1 and kind.cluster_group,
@@ -95,4 +95,4 @@ def _standing(context: Context, choice: Choice, deployment: AwsDeployment) -> Aw
 
 def _running(context: Context, deployment: AwsDeployment) -> bool:
     account = Account(deployment.cloud.region, context.environ)
-    return any(one.alive for one in instances.find(account, stack=deployment.uid))
+    return any(instance.alive for instance in instances.find(account, stack=deployment.uid))

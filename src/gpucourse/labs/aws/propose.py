@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpucourse.aws import offerings
-from gpucourse.aws.caller import caller_cidr, checked_cidr
+from gpucourse.aws.caller import caller_cidr, validate_cidr
 from gpucourse.aws.preflight import blocking, preflight
-from gpucourse.aws.pricing import PriceBook, refreshed
+from gpucourse.aws.pricing import PriceBook, refresh_prices
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import new_deployment, quota_fit
 from gpucourse.labs.aws.choice import Choice, choices
-from gpucourse.labs.aws.environment import circumstances, request_command
+from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
-from gpucourse.labs.aws.money.quote import Purse, Quote, quoted
+from gpucourse.labs.aws.money.quote import Budget, Quote, make_quote
 from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Offer:
+class LabProposal:
     """One lab, ready to be built. `fresh`: nothing of it stands. `forgotten`: it stood, and Terraform's state knows nothing of
     it any more, so that it would be built a second time. `allowed` are the types it may have, the wanted one first."""
 
@@ -53,14 +53,14 @@ class Offer:
 
 @dataclass(kw_only=True)
 class Proposal(PricedProposal):
-    """What `deploy` is about to do: `offers`, as many as `quotes`."""
+    """What `deploy` is about to do: `lab_proposals`, as many as `quotes`."""
 
-    offers: list[Offer]
+    lab_proposals: list[LabProposal]
 
     @property
     def fresh(self) -> bool:
         """Whether nothing of these labs stands yet."""
-        return all(offer.fresh for offer in self.offers)
+        return all(lab_proposal.fresh for lab_proposal in self.lab_proposals)
 
 
 @contextmanager
@@ -74,16 +74,16 @@ def propose(context: Context, request: DeployRequest) -> Iterator[Proposal]:
     with ExitStack() as held:
         for stack in sorted(choice.stack for choice in choices(context, request)):
             held.enter_context(context.lock(stack, f"deploy {request.module}"))
-        proposal = _proposal(context, request, choices(context, request))
+        proposal = _make_proposal(context, request, choices(context, request))
         try:
             yield proposal
         finally:
-            for offer in proposal.offers:
-                if offer.fresh:
-                    offer.lab.forget_if_empty()
+            for lab_proposal in proposal.lab_proposals:
+                if lab_proposal.fresh:
+                    lab_proposal.lab.forget_if_empty()
 
 
-def _proposal(context: Context, request: DeployRequest, wanted: list[Choice]) -> Proposal:
+def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice]) -> Proposal:
     region = wanted[0].region
     account = Account(region, context.environ)
     with stage(context.watch, "account", f"asking AWS about {region}"):
@@ -95,29 +95,31 @@ def _proposal(context: Context, request: DeployRequest, wanted: list[Choice]) ->
         cidr, findings = _preflight(context, request, account, fit, book)
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
     total = ledger.read(context.paths.ledger).total(datetime.now(UTC))
-    purse = Purse(budget=context.settings.budget_usd, spent=total)
-    proposal = Proposal(offers=[], later=fit.later, findings=findings, purse=purse, notes=[*fit.notes, *_complaints(book)])
+    budget = Budget(budget=context.settings.budget_usd, spent=total)
+    proposal = Proposal(
+        lab_proposals=[], later=fit.later, findings=findings, budget=budget, notes=[*fit.notes, *_complaints(book)]
+    )
     try:
         for choice in fit.now:
-            place = new_deployment.Ground(account=who.account, zones=zones, ssh_cidr=cidr)
-            offer = _offer(context, choice, place, book, purse, over_budget=request.over_budget)
-            proposal.offers.append(offer)
-            proposal.quotes.append(offer.quote)
-            if offer.forgotten:
+            place = new_deployment.AccountFacts(account=who.account, zones=zones, ssh_cidr=cidr)
+            lab_proposal = _propose_lab(context, choice, place, book, budget, over_budget=request.over_budget)
+            proposal.lab_proposals.append(lab_proposal)
+            proposal.quotes.append(lab_proposal.quote)
+            if lab_proposal.forgotten:
                 text = "Terraform's state is lost, so what stands of it is removed and built anew; outputs come home first"
                 proposal.notes.append(f"{choice.stack}: {text}")
     except BaseException:
-        for offer in proposal.offers:
-            if offer.fresh:
-                offer.lab.forget_if_empty()
+        for lab_proposal in proposal.lab_proposals:
+            if lab_proposal.fresh:
+                lab_proposal.lab.forget_if_empty()
         raise
     return proposal
 
 
-def _offer(
-    context: Context, choice: Choice, ground: new_deployment.Ground, book: PriceBook, purse: Purse, *, over_budget: bool
-) -> Offer:
-    deployment = new_deployment.founded(context, choice, ground)
+def _propose_lab(
+    context: Context, choice: Choice, facts: new_deployment.AccountFacts, book: PriceBook, budget: Budget, *, over_budget: bool
+) -> LabProposal:
+    deployment = new_deployment.make_deployment(context, choice, facts)
     lab = open_cloud(context, deployment)
     try:
         lab.prepare(context.watch)
@@ -128,22 +130,22 @@ def _offer(
             lab.forget_if_empty()
         raise
     hours = new_deployment.hours_left(choice, deployment)
-    quote = quoted(choice, deployment, book, changes, hours)
+    quote = make_quote(choice, deployment, book, changes, hours)
     affordable = tuple(
         sibling.instance_type
         for sibling in quote.siblings
-        if over_budget or purse.left is None or sibling.usd_per_hour * hours <= purse.left
+        if over_budget or budget.remaining is None or sibling.usd_per_hour * hours <= budget.remaining
     )
-    return Offer(
+    return LabProposal(
         choice=choice,
         deployment=deployment,
         lab=lab,
         quote=quote,
         book=book,
-        zones=ground.zones,
+        zones=facts.zones,
         allowed=(deployment.cloud.instance_type, *affordable),
         fresh=choice.standing is None,
-        forgotten=choice.standing is not None and deployment.inventory is not None and not lab.existed(),
+        forgotten=choice.standing is not None and deployment.inventory is not None and not lab.list_existing(),
     )
 
 
@@ -159,7 +161,7 @@ def _preflight(
     quota_command = request_command(
         new[0].module.id if special else None, region=request.region or None, gpu=request.gpu, nodes=request.nodes
     )
-    known = circumstances(context, book, new[0].market, checked_cidr(said) if said else "", quota_command)
+    known = make_environment(context, book, new[0].market, validate_cidr(said) if said else "", quota_command)
     findings = preflight(account, [choice.need for choice in new], known)
     wrong = blocking(findings)
     if wrong:
@@ -173,7 +175,7 @@ def _preflight(
 
 def _book(account: Account, now: list[Choice]) -> PriceBook:
     types = {kind for choice in now for kind in _types(choice)}
-    return refreshed(PriceBook(region=account.region), account, types, datetime.now(UTC))
+    return refresh_prices(PriceBook(region=account.region), account, types, datetime.now(UTC))
 
 
 def _types(choice: Choice) -> tuple[str, ...]:

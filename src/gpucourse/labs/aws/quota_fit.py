@@ -28,12 +28,12 @@ def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
     `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: where it does not fit,
     the preflight says so.
     """
-    found = Fit(now=[choice for choice in wanted if choice.standing is not None])
+    result = Fit(now=[choice for choice in wanted if choice.standing is not None])
     new = [choice for choice in wanted if choice.standing is None]
     if not new:
-        return found
+        return result
     market = new[0].market
-    left = {(one.code, one.market): one.free for one in quota.assess(account, [choice.need for choice in new], market)}
+    left = {(item.code, item.market): item.free for item in quota.assess(account, [choice.need for choice in new], market)}
     room = _room(account) if len(new) > 1 else None
     for choice in new:
         taken = choice if _holds(left, choice, market) else None
@@ -41,20 +41,20 @@ def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
         if not chosen:
             taken = taken or smaller
         elif smaller is not None:
-            found.fewer = smaller.nodes
-        full = room is not None and sum(one.standing is None for one in found.now) >= room
-        if (taken is None or full) and found.now:
-            found.later.append(choice)
+            result.fewer = smaller.nodes
+        full = room is not None and sum(item.standing is None for item in result.now) >= room
+        if (taken is None or full) and result.now:
+            result.later.append(choice)
             continue
         if taken is not None and taken.nodes < choice.nodes:
-            found.notes.append(
+            result.notes.append(
                 f"the quota holds {taken.nodes} nodes, not {choice.nodes}: module {choice.module.id} works with them as well"
             )
         for key, vcpus in _takes(taken or choice, market).items():
             free = left[key]
             left[key] = None if free is None else free - vcpus
-        found.now.append(taken or choice)
-    return found
+        result.now.append(taken or choice)
+    return result
 
 
 def _room(account: Account) -> int | None:

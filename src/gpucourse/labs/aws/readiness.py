@@ -1,6 +1,6 @@
 """The readiness ladder of a lab on AWS: from `the instance runs` to `the ranks can meet`, each rung on every node at once.
 
-`climb` is also how a started lab comes back: addresses and host keys are asked of the account each time.
+`wait_until_ready` is also how a started lab comes back: addresses and host keys are asked of the account each time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHARED = "/shared"  # where the stacks mount what their nodes share
 _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 
-def climb(context: Context, lab: CloudLab) -> Inventory:
+def wait_until_ready(context: Context, lab: CloudLab) -> Inventory:
     """Every rung in turn; the nodes as they are reached now, which the caller stores.
 
     Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
@@ -48,7 +48,7 @@ def climb(context: Context, lab: CloudLab) -> Inventory:
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
-    inventory = _vouched(context, lab, inventory, _running(context, lab, inventory))
+    inventory = _pin_host_keys(context, lab, inventory, _running(context, lab, inventory))
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
@@ -78,7 +78,7 @@ def _gpus(node: Node) -> int:
     return known.gpus if known else 0
 
 
-def _as_it_is(node: Node, mark: first_boot.Mark) -> Node:
+def _as_it_is(node: Node, mark: first_boot.BootMark) -> Node:
     """A computer that says that it is simulated has the GPUs that it counts, whatever the type of its instance."""
     return replace(node, gpus=len(mark.told.gpus)) if mark.simulated else node
 
@@ -87,26 +87,32 @@ def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str,
     """The instance of each node, running."""
     began = time.monotonic()
     with stage(context.watch, "instances", "the instances run"):
-        alive = {one.node: one for one in instances.find(lab.account, stack=lab.deployment.uid) if one.alive}
+        alive = {
+            instance.node: instance for instance in instances.find(lab.account, stack=lab.deployment.uid) if instance.alive
+        }
         absent = [node.name for node in inventory.nodes if node.name not in alive]
         if absent:
             raise InfrastructureError(
                 f"the account has no instance for {', '.join(absent)}",
                 hint="type gpucourse deploy again: it builds what is missing",
             )
-        halted = [name for name, one in alive.items() if one.state in {"stopping", "stopped"}]
+        halted = [name for name, instance in alive.items() if instance.state in {"stopping", "stopped"}]
         if halted:
             raise InfrastructureError(
                 f"{', '.join(halted)} of {lab.deployment.stack} is stopped", hint=f"gpucourse start {lab.deployment.module}"
             )
-        found = instances.wait(lab.account, [alive[node.name].id for node in inventory.nodes], "running")
-        for one in found:
+        cloud_instances = instances.wait(lab.account, [alive[node.name].id for node in inventory.nodes], "running")
+        for instance in cloud_instances:
             seconds = time.monotonic() - began
-            context.watch(NodeEvent(node=one.node, step="running", ok=True, seconds=seconds, detail=f"{one.id}, {one.address}"))
-    return {one.node: one for one in found}
+            context.watch(
+                NodeEvent(
+                    node=instance.node, step="running", ok=True, seconds=seconds, detail=f"{instance.id}, {instance.address}"
+                )
+            )
+    return {instance.node: instance for instance in cloud_instances}
 
 
-def _vouched(context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance]) -> Inventory:
+def _pin_host_keys(context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance]) -> Inventory:
     """The nodes under their present addresses, each with the host key that its console shows.
 
     A key that is known already for the same address is not asked for again.
@@ -154,7 +160,7 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet) -> None:
                     context.watch(
                         NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - began, detail=error.what)
                     )
-                    raise _moved(context, lab, error) from error
+                    raise _explain_moved_address(context, lab, error) from error
             else:
                 context.watch(NodeEvent(node=node.name, step="ssh", ok=True, seconds=time.monotonic() - began))
                 return
@@ -164,7 +170,7 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet) -> None:
     values(fleet.each_node(connect))
 
 
-def _moved(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
+def _explain_moved_address(context: Context, lab: CloudLab, error: UnreachableError) -> UnreachableError:
     """The same error, with the reason where this computer's address is no longer the one that SSH is open to."""
     if context.settings.ssh_cidr:
         return error
@@ -225,12 +231,12 @@ def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:
 
     def ask(link: Link) -> None:
         began = time.monotonic()
-        found = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
-        detail = found.version if found.found else "not installed"
+        torch = jobs.probe(link, ("torch",), (29500, 29500), versions=True).modules["torch"]
+        detail = torch.version if torch.found else "not installed"
         context.watch(
-            NodeEvent(node=link.node.name, step="torch", ok=found.found, seconds=time.monotonic() - began, detail=detail)
+            NodeEvent(node=link.node.name, step="torch", ok=torch.found, seconds=time.monotonic() - began, detail=detail)
         )
-        if not found.found:
+        if not torch.found:
             missing.append(f"{link.node.name} ({link.node.python})")
 
     _on(fleet, ask, nodes)

@@ -51,20 +51,20 @@ class Outlook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
+class AccountView:
     """All labs on AWS by stack, and the instances with this workspace's tag that belong to none of them."""
 
     labs: dict[str, Outlook]
     unrecorded: list[CloudInstance]
 
 
-def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> Seen:
+def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, within_s: float = WITHIN_S) -> AccountView:
     """Ask the account about these labs, everything at once. Raises nothing that AWS answers: it makes them `unknown`.
 
     With `ask_nodes` the idle agents are asked too, which takes an SSH connection: not to be done again and again, since to
     the agent a connection is somebody at work.
     """
-    places = dict.fromkeys([*(lab.cloud.region for lab in labs), *regions.used(context.paths)])
+    places = dict.fromkeys([*(lab.cloud.region for lab in labs), *regions.read_used_regions(context.paths)])
     accounts = {region: Account(region, context.environ) for region in places}
     looks: dict[tuple[str, str], Look] = {}
     for region, account in accounts.items():
@@ -73,57 +73,62 @@ def look(context: Context, labs: Sequence[AwsDeployment], *, ask_nodes: bool, wi
         cloud = lab.cloud
         account = accounts[cloud.region]
         looks["account", lab.stack] = partial(check_account, account, lab)
-        looks["backstop", lab.stack] = partial(schedule.armed, account, stack=lab.uid)
+        looks["backstop", lab.stack] = partial(schedule.read_scheduled_ends, account, stack=lab.uid)
         looks["bill", lab.stack] = partial(ledger.settle, context, account, lab.uid, expires=cloud.expires)
     said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=within_s), strict=True))
     views = {lab.stack: _outlook(context, lab, said) for lab in labs}
     if ask_nodes:
         _ask_nodes(context, labs, views)
     recorded = {lab.uid for lab in labs}
-    every = [one for region in places for one in _listed(said["instances", region])]
-    return Seen(labs=views, unrecorded=[one for one in every if one.alive and one.stack not in recorded])
+    every = [instance for region in places for instance in _as_instances(said["instances", region])]
+    return AccountView(
+        labs=views, unrecorded=[instance for instance in every if instance.alive and instance.stack not in recorded]
+    )
 
 
 def _outlook(context: Context, lab: AwsDeployment, said: dict[tuple[str, str], object]) -> Outlook:
     cloud = lab.cloud
     answered = said["instances", cloud.region]
-    trouble = next((one for one in (said["account", lab.stack], answered) if isinstance(one, GpucourseError)), None)
-    mine = [one for one in _listed(answered) if one.stack == lab.uid]
-    alive = [one for one in mine if one.alive]
+    trouble = next((item for item in (said["account", lab.stack], answered) if isinstance(item, GpucourseError)), None)
+    mine = [item for item in _as_instances(answered) if item.stack == lab.uid]
+    alive = [item for item in mine if item.alive]
     left = (datetime.fromisoformat(cloud.expires) - ledger.now()).total_seconds()
     return Outlook(
         nodes=_unknown(lab) if trouble else _health(lab, mine),
-        instances={one.node: one.id for one in alive},
+        instances={item.node: item.id for item in alive},
         expires=cloud.expires,
         seconds_left=left,
-        cost_usd=ledger.spent(context, lab.uid),
+        cost_usd=ledger.sum_costs(context, lab.uid),
         usd_per_hour=ledger.per_hour(context, lab),
         unknown=trouble.what if trouble else "",
-        stopped=bool(alive) and not trouble and all(one.state in {"stopped", "stopping"} for one in alive),
+        stopped=bool(alive) and not trouble and all(item.state in {"stopped", "stopping"} for item in alive),
         ended=[]
         if trouble
-        else [termination_reason.told(one, cloud.expires) for one in _lost(termination_reason.of_its_nodes(lab, mine))],
+        else [
+            termination_reason.describe_termination(item, cloud.expires)
+            for item in _find_lost_instances(termination_reason.of_its_nodes(lab, mine))
+        ],
         backstop="" if trouble else _backstop(said["backstop", lab.stack], cloud.backstop),
     )
 
 
-def _names(lab: AwsDeployment, found: Sequence[CloudInstance]) -> list[str]:
-    return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({one.node for one in found})
+def _names(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[str]:
+    return [node.name for node in lab.inventory.nodes] if lab.inventory else sorted({instance.node for instance in instances})
 
 
 def _unknown(lab: AwsDeployment) -> list[NodeHealth]:
     return [NodeHealth(node=name, healthy=False, detail="AWS does not say", known=False) for name in _names(lab, ())]
 
 
-def _health(lab: AwsDeployment, found: Sequence[CloudInstance]) -> list[NodeHealth]:
-    alive = {one.node: one for one in found if one.alive}
-    return [_node_health(lab, name, alive.get(name)) for name in _names(lab, found)]
+def _health(lab: AwsDeployment, instances: Sequence[CloudInstance]) -> list[NodeHealth]:
+    alive = {instance.node: instance for instance in instances if instance.alive}
+    return [_node_health(lab, name, alive.get(name)) for name in _names(lab, instances)]
 
 
 def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) -> NodeHealth:
     if instance is None:
         return NodeHealth(node=name, healthy=False, detail="no such instance any more")
-    node = lab.inventory.named(name) if lab.inventory else None
+    node = lab.inventory.find_node(name) if lab.inventory else None
     if instance.state == "running" and node and instance.address != node.address:
         detail = f"runs under another address now, {instance.address}: gpucourse start {lab.module}"
         return NodeHealth(node=name, healthy=False, detail=detail)
@@ -131,10 +136,12 @@ def _node_health(lab: AwsDeployment, name: str, instance: CloudInstance | None) 
     return NodeHealth(node=name, healthy=instance.state == "running", detail=detail)
 
 
-def _lost(found: Sequence[CloudInstance]) -> list[CloudInstance]:
+def _find_lost_instances(instances: Sequence[CloudInstance]) -> list[CloudInstance]:
     """The ended instances whose node did not come back, the last one of each node."""
-    alive = {one.node for one in found if one.alive}
-    return list({one.node: one for one in found if not one.alive and one.node not in alive}.values())
+    alive = {instance.node for instance in instances if instance.alive}
+    return list(
+        {instance.node: instance for instance in instances if not instance.alive and instance.node not in alive}.values()
+    )
 
 
 def _backstop(answer: object, recorded: str) -> str:
@@ -145,7 +152,7 @@ def _backstop(answer: object, recorded: str) -> str:
     return f"none: {recorded}" if recorded else "none: its schedules are gone"
 
 
-def _listed(answer: object) -> list[CloudInstance]:
+def _as_instances(answer: object) -> list[CloudInstance]:
     return answer if isinstance(answer, list) else []
 
 

@@ -13,10 +13,10 @@ from gpucourse.context import Context
 from gpucourse.errors import CloudError, GpucourseError, Interrupted, MissingError, UsageError
 from gpucourse.labs.aws import termination_reason
 from gpucourse.labs.aws.account import account_of
-from gpucourse.labs.aws.change import held
+from gpucourse.labs.aws.change import lock_lab
 from gpucourse.labs.aws.lab import open_cloud
 from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.results import Changed
+from gpucourse.labs.results import ChangeResult
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import Note, stage
@@ -28,12 +28,12 @@ SOONEST = timedelta(minutes=15)  # a start takes minutes; one that ends right af
 GONE = {"shutting-down", "terminated"}
 
 
-def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
+def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
     """Stop every instance of a lab: its disks stay and cost, nothing else does.
 
     Raises UsageError for spot instances and while a run is under way, MissingError where no instance is left.
     """
-    with held(context, module, gpu=gpu, verb="stop") as deployment:
+    with lock_lab(context, module, gpu=gpu, verb="stop") as deployment:
         cloud = deployment.cloud
         if cloud.market == "spot":
             raise UsageError(
@@ -42,24 +42,29 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
             )
         _nothing_runs(context, deployment)
         account = account_of(context, deployment)
-        found = _alive(account, deployment)
+        cloud_instances = _find_alive(account, deployment)
         before = ledger.per_hour(context, deployment)
-        ids = [one.id for one in found if one.state in {"pending", "running"}]
-        with stage(context.watch, "stop", f"stopping {', '.join(one.node for one in found)}"):
+        ids = [instance.id for instance in cloud_instances if instance.state in {"pending", "running"}]
+        with stage(context.watch, "stop", f"stopping {', '.join(instance.node for instance in cloud_instances)}"):
             instances.stop(account, ids)
             cloud.stopped = True
             deployments.save(context.paths, deployment)
-            instances.wait(account, [one.id for one in found], "stopped", sleep=_pause(context))
+            instances.wait(account, [instance.id for instance in cloud_instances], "stopped", sleep=_pause(context))
         _settle(context, account, deployment)
         now = ledger.per_hour(context, deployment)
         was = f" instead of ${before:.2f}" if before and ids else ""
         until = f"{datetime.fromisoformat(cloud.expires):%Y-%m-%d %H:%M} UTC"
-        return Changed(
+        return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} is stopped",
             changed=[
-                *(f"{one.node} ({one.id}) is stopped" if one.id in ids else f"{one.node} was stopped before" for one in found),
+                *(
+                    f"{instance.node} ({instance.id}) is stopped"
+                    if instance.id in ids
+                    else f"{instance.node} was stopped before"
+                    for instance in cloud_instances
+                ),
                 f"its disks stay and cost ${now or 0:.2f} an hour{was}; what lay on the fast local disk is gone",
             ],
             warnings=[_end_of_a_pause(module, until, alone=bool(cloud.backstop))],
@@ -69,15 +74,15 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> Changed:
         )
 
 
-def start(context: Context, module: str, *, gpu: str | None = None) -> Changed:
+def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeResult:
     """Start a stopped lab, learn its new addresses, and wait until it is ready. Also heals a record with old addresses.
 
     Raises CloudError of kind capacity where AWS has no room for it now, UsageError where its time is over, and what the
     readiness ladder raises.
     """
-    from gpucourse.labs.aws.readiness import climb
+    from gpucourse.labs.aws.readiness import wait_until_ready
 
-    with held(context, module, gpu=gpu, verb="start") as deployment:
+    with lock_lab(context, module, gpu=gpu, verb="start") as deployment:
         cloud = deployment.cloud
         left = datetime.fromisoformat(cloud.expires) - ledger.now()
         if left < SOONEST:
@@ -88,24 +93,24 @@ def start(context: Context, module: str, *, gpu: str | None = None) -> Changed:
             )
         lab = open_cloud(context, deployment)
         account = account_of(context, deployment)
-        found = _alive(account, deployment)
-        with stage(context.watch, "start", f"starting {', '.join(one.node for one in found)}"):
-            running = _started(context, account, deployment, found)
+        cloud_instances = _find_alive(account, deployment)
+        with stage(context.watch, "start", f"starting {', '.join(instance.node for instance in cloud_instances)}"):
+            running = _start_instances(context, account, deployment, cloud_instances)
         before = {node.name: node.address for node in deployment.inventory.nodes} if deployment.inventory else {}
-        deployment.inventory = _moved(deployment, running)
+        deployment.inventory = _update_addresses(deployment, running)
         cloud.stopped = False
         deployments.save(context.paths, deployment)
         _settle(context, account, deployment)
         try:
-            deployment.inventory = climb(context, lab)
+            deployment.inventory = wait_until_ready(context, lab)
         finally:  # the deadline on the disk may be older than the one on record
             late = _move_deadline(context, deployment)
         deployments.save(context.paths, deployment, "ready")
-        return Changed(
+        return ChangeResult(
             stack=deployment.stack,
             module=deployment.module,
             title=f"{deployment.stack} is back",
-            changed=[_address(one, before.get(one.node, "")) for one in running],
+            changed=[_address(instance, before.get(instance.node, "")) for instance in running],
             warnings=late,
             expires=cloud.expires,
             usd_per_hour=ledger.per_hour(context, deployment),
@@ -120,14 +125,17 @@ def _end_of_a_pause(module: str, until: str, *, alone: bool) -> str:
     return f"its deadline stands: AWS ends it at {until}, stopped or not. More time: gpucourse extend {module} 8h"
 
 
-def _alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
+def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
     """The instances that still exist, by node. Raises MissingError where one of the lab's nodes has none."""
-    found = instances.find(account, stack=deployment.uid)
-    alive = [one for one in found if one.alive]
+    cloud_instances = instances.find(account, stack=deployment.uid)
+    alive = [instance for instance in cloud_instances if instance.alive]
     if alive:
         return alive
     cloud = deployment.cloud
-    said = "; ".join(termination_reason.told(one, cloud.expires) for one in found) or "AWS no longer lists any"
+    said = (
+        "; ".join(termination_reason.describe_termination(instance, cloud.expires) for instance in cloud_instances)
+        or "AWS no longer lists any"
+    )
     raise MissingError(
         f"{deployment.stack} has no instance left: {said}",
         hint=f"build them anew: gpucourse deploy {deployment.module} --target aws; or clear up: gpucourse destroy "
@@ -138,7 +146,7 @@ def _alive(account: Account, deployment: AwsDeployment) -> list[CloudInstance]:
 def _nothing_runs(context: Context, deployment: AwsDeployment) -> None:
     for record in runs.under_way(context.paths, deployment.stack):
         with suppress(GpucourseError):
-            if settle(context, record).ended_state:
+            if settle(context, record).has_ended:
                 continue
         raise UsageError(
             f"run {record.id} is under way on {deployment.stack}",
@@ -146,13 +154,17 @@ def _nothing_runs(context: Context, deployment: AwsDeployment) -> None:
         )
 
 
-def _started(context: Context, account: Account, deployment: AwsDeployment, found: list[CloudInstance]) -> list[CloudInstance]:
-    ids = [one.id for one in found]
+def _start_instances(
+    context: Context, account: Account, deployment: AwsDeployment, cloud_instances: list[CloudInstance]
+) -> list[CloudInstance]:
+    ids = [instance.id for instance in cloud_instances]
     pause = _pause(context)
-    if any(one.state == "stopping" for one in found):
-        instances.wait(account, [one.id for one in found if one.state == "stopping"], "stopped", sleep=pause)
+    if any(instance.state == "stopping" for instance in cloud_instances):
+        instances.wait(
+            account, [instance.id for instance in cloud_instances if instance.state == "stopping"], "stopped", sleep=pause
+        )
     try:
-        instances.start(account, [one.id for one in found if one.state in {"stopping", "stopped"}])
+        instances.start(account, [instance.id for instance in cloud_instances if instance.state in {"stopping", "stopped"}])
     except CloudError as error:
         if error.kind != "capacity":
             raise
@@ -169,11 +181,11 @@ def _started(context: Context, account: Account, deployment: AwsDeployment, foun
     return instances.wait(account, ids, "running", sleep=pause)
 
 
-def _moved(deployment: AwsDeployment, running: list[CloudInstance]) -> Inventory | None:
+def _update_addresses(deployment: AwsDeployment, running: list[CloudInstance]) -> Inventory | None:
     """The nodes under their present addresses. It is the same machine with the same disk, so its pinned host key stays."""
     if deployment.inventory is None:
         return None
-    where = {one.node: one for one in running}
+    where = {instance.node: instance for instance in running}
     nodes = (
         replace(node, address=where[node.name].address, private_address=where[node.name].private_address)
         if node.name in where
@@ -197,9 +209,9 @@ def _settle(context: Context, account: Account, deployment: AwsDeployment) -> No
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
-def _address(one: CloudInstance, before: str) -> str:
-    moved = f", {before} before" if before and before != one.address else ""
-    return f"{one.node} ({one.id}) runs at {one.address}{moved}"
+def _address(instance: CloudInstance, before: str) -> str:
+    moved = f", {before} before" if before and before != instance.address else ""
+    return f"{instance.node} ({instance.id}) runs at {instance.address}{moved}"
 
 
 def _pause(context: Context) -> Callable[[float], None]:

@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
-from gpucourse.labs.results import Built, Changed, Health, LabHealth, More
+from gpucourse.labs.results import Built, ChangeResult, Extension, Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.aws.doctor import Examined, Short
-    from gpucourse.labs.aws.money.destroy_preview import Going
+    from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
+    from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.aws.propose import Proposal
-    from gpucourse.labs.request import DeployRequest, Look
-    from gpucourse.model.cloud import Found, QuotaRequest
+    from gpucourse.labs.request import DeployRequest, PreflightRequest
+    from gpucourse.model.cloud import CloudResource, QuotaRequest
 
 
 class AwsTarget(Target["Proposal", AwsDeployment]):
@@ -78,11 +78,11 @@ class AwsTarget(Target["Proposal", AwsDeployment]):
             hint=f"gpucourse deploy {request.module} --target aws",
         )
 
-    def gone_nodes(self, context: Context, deployment: AwsDeployment) -> dict[str, str]:
+    def find_lost_nodes(self, context: Context, deployment: AwsDeployment) -> dict[str, str]:
         """The instances that ended by themselves."""
-        from gpucourse.labs.aws.lost_nodes import gone
+        from gpucourse.labs.aws.lost_nodes import find_lost_nodes
 
-        return gone(context, deployment)
+        return find_lost_nodes(context, deployment)
 
     def reach_again(self, context: Context, deployment: AwsDeployment) -> tuple[str, str]:
         """Stopped nodes are started; others may not know this computer's address."""
@@ -93,83 +93,83 @@ class AwsTarget(Target["Proposal", AwsDeployment]):
         mend = f"gpucourse allow-ip {deployment.module} lets this computer in where its address changed"
         return meanwhile(context, deployment), mend
 
-    def stop(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+    def stop(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
         """See labs.aws.stop_start."""
         from gpucourse.labs.aws.stop_start import stop
 
         return stop(context, module, gpu=gpu)
 
-    def start(self, context: Context, module: str, *, gpu: str | None) -> Changed:
+    def start(self, context: Context, module: str, *, gpu: str | None) -> ChangeResult:
         """See labs.aws.stop_start."""
         from gpucourse.labs.aws.stop_start import start
 
         return start(context, module, gpu=gpu)
 
-    def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> More:
+    def more_time(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Extension:
         """See labs.aws.extend."""
         from gpucourse.labs.aws.extend import more_time
 
         return more_time(context, module, seconds, gpu=gpu)
 
-    def extend(self, context: Context, more: More) -> Changed:
+    def extend(self, context: Context, extension: Extension) -> ChangeResult:
         """See labs.aws.extend."""
         from gpucourse.labs.aws.extend import extend
 
-        return extend(context, more)
+        return extend(context, extension)
 
-    def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> Changed:
+    def keep(self, context: Context, module: str, seconds: float, *, gpu: str | None) -> ChangeResult:
         """See labs.aws.extend."""
         from gpucourse.labs.aws.extend import keep
 
         return keep(context, module, seconds, gpu=gpu)
 
-    def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> Changed:
+    def allow_ip(self, context: Context, module: str, *, cidr: str, gpu: str | None) -> ChangeResult:
         """See labs.aws.allow_ip."""
         from gpucourse.labs.aws.allow_ip import allow_ip
 
         return allow_ip(context, module, cidr=cidr, gpu=gpu)
 
-    def going(self, context: Context, labs: Sequence[Deployment]) -> list[Going]:
+    def preview_destroy(self, context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
         """See labs.aws.money.destroy_preview."""
-        from gpucourse.labs.aws.money.destroy_preview import going
+        from gpucourse.labs.aws.money.destroy_preview import preview_destroy
 
-        return going(context, labs)
+        return preview_destroy(context, labs)
 
-    def untracked(self, context: Context, module: str | None) -> list[Found]:
+    def find_untracked(self, context: Context, module: str | None) -> list[CloudResource]:
         """See labs.aws.cleanup.untracked."""
         from gpucourse.workspace import regions
 
-        if not regions.used(context.paths):
+        if not regions.read_used_regions(context.paths):
             return []
-        from gpucourse.labs.aws.cleanup.untracked import strays
+        from gpucourse.labs.aws.cleanup.untracked import find_untracked
 
-        return strays(context, module=module)
+        return find_untracked(context, module=module)
 
-    def remove_untracked(self, context: Context, found: list[Found]) -> list[Receipt]:
+    def remove_untracked(self, context: Context, resources: list[CloudResource]) -> list[Receipt]:
         """See labs.aws.cleanup.untracked."""
-        from gpucourse.labs.aws.cleanup.untracked import remove_strays
+        from gpucourse.labs.aws.cleanup.untracked import remove_untracked
 
-        return remove_strays(context, found)
+        return remove_untracked(context, resources)
 
-    def examine(self, context: Context, look: Look) -> Examined:
+    def examine(self, context: Context, look: PreflightRequest) -> PreflightReport:
         """See labs.aws.doctor."""
         from gpucourse.labs.aws.doctor import doctor
 
         return doctor(context, look)
 
-    def short_quotas(self, context: Context, look: Look) -> list[Short]:
+    def short_quotas(self, context: Context, look: PreflightRequest) -> list[ShortQuota]:
         """See labs.aws.doctor."""
         from gpucourse.labs.aws.doctor import short_quotas
 
         return short_quotas(context, look)
 
-    def request_quotas(self, context: Context, look: Look, wanted: Sequence[Short]) -> list[QuotaRequest]:
+    def request_quotas(self, context: Context, look: PreflightRequest, wanted: Sequence[ShortQuota]) -> list[QuotaRequest]:
         """See labs.aws.doctor."""
         from gpucourse.labs.aws.doctor import request_quotas
 
         return request_quotas(context, look, wanted)
 
-    def request_command(self, look: Look) -> str:
+    def request_command(self, look: PreflightRequest) -> str:
         """See labs.aws.environment."""
         from gpucourse.labs.aws.environment import request_command
 

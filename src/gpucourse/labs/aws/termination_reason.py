@@ -30,13 +30,13 @@ def why(instance: CloudInstance, expires: str) -> str:
     return said or f"AWS says only that it is {instance.state}"
 
 
-def of_its_nodes(lab: AwsDeployment, found: Iterable[CloudInstance]) -> list[CloudInstance]:
+def of_its_nodes(lab: AwsDeployment, instances: Iterable[CloudInstance]) -> list[CloudInstance]:
     """The instances of nodes that the lab has. One that was taken away with a smaller number of nodes did not end by itself."""
     names = {node.name for node in lab.inventory.nodes} if lab.inventory else None
-    return [one for one in found if names is None or one.node in names]
+    return [instance for instance in instances if names is None or instance.node in names]
 
 
-def told(instance: CloudInstance, expires: str) -> str:
+def describe_termination(instance: CloudInstance, expires: str) -> str:
     """One line: the node, its id, why and when."""
     when = f", {instance.ended:%Y-%m-%d %H:%M} UTC" if instance.ended else ""
     return f"{instance.node or 'an instance'} ({instance.id}): {why(instance, expires)}{when}"

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gpucourse.context import Context
 from gpucourse.errors import InfrastructureError, UnreachableError
-from gpucourse.labs.hosts.nodes import Entered
+from gpucourse.labs.hosts.nodes import EnteredHost
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Link
@@ -48,7 +48,7 @@ for address in sys.argv[3:]:
 """
 
 
-def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
+def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> list[Node]:
     """The nodes with their private addresses: the first one's is an address that every other machine reached it by.
 
     Raises InfrastructureError that names who does not reach it.
@@ -61,9 +61,9 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
     began = time.monotonic()
     listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, word, str(PATIENCE_S * len(tried) + 10)])
     with (
-        Fleet(context.transport, [head.node]) as door,
-        door.link(head.node).stream(listen, silence_s=60.0) as pieces,
-        Fleet(context.transport, [one.node for one in others]) as fleet,
+        Fleet(context.transport, [head.node]) as head_fleet,
+        head_fleet.link(head.node).stream(listen, silence_s=60.0) as pieces,
+        Fleet(context.transport, [host.node for host in others]) as fleet,
     ):
         port = _port(head, pieces)
 
@@ -73,17 +73,17 @@ def seen_by_others(context: Context, entered: Sequence[Entered]) -> list[Node]:
             return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried and _is_address(pair[1])}
 
         reached = values(fleet.each(call))
-    shared = next((address for address in tried if all(address in found for found in reached)), None)
+    shared = next((address for address in tried if all(address in addresses for addresses in reached)), None)
     if shared is None:
-        silent = [one.said for one, found in zip(others, reached, strict=True) if not found]
+        silent = [host.said for host, addresses in zip(others, reached, strict=True) if not addresses]
         who = ", ".join(silent) if silent else "not all the others by the same one"
         raise InfrastructureError(
             f"{head.said} cannot be reached from {who}; tried: {', '.join(tried)}",
             hint="the machines must share a network, and let each other in: ask who keeps their firewall",
         )
     nodes = [replace(head.node, private_address=shared)]
-    for one, found in zip(others, reached, strict=True):
-        nodes.append(replace(one.node, private_address=found[shared]))
+    for host, addresses in zip(others, reached, strict=True):
+        nodes.append(replace(host.node, private_address=addresses[shared]))
     for node in nodes:
         seconds = time.monotonic() - began
         context.watch(NodeEvent(node=node.name, step="address", ok=True, seconds=seconds, detail=node.private_address))
@@ -98,7 +98,7 @@ def _is_address(text: str) -> bool:
     return "%" not in text
 
 
-def _port(head: Entered, pieces: Iterator[bytes]) -> int:
+def _port(head: EnteredHost, pieces: Iterator[bytes]) -> int:
     """The port that the listener tells in its first line, which may come in pieces."""
     line = b""
     for piece in pieces:
@@ -114,9 +114,9 @@ def _port(head: Entered, pieces: Iterator[bytes]) -> int:
     return int(told)
 
 
-def _addresses(head: Entered) -> list[str]:
+def _addresses(head: EnteredHost) -> list[str]:
     """What the first machine may be called by the others: its own interfaces, then the learner's own word for it."""
-    own = [address for name, address in head.premises.addresses.items() if not _inward(name, address)]
+    own = [address for name, address in head.facts.addresses.items() if not _inward(name, address)]
     return list(dict.fromkeys([*own, head.node.address, "127.0.0.1"]))
 
 

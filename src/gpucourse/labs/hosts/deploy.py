@@ -13,10 +13,10 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, NoAnswer, UsageError
 from gpucourse.labs import collective_check
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.deploy import recorded
-from gpucourse.labs.hosts.addresses import seen_by_others
+from gpucourse.labs.deploy import record_outcome
+from gpucourse.labs.hosts.addresses import find_private_addresses
 from gpucourse.labs.hosts.lab import HostsLab, open_hosts
-from gpucourse.labs.hosts.nodes import Entered, enter
+from gpucourse.labs.hosts.nodes import EnteredHost, enter
 from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import Built, Deployed, Proposal
@@ -40,7 +40,7 @@ class HostsProposal(Proposal):
 
     deployment: HostsDeployment
     lab: HostsLab
-    entered: list[Entered]
+    entered: list[EnteredHost]
     nodes: list[Node]
     changes: list[tuple[str, str]]
     began: float
@@ -58,21 +58,21 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
     stack = deployments.stack_name(module.id, "hosts")
     with context.lock(stack, f"deploy {module.id}"):
         before = deployments.load_as(context.paths, stack, HostsDeployment)
-        names = _chosen(context, module, request.hosts or _on_record(before), request.nodes)
+        names = _choose_hosts(context, module, request.hosts or _on_record(before), request.nodes)
         former = before.inventory.nodes if before and before.inventory else ()
         with stage(context.watch, "look", "looking at the machines"):
-            entered = _entered(context, names, request.key, request.trust, former)
+            entered = _enter_hosts(context, names, request.key, request.trust, former)
         if module.lab.scheduler == "slurm":
             _has_slurm(context, module, entered)
         _warn(context, entered)
         with stage(context.watch, "sight", "finding how they reach each other"):
-            nodes = seen_by_others(context, entered)
+            nodes = find_private_addresses(context, entered)
         deployment = before or _new(context, module, stack, len(nodes))
         deployment.nodes_wanted, deployment.variables.hosts = len(nodes), names
         lab = HostsLab(context, context.paths.stack(stack), deployment, tuple(nodes))
         proposal = HostsProposal(deployment=deployment, lab=lab, entered=entered, nodes=nodes, changes=lab.plan(), began=began)
         if request.dry_run:
-            proposal.planned = _deployed(proposal, dry_run=True)
+            proposal.planned = _make_result(proposal, dry_run=True)
         yield proposal
 
 
@@ -80,19 +80,19 @@ def build(context: Context, proposal: HostsProposal) -> Built:
     """Take them. Raises UnreachableError, and InfrastructureError where the machines cannot work together."""
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-    with recorded(context, deployment):
+    with record_outcome(context, deployment):
         _let_go(context, deployment, nodes)
         deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes))  # before anything is left on them
         deployments.save(context.paths, deployment)
         lab.up()
         write_ssh_files(context, lab.paths, deployment.inventory)
-        if len(nodes) > 1 and all(one.premises.torch for one in proposal.entered):
+        if len(nodes) > 1 and all(host.facts.torch for host in proposal.entered):
             with stage(context.watch, "meet", "summing up a tensor over all of them"):
                 _meet(context, nodes)
-    return Built(labs=[_deployed(proposal, dry_run=False)])
+    return Built(labs=[_make_result(proposal, dry_run=False)])
 
 
-def _deployed(proposal: HostsProposal, *, dry_run: bool) -> Deployed:
+def _make_result(proposal: HostsProposal, *, dry_run: bool) -> Deployed:
     return Deployed(
         deployment=proposal.deployment,
         changes=proposal.changes,
@@ -107,7 +107,7 @@ def _on_record(before: HostsDeployment | None) -> list[str]:
     return list(before.variables.hosts) if before else []
 
 
-def _chosen(context: Context, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
+def _choose_hosts(context: Context, module: Module, hosts: Sequence[str], nodes: int | None) -> list[str]:
     names = [host.strip() for host in (hosts or context.settings.hosts) if host.strip()]
     example = f"gpucourse deploy {module.id} --target hosts --hosts me@gpu1,me@gpu2"
     if not names:
@@ -137,9 +137,9 @@ def _new(context: Context, module: Module, stack: str, count: int) -> HostsDeplo
     )
 
 
-def _entered(
+def _enter_hosts(
     context: Context, names: Sequence[str], key: Path | None, trust: Sequence[str], former: Sequence[Node]
-) -> list[Entered]:
+) -> list[EnteredHost]:
     try:
         return enter(context, names, key=key, trust=trust, former=former)
     except NoAnswer as error:
@@ -153,7 +153,7 @@ def _words(name: str) -> str:
     return f"-p {port} {host}" if colon and port.isdecimal() and not host.endswith(":") else name
 
 
-def _has_slurm(context: Context, module: Module, entered: Sequence[Entered]) -> None:
+def _has_slurm(context: Context, module: Module, entered: Sequence[EnteredHost]) -> None:
     """Raises UsageError for more than a login node, MissingError where that has no Slurm."""
     first = entered[0]
     if len(entered) > 1:
@@ -162,28 +162,28 @@ def _has_slurm(context: Context, module: Module, entered: Sequence[Entered]) -> 
             hint=f"name the login node alone: gpucourse deploy {module.id} --target hosts --hosts {first.said}",
         )
     with Fleet(context.transport, [first.node]) as fleet:
-        found = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=20.0)
-    if not found.ok:
+        completed = fleet.link(first.node).run("command -v sbatch squeue sinfo scancel", timeout_s=20.0)
+    if not completed.ok:
         raise MissingError(
             f"{first.said} has no Slurm (sbatch, squeue, sinfo, scancel)",
             hint=f"name the login node of a cluster, or: gpucourse deploy {module.id} --target local",
         )
 
 
-def _warn(context: Context, entered: Sequence[Entered]) -> None:
+def _warn(context: Context, entered: Sequence[EnteredHost]) -> None:
     """What does not stop the lab and will show in results."""
-    for one in entered:
-        found = one.premises
-        if not found.torch:
-            text = f"{one.said}: no torch was found for any of its Pythons; exercises that need it will not run there. "
+    for host in entered:
+        facts = host.facts
+        if not facts.torch:
+            text = f"{host.said}: no torch was found for any of its Pythons; exercises that need it will not run there. "
             text += "Where it has one, name it: node_python in gpucourse.yaml"
             context.watch(Note(text=text, level="warning"))
-        if found.disk_free_bytes < LITTLE_BYTES:
-            text = f"{one.said}: only {format_bytes(found.disk_free_bytes)} free in {found.home[0]}"
+        if facts.disk_free_bytes < LITTLE_BYTES:
+            text = f"{host.said}: only {format_bytes(facts.disk_free_bytes)} free in {facts.home[0]}"
             context.watch(Note(text=text, level="warning"))
-        if abs(found.clock_skew_s) > CLOCK_S:
-            way = "ahead of" if found.clock_skew_s > 0 else "behind"
-            text = f"{one.said}: its clock is {abs(found.clock_skew_s):.0f} s {way} this computer's; times will not line up"
+        if abs(facts.clock_skew_s) > CLOCK_S:
+            way = "ahead of" if facts.clock_skew_s > 0 else "behind"
+            text = f"{host.said}: its clock is {abs(facts.clock_skew_s):.0f} s {way} this computer's; times will not line up"
             context.watch(Note(text=text, level="warning"))
 
 

@@ -12,7 +12,7 @@ from gpucourse.errors import MissingError
 from gpucourse.model.deployment import HostsDeployment, Leftover, NodeHealth
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.node import Node
-from gpucourse.remote import premises
+from gpucourse.remote import host_probe
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
 from gpucourse.workspace.paths import StackPaths
@@ -45,7 +45,7 @@ class HostsLab:
     def up(self) -> None:
         """Leave our mark on every machine."""
         with self._fleet(self.offered) as fleet:
-            values(fleet.each(lambda link: premises.mark(link, self.deployment.uid)))
+            values(fleet.each(lambda link: host_probe.mark(link, self.deployment.uid)))
 
     def inspect(self) -> list[NodeHealth]:
         """Whether each machine lets us in right now."""
@@ -56,7 +56,7 @@ class HostsLab:
             for outcome in outcomes
         ]
 
-    def existed(self) -> list[str]:
+    def list_existing(self) -> list[str]:
         """The machines, as the learner would type them."""
         return [_address(node) for node in self.nodes]
 
@@ -65,25 +65,25 @@ class HostsLab:
 
         Raises UnreachableError where one does not answer: then nothing is proved of it.
         """
-        left = self._ask(lambda link, ids: premises.clear(link, self.deployment.uid, ids))
+        left = self._ask(lambda link, ids: host_probe.clear(link, self.deployment.uid, ids))
         for node, belongings in zip(self.nodes, left, strict=True):
             if belongings.others:
                 text = f"{_address(node)}: another lab of yours uses it as well, so what they share in ~/.gpucourse stays"
                 watcher(Note(text=text))
         return [_address(node) for node, belongings in zip(self.nodes, left, strict=True) if not belongings.found]
 
-    def sweep(self) -> list[Leftover]:
+    def scan_leftovers(self) -> list[Leftover]:
         """What of ours is still on the machines."""
-        found = self._ask(lambda link, ids: premises.ours(link, self.deployment.uid, ids))
+        belongings = self._ask(lambda link, ids: host_probe.ours(link, self.deployment.uid, ids))
         return [
             Leftover(kind=kind, id=f"{id_} on {_address(node)}", remove=_remove(node, kind, id_))
-            for node, belongings in zip(self.nodes, found, strict=True)
+            for node, belongings in zip(self.nodes, belongings, strict=True)
             for kind, id_ in belongings.found
         ]
 
     def end_everything(self) -> None:
         """The same once more."""
-        self._ask(lambda link, ids: premises.clear(link, self.deployment.uid, ids))
+        self._ask(lambda link, ids: host_probe.clear(link, self.deployment.uid, ids))
 
     def _ask(self, question: Callable[..., T]) -> list[T]:
         ids = [record.id for record in runs.readable(self.context.paths)[0] if record.stack == self.deployment.stack]

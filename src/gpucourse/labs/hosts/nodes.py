@@ -13,74 +13,78 @@ from gpucourse.labs.hosts.host_keys import with_host_keys
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.remote.fleet import Fleet, each, values
+from gpucourse.remote.host_probe import PYTHONS, HostFacts, look
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.premises import PYTHONS, Premises, look
 from gpucourse.remote.ssh import KeyRefused
-from gpucourse.remote.way import Way, way_to
+from gpucourse.remote.ssh_config import SshRoute, find_ssh_route
 from gpucourse.units import format_bytes
 
 MOST_KEYS = 4  # a server closes the connection after six keys that it does not take
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entered:
+class EnteredHost:
     """A machine that lets us in: its node, what the learner called it, what it has."""
 
     node: Node
     said: str
-    premises: Premises
+    facts: HostFacts
 
 
 def enter(
     context: Context, hosts: Sequence[str], *, key: Path | None, trust: Sequence[str], former: Sequence[Node] = ()
-) -> list[Entered]:
+) -> list[EnteredHost]:
     """Open every machine with the first key that it takes, and look around.
 
     `key` is a private key to use instead of the workspace's own and those of the learner's SSH configuration. `former` are
     the nodes on record: a machine among them keeps the host key that it was taken with, and the key that opened it. Raises
     UsageError for a list that makes no sense, UnknownHosts, UnreachableError, and MissingError for what a machine lacks.
     """
-    ways = [way_to(host, context.environ) for host in hosts]
+    routes = [find_ssh_route(host, context.environ) for host in hosts]
     ensure_client_key(context.paths.client_key)
     before = {(node.user, node.address, node.port): node for node in former}
-    nodes = [_as_before(_node(context, index, way), before) for index, way in enumerate(ways)]
-    said = {node.name: way.said for node, way in zip(nodes, ways, strict=True)}
+    nodes = [_as_before(_node(context, index, route), before) for index, route in enumerate(routes)]
+    said = {node.name: route.said for node, route in zip(nodes, routes, strict=True)}
     nodes = with_host_keys(nodes, said, trust)
-    keys = {node.name: _keys(node, way, key) for node, way in zip(nodes, ways, strict=True)}
-    opened = values(each(nodes, lambda node: _opened(context, node, keys[node.name])))
+    keys = {node.name: _keys(node, route, key) for node, route in zip(nodes, routes, strict=True)}
+    opened = values(each(nodes, lambda node: _find_accepted_key(context, node, keys[node.name])))
     pythons = (context.settings.node_python,) if context.settings.node_python else PYTHONS
     began = time.monotonic()
     with Fleet(context.transport, opened) as fleet:
-        found = values(fleet.each(lambda link: look(link, pythons)))
+        facts = values(fleet.each(lambda link: look(link, pythons)))
     seconds = time.monotonic() - began
-    _distinct(said, opened, found)
-    entered: list[Entered] = []
-    for node, premises in zip(opened, found, strict=True):
-        gpus = len(premises.gpus)
-        detail = f"{premises.hostname}, {gpus} x {premises.gpus[0]}" if gpus else f"{premises.hostname}, no GPU"
-        detail += f", {premises.python} ({premises.version}), {format_bytes(premises.disk_free_bytes)} free"
+    _distinct(said, opened, facts)
+    entered: list[EnteredHost] = []
+    for node, host_facts in zip(opened, facts, strict=True):
+        gpus = len(host_facts.gpus)
+        detail = f"{host_facts.hostname}, {gpus} x {host_facts.gpus[0]}" if gpus else f"{host_facts.hostname}, no GPU"
+        detail += f", {host_facts.python} ({host_facts.version}), {format_bytes(host_facts.disk_free_bytes)} free"
         context.watch(NodeEvent(node=said[node.name], step="look", ok=True, seconds=seconds, detail=detail))
         made = replace(
-            node, gpus=gpus, instance_type=premises.gpus[0] if gpus else "no GPU", python=premises.python, private_address=""
+            node,
+            gpus=gpus,
+            instance_type=host_facts.gpus[0] if gpus else "no GPU",
+            python=host_facts.python,
+            private_address="",
         )
-        entered.append(Entered(node=made, said=said[node.name], premises=premises))
+        entered.append(EnteredHost(node=made, said=said[node.name], facts=host_facts))
     return entered
 
 
-def _node(context: Context, index: int, way: Way) -> Node:
+def _node(context: Context, index: int, route: SshRoute) -> Node:
     return Node(
         name=f"node{index}",
         role="head" if index == 0 else "worker",
-        address=way.address,
-        port=way.port,
+        address=route.address,
+        port=route.port,
         private_address="",
-        user=way.user,
+        user=route.user,
         gpus=0,
         instance_type="",
         python="",
         mode="hosts",
-        host_key=way.host_key,
-        proxy=way.proxy or context.settings.ssh_proxy_command,
+        host_key=route.host_key,
+        proxy=route.proxy or context.settings.ssh_proxy_command,
     )
 
 
@@ -89,14 +93,14 @@ def _as_before(node: Node, before: Mapping[tuple[str, str, int], Node]) -> Node:
     return replace(node, host_key=node.host_key or known.host_key, key=known.key) if known else node
 
 
-def _keys(node: Node, way: Way, key: Path | None) -> list[str]:
+def _keys(node: Node, route: SshRoute, key: Path | None) -> list[str]:
     """The private keys to try, in this order; empty for the workspace's own."""
     if key is not None:
         return [str(key.expanduser().absolute())]
-    return list(dict.fromkeys([node.key, "", *map(str, way.keys)]))[:MOST_KEYS]
+    return list(dict.fromkeys([node.key, "", *map(str, route.keys)]))[:MOST_KEYS]
 
 
-def _opened(context: Context, node: Node, keys: Sequence[str]) -> Node:
+def _find_accepted_key(context: Context, node: Node, keys: Sequence[str]) -> Node:
     """The node with the first key that it takes."""
     why, began = "", time.monotonic()
     for key in keys:
@@ -121,17 +125,17 @@ def _opened(context: Context, node: Node, keys: Sequence[str]) -> Node:
     )
 
 
-def _distinct(said: dict[str, str], nodes: Sequence[Node], found: Sequence[Premises]) -> None:
+def _distinct(said: dict[str, str], nodes: Sequence[Node], facts: Sequence[HostFacts]) -> None:
     """Raises UsageError for a machine named twice and for machines that share one home folder."""
     seen: dict[tuple[str, str], str] = {}
     homes: dict[tuple[str, str], str] = {}
-    for node, premises in zip(nodes, found, strict=True):
+    for node, host_facts in zip(nodes, facts, strict=True):
         name = said[node.name]
-        if premises.identity in seen:
-            raise UsageError(f"{seen[premises.identity]} and {name} are the same machine", hint="name each machine once")
-        if premises.home in homes and premises.home[1]:
+        if host_facts.identity in seen:
+            raise UsageError(f"{seen[host_facts.identity]} and {name} are the same machine", hint="name each machine once")
+        if host_facts.home in homes and host_facts.home[1]:
             raise UsageError(
-                f"{homes[premises.home]} and {name} share the home folder {premises.home[0]}",
+                f"{homes[host_facts.home]} and {name} share the home folder {host_facts.home[0]}",
                 hint="each needs a home of its own for what its ranks write; on such a cluster use its Slurm head alone",
             )
-        seen[premises.identity] = homes[premises.home] = name
+        seen[host_facts.identity] = homes[host_facts.home] = name

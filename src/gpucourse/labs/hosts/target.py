@@ -37,7 +37,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
     def health(self, context: Context, labs: Sequence[HostsDeployment], *, ask_nodes: bool) -> Health:  # noqa: ARG002
         """Whether each machine lets us in right now."""
-        return Health(labs={lab.stack: LabHealth(nodes=_inspected(context, lab)) for lab in labs})
+        return Health(labs={lab.stack: LabHealth(nodes=_inspect_lab(context, lab)) for lab in labs})
 
     def take_down(self, context: Context, deployment: HostsDeployment, receipt: Receipt) -> None:
         """End our runs and take our folders away; the machines stay as they are."""
@@ -61,7 +61,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
         return UsageError(f"{', '.join(flags)}: only for machines that exist already", hint=hint)
 
 
-def _inspected(context: Context, lab: HostsDeployment) -> list[NodeHealth]:
+def _inspect_lab(context: Context, lab: HostsDeployment) -> list[NodeHealth]:
     """Why a lab cannot be looked at is said in its place, and the others are shown."""
     from gpucourse.labs.hosts.lab import open_hosts
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
-from gpucourse.labs.deploy import recorded
+from gpucourse.labs.deploy import record_outcome
 from gpucourse.labs.local.lab import choose, open_simulated
 from gpucourse.labs.local.slurm_programs import FLAG
-from gpucourse.labs.readiness import climb
+from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.results import Built, Deployed, Proposal
 from gpucourse.labs.slurm_readiness import wait_for_slurm
@@ -55,7 +55,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
         choose(context, deployment, module.lab.scheduler, request.link, unpack=request.unpack_slurm)
         proposal = LocalProposal(deployment=deployment, fresh=before is None, began=began)
         if request.dry_run:
-            proposal.planned = _planned(context, proposal)
+            proposal.planned = _plan_only(context, proposal)
         yield proposal
 
 
@@ -63,7 +63,7 @@ def build(context: Context, proposal: LocalProposal) -> Built:
     """Build it. Raises MissingError without Terraform, TerraformFailed, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
-    with recorded(context, deployment):
+    with record_outcome(context, deployment):
         lab = open_simulated(context, deployment)
         lab.prepare(context.watch)
         sick = [] if proposal.fresh else lab.sick()
@@ -74,7 +74,7 @@ def build(context: Context, proposal: LocalProposal) -> Built:
         deployment.terraform = lab.describe()
         deployments.save(context.paths, deployment)
         with stage(context.watch, "ready", "waiting until every node is ready"):
-            climb(context, lab.paths, deployment.inventory)
+            wait_until_ready(context, lab.paths, deployment.inventory)
             if deployment.has_slurm:
                 wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
     seconds = time.monotonic() - proposal.began
@@ -105,7 +105,7 @@ def _new(context: Context, module: Module, stack: str) -> LocalDeployment:
     )
 
 
-def _planned(context: Context, proposal: LocalProposal) -> Deployed:
+def _plan_only(context: Context, proposal: LocalProposal) -> Deployed:
     lab = open_simulated(context, proposal.deployment)
     try:
         sick = [] if proposal.fresh else lab.sick()

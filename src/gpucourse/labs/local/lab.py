@@ -114,7 +114,7 @@ class SimulatedLab:
         """Build what was planned."""
         return self.terraform.up(watcher)
 
-    def existed(self) -> list[str]:
+    def list_existing(self) -> list[str]:
         """What stands, as Terraform addresses."""
         return self.terraform.addresses()
 
@@ -134,7 +134,7 @@ class SimulatedLab:
         """Remove every node."""
         return self.terraform.down(watcher)
 
-    def sweep(self) -> list[Leftover]:
+    def scan_leftovers(self) -> list[Leftover]:
         """What is still there, looked up by process, port and folder."""
         inventory = self.deployment.inventory
         ports = [node.port for node in inventory.nodes] if inventory else []

@@ -22,10 +22,10 @@ def choose_programs(context: Context, *, unpack: bool = False) -> Path | None:
             return packages.unpack(context.environ, lacking, context.watch)
     if unpack:
         context.watch(Note(text=f"Slurm is installed here: {FLAG} has nothing to do"))
-    return packages.unpacked(context.environ) if lacking else None
+    return packages.find_unpacked(context.environ) if lacking else None
 
 
 def way_without_root(context: Context, again: str) -> str:
     """What to add to the command that installs Slurm, where the command `again` could do without; else nothing."""
     possible = requirements.unpackable() and packages.can_unpack(context.environ)
-    return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.unpacked(context.environ) else ""
+    return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(context.environ) else ""

@@ -16,7 +16,7 @@ _RESUME_S, _POLL_S = 3.0, 0.05
 
 
 @dataclass(frozen=True)
-class Controller:
+class SlurmController:
     """The cluster that commands with this environment reach."""
 
     environment: Mapping[str, str]
@@ -30,21 +30,25 @@ class Controller:
         """What is wrong with this node, by Slurm's word."""
         return reports.states(self.output(_SINFO)["output"]).get(name, "")
 
-    def judged(self, found: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
-        """What is wrong with each node: as it was `found` by looking at its daemons, else by Slurm's word. `meanings`: what
-        their logs mean."""
+    def judge_nodes(self, daemon_states: Mapping[str, str], head: str, meanings: Mapping[str, str]) -> dict[str, str]:
+        """What is wrong with each node: what a look at its daemons says (`daemon_states`), else Slurm's word.
+
+        `meanings`: what their logs mean.
+        """
         listed = self.output(_SINFO)
         if listed["code"]:
             said = f"Slurm does not answer: {listed['errors'].strip()[-200:]}"
-            return {**found, head: found[head] or reports.explained(said, meanings.get(head, ""))}
+            return {**daemon_states, head: daemon_states[head] or reports.explain(said, meanings.get(head, ""))}
         states = reports.states(listed["output"])
-        if held := self._held():
+        if held := self._list_held_jobs():
             states[head] = f"Slurm holds back job {', '.join(held)}: its start had failed"
-        return {name: what or reports.explained(states.get(name, ""), meanings.get(name, "")) for name, what in found.items()}
+        return {
+            name: what or reports.explain(states.get(name, ""), meanings.get(name, "")) for name, what in daemon_states.items()
+        }
 
     def release(self) -> None:
         """Let go the jobs that Slurm holds back because a node failed to start them."""
-        if held := self._held():
+        if held := self._list_held_jobs():
             self.output(["scontrol", "release", ",".join(held)])
 
     def resume(self, name: str) -> None:
@@ -57,5 +61,5 @@ class Controller:
             self.output(["scontrol", "update", f"nodename={name}", "state=resume"])
             time.sleep(_POLL_S)
 
-    def _held(self) -> list[str]:
-        return reports.held(self.output(_HELD)["output"])
+    def _list_held_jobs(self) -> list[str]:
+        return reports.parse_held_jobs(self.output(_HELD)["output"])

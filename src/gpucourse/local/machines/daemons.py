@@ -35,7 +35,7 @@ class Dead(Exception):
     """A daemon that does not start; the message has its last words."""
 
 
-def wanted(machine: Mapping[str, Any]) -> list[str]:
+def list_daemons(machine: Mapping[str, Any]) -> list[str]:
     """The daemons of this machine, in the order in which they start."""
     if not machine.get("slurm"):
         return ["sshd"]
@@ -47,7 +47,7 @@ def ensure(machine: Mapping[str, Any], *, anew: Collection[str] = ()) -> bool:
     `anew` starts anew. Whether anything had to start. Raises Dead, OSError."""
     stale = _configure(machine) | set(anew)
     started = False
-    for name in wanted(machine):
+    for name in list_daemons(machine):
         if name in stale:
             _stop(name)
         if running(name) is None:

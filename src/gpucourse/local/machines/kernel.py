@@ -44,10 +44,10 @@ def bind(source: str, target: str, *, read_only: bool = False, recursive: bool =
     """Let `source` be seen at `target` too, which exists."""
     mount(source, target, flags=BIND | (RECURSIVE if recursive else 0))
     if read_only:
-        mount("none", target, flags=REMOUNT | BIND | READ_ONLY | _kept(target))
+        mount("none", target, flags=REMOUNT | BIND | READ_ONLY | _read_locked_flags(target))
 
 
-def mounted_below(folder: str) -> list[str]:
+def find_mounts_below(folder: str) -> list[str]:
     """The folders below it at which something else is mounted, the outermost ones."""
     lines = Path("/proc/self/mounts").read_bytes().splitlines()
     named = (re.sub(rb"\\([0-7]{3})", lambda octal: bytes([int(octal[1], 8)]), line.split(b" ")[1]) for line in lines)
@@ -80,7 +80,7 @@ def die_with_parent(number: int) -> None:
     _check(_libc.prctl(_SET_PARENT_DEATH_SIGNAL, number, 0, 0, 0), "prctl")
 
 
-def _kept(target: str) -> int:
+def _read_locked_flags(target: str) -> int:
     """Flags of a mount that a plain user may not take away when he mounts it anew: statvfs tells them with the same bits."""
     return os.statvfs(target).f_flag & (NO_SETUID | NO_DEVICES | 8 | 1024 | 2048)
 

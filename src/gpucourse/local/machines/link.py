@@ -14,7 +14,7 @@ _QUEUE_MS = 50  # what waits longer is dropped, as in a switch
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class NetworkLink:
     """What one cable does: bits a second each way, and how long a message is under way from node to node."""
 
     bits: int
@@ -31,21 +31,21 @@ class Link:
         return f"{self.bits // size}{unit}{delay}"
 
 
-def parse(text: str) -> Link:
+def parse(text: str) -> NetworkLink:
     """The link in `100mbit`, `1gbit` or `1gbit,2ms`. Raises ValueError with what is wrong."""
     rate, _, delay = text.strip().lower().replace(" ", "").partition(",")
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
-    if not found:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg]bit)", rate)
+    if not match:
         raise ValueError(f"{text!r} is no link: write a rate such as 100mbit or 1gbit, and if you like a delay: 1gbit,2ms")
-    bits = round(float(found[1]) * _UNITS[found[2]])
+    bits = round(float(match[1]) * _UNITS[match[2]])
     if not _SLOWEST <= bits <= _FASTEST:
         raise ValueError(f"{rate}: a simulated link carries 1mbit to 100gbit")
     if not delay and "," in text:
         raise ValueError(f"{text!r} ends with a comma: name the delay, as in {rate},2ms")
-    return Link(bits=bits, delay_ms=_milliseconds(delay) if delay else 0.0)
+    return NetworkLink(bits=bits, delay_ms=_milliseconds(delay) if delay else 0.0)
 
 
-def shape(link: Link, interface: str, *, delayed: bool) -> list[str]:
+def shape(link: NetworkLink, interface: str, *, delayed: bool) -> list[str]:
     """The lines for `tc -batch` that hold what leaves by `interface` to the link's rate; with the delay where `delayed`."""
     most_ms = _QUEUE_MS + link.delay_ms
     lines = [f"qdisc replace dev {interface} root handle 1: tbf rate {link.bits}bit burst {link.burst}b latency {most_ms:g}ms"]
@@ -55,8 +55,8 @@ def shape(link: Link, interface: str, *, delayed: bool) -> list[str]:
 
 
 def _milliseconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms)", text)
-    value = float(found[1]) / (1000 if found[2] == "us" else 1) if found else -1.0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms)", text)
+    value = float(match[1]) / (1000 if match[2] == "us" else 1) if match else -1.0
     if not 0 < value <= _LONGEST_MS:
         raise ValueError(f"{text!r} is no delay: write 200us to {_LONGEST_MS:g}ms")
     return value

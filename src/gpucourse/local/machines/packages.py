@@ -17,7 +17,7 @@ from gpucourse.errors import MissingError, StorageError
 from gpucourse.model.event import Note, Watcher
 from gpucourse.workspace.files import storing
 from gpucourse.workspace.locate import personal_cache
-from gpucourse.workspace.lock import locked
+from gpucourse.workspace.lock import hold_lock
 
 _LIST = "packages.txt"
 _LONGEST_S = 600.0
@@ -42,10 +42,10 @@ def can_unpack(environ: Mapping[str, str]) -> bool:
     return all(shutil.which(program, path=environ.get("PATH")) for program in ("apt-get", "dpkg"))
 
 
-def unpacked(environ: Mapping[str, str]) -> Path | None:
+def find_unpacked(environ: Mapping[str, str]) -> Path | None:
     """The folder that was unpacked last, whole; None where there is none."""
-    found = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
-    return max(found, key=lambda folder: (folder / _LIST).stat().st_mtime_ns, default=None)
+    folders = [path.parent for path in cache_folder(environ).glob(f"[!.]*/{_LIST}")]
+    return max(folders, key=lambda folder: (folder / _LIST).stat().st_mtime_ns, default=None)
 
 
 def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) -> Path:
@@ -54,14 +54,14 @@ def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) ->
     Where another command does the same just now, its result. Raises MissingError, StorageError.
     """
     base = cache_folder(environ)
-    with locked(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
-        if (found := unpacked(environ)) is not None:
-            return found
+    with hold_lock(base / "lock", "unpacking Slurm's packages", wait_s=_LONGEST_S), storing(base):
+        if (unpacked_before := find_unpacked(environ)) is not None:
+            return unpacked_before
         for left in base.glob(".new-*"):  # of a command that was killed
             shutil.rmtree(left)
         aside = Path(tempfile.mkdtemp(prefix=".new-", dir=base))
         try:
-            files = _fetched(environ, wanted, aside, watch)
+            files = _fetch_packages(environ, wanted, aside, watch)
             layer = aside / "layer"
             _lay_out(environ, files, layer)
             (layer / _LIST).write_text("".join(f"{file.stem}\n" for file in files), encoding="utf-8")
@@ -72,7 +72,7 @@ def unpack(environ: Mapping[str, str], wanted: Sequence[str], watch: Watcher) ->
     return folder
 
 
-def _fetched(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
+def _fetch_packages(environ: Mapping[str, str], wanted: Sequence[str], aside: Path, watch: Watcher) -> list[Path]:
     """The files of the packages. Where the system's lists of packages are missing or old, new ones are fetched beside them."""
     try:
         return _download(environ, wanted, aside / "packages")

@@ -29,10 +29,10 @@ _FINE = {"idle", "mixed", "allocated", "completing", "allocated+", "planned"}
 
 def absent(machine: Mapping[str, Any], pid: int) -> list[str]:
     """The daemons of the machine whose first process is `pid` that should run and do not."""
-    return [name for name in daemons.wanted(machine) if daemons.running(name, f"/proc/{pid}/root") is None]
+    return [name for name in daemons.list_daemons(machine) if daemons.running(name, f"/proc/{pid}/root") is None]
 
 
-def ended(absent: Sequence[str]) -> str:
+def describe_ended_daemons(absent: Sequence[str]) -> str:
     """A node whose daemons of these names do not run."""
     what = f"{' and '.join(absent)} of it ended"
     if "slurmctld" in absent:
@@ -43,18 +43,18 @@ def ended(absent: Sequence[str]) -> str:
 def symptom(logs: str) -> str:
     """What a daemon's log means, since the daemon began; empty where nothing known is in it."""
     logs = _BEGAN.split(logs)[-1]
-    newest, found = -1, ""
+    newest, meaning_of_newest = -1, ""
     for pattern, meaning in _SYMPTOMS:
         for match in re.finditer(pattern, logs):
             if match.start() > newest:
-                newest, found = match.start(), meaning
-    return found or (OTHER_KEY if _REFUSED.search(logs) else "")
+                newest, meaning_of_newest = match.start(), meaning
+    return meaning_of_newest or (OTHER_KEY if _REFUSED.search(logs) else "")
 
 
-def distrusted(logs: str) -> str:
+def find_distrust(logs: str) -> str:
     """Why the machine's slurmd takes nothing from the head since it began, by its log; empty where it does."""
-    found = symptom(logs)
-    return found if found in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
+    meaning_of_log = symptom(logs)
+    return meaning_of_log if meaning_of_log in {meaning for _pattern, meaning in _SYMPTOMS[:3]} else ""
 
 
 def has_key(pid: int, key: str) -> bool:
@@ -65,7 +65,7 @@ def has_key(pid: int, key: str) -> bool:
         return False
 
 
-def explained(what: str, meaning: str) -> str:
+def explain(what: str, meaning: str) -> str:
     """What is wrong with a node by Slurm's word, and what its logs or the reason mean."""
     meaning = meaning or symptom(what)
     return f"{what} ({meaning})" if what and meaning else what
@@ -86,7 +86,7 @@ def end_of(log: Path) -> str:
         return ""
 
 
-def held(queue: str) -> list[str]:
+def parse_held_jobs(queue: str) -> list[str]:
     """The jobs that Slurm holds back because a node failed to start them, from `squeue -h -o '%i|%r'`."""
     rows = (line.partition("|") for line in queue.splitlines())
     return [job for job, _, reason in rows if reason.replace("_", " ").lower() == "launch failed requeued held"]
@@ -94,14 +94,14 @@ def held(queue: str) -> list[str]:
 
 def states(listed: str) -> dict[str, str]:
     """What is wrong with each node, by Slurm's own word, from `sinfo -h -N -o '%N|%T|%G|%E'`; empty where nothing is."""
-    found = {}
+    node_states = {}
     for line in listed.splitlines():
         name, state, gres, reason = (*line.split("|", 3), "", "", "")[:4]
         if not name:
             continue
         bare = state.rstrip("*~#!%$@+^-").lower()
         if bare in _FINE and not state.endswith("*"):
-            found[name] = "" if "gpu:1" in gres else f"Slurm counts no GPU on it ({gres})"
+            node_states[name] = "" if "gpu:1" in gres else f"Slurm counts no GPU on it ({gres})"
         else:
-            found[name] = f"Slurm says {state}" + (f": {reason}" if reason and reason != "none" else "")
-    return found
+            node_states[name] = f"Slurm says {state}" + (f": {reason}" if reason and reason != "none" else "")
+    return node_states

@@ -145,7 +145,7 @@ def _way_to_allow() -> str:
     return "root has no CAP_SYS_ADMIN or CAP_NET_ADMIN here: start the container with docker run --privileged"
 
 
-def _require_link(wanted: link.Link) -> None:
+def _require_link(wanted: link.NetworkLink) -> None:
     lines = "".join(f"{line}\n" for line in link.shape(wanted, "trial", delayed=True))
     flags = [] if os.geteuid() == 0 else ["-U", "-r"]
     tried = subprocess.run(
@@ -155,7 +155,7 @@ def _require_link(wanted: link.Link) -> None:
     if tried.returncode and wanted.delay_ms:
         raise Lacking(
             "this kernel has no netem, so a link cannot have a delay",
-            f"the speed alone: {link.Link(bits=wanted.bits)}, or: sudo modprobe sch_netem",
+            f"the speed alone: {link.NetworkLink(bits=wanted.bits)}, or: sudo modprobe sch_netem",
         )
     if tried.returncode:
         raise Lacking(f"this kernel cannot limit a link: {tried.stderr.strip()[:120]}", "sudo modprobe sch_tbf")

@@ -22,16 +22,16 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
     sys.path[:] = [*sys.path[1:], str(Path(__file__).parents[3])]
 
 from gpucourse.local.machines import daemons, kernel, machine, network, reports
-from gpucourse.local.machines.controller import Controller
+from gpucourse.local.machines.controller import SlurmController
 from gpucourse.local.machines.userspace import become_root
 
 _MESSAGE = 1 << 20
-_SLURM = Controller({"PATH": daemons.PATH, "LANG": "C.UTF-8"})  # for what visits the head
+_SLURM = SlurmController({"PATH": daemons.PATH, "LANG": "C.UTF-8"})  # for what visits the head
 
 Document = dict[str, Any]
 
 
-class Room:
+class MachineRoom:
     """The machines, and whoever asks for changes."""
 
     def __init__(self, line: socket.socket, folder: str) -> None:
@@ -76,7 +76,7 @@ class Room:
         name, wanted = asked["machine"]["name"], {**asked["machine"], "munge_key": self._key}
         self._machines[name] = wanted
         if name in self._first:
-            self._visit(asked, name, lambda: _ensured(wanted))
+            self._visit(asked, name, lambda: _ensure_daemons(wanted))
         else:
             self._fork(asked, lambda tell: machine.boot(f"{self._folder}/machines/{name}", wanted, tell), boots=name)
 
@@ -103,36 +103,38 @@ class Room:
 
     def _do_check(self, asked: Document) -> None:
         """What is wrong with each machine, in words; empty where nothing is."""
-        found = {}
+        states = {}
         for name, wanted in self._machines.items():
             pid = self._first.get(name)
-            found[name] = self._wrong_with(wanted, pid) if pid else "it is off"
-        heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.wanted(wanted)]
-        if not heads or found[heads[0]]:
-            self._answer(asked, {"found": found})
+            states[name] = self._wrong_with(wanted, pid) if pid else "it is off"
+        heads = [name for name, wanted in self._machines.items() if "slurmctld" in daemons.list_daemons(wanted)]
+        if not heads or states[heads[0]]:
+            self._answer(asked, {"found": states})
         else:
             meanings = self._meanings()
-            self._visit(asked, heads[0], lambda: {"found": _SLURM.judged(found, heads[0], meanings)})
+            self._visit(asked, heads[0], lambda: {"found": _SLURM.judge_nodes(states, heads[0], meanings)})
 
     def _wrong_with(self, wanted: Document, pid: int) -> str:
         if absent := reports.absent(wanted, pid):
-            return reports.ended(absent)
+            return reports.describe_ended_daemons(absent)
         if not wanted.get("slurm"):
             return ""
         if not reports.has_key(pid, self._key):
             return reports.OTHER_KEY
-        return "" if wanted["role"] == "head" else reports.distrusted(reports.log_of(pid, "slurmd"))
+        return "" if wanted["role"] == "head" else reports.find_distrust(reports.log_of(pid, "slurmd"))
 
     def _do_logs(self, asked: Document) -> None:
         """What the logs of each machine's daemons mean, where it is something known."""
         self._answer(asked, {"found": self._meanings()})
 
     def _meanings(self) -> dict[str, str]:
-        found = {}
+        meanings = {}
         for name, pid in self._first.items():
-            texts = (reports.log_of(pid, daemon) for daemon in daemons.wanted(self._machines[name]) if daemon in daemons.LOGS)
-            found[name] = next(filter(None, map(reports.symptom, texts)), "")
-        return found
+            texts = (
+                reports.log_of(pid, daemon) for daemon in daemons.list_daemons(self._machines[name]) if daemon in daemons.LOGS
+            )
+            meanings[name] = next(filter(None, map(reports.symptom, texts)), "")
+        return meanings
 
     def _visit(self, asked: Document, name: str, action: Callable[[], Document]) -> None:
         pid = self._first.get(name)
@@ -207,12 +209,12 @@ def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) 
         os._exit(0)
 
 
-def _ensured(wanted: Document) -> Document:
+def _ensure_daemons(wanted: Document) -> Document:
     started = daemons.ensure(wanted)
     if wanted.get("slurm") and wanted["role"] == "head":
         _SLURM.release()
     elif wanted.get("slurm"):
-        if not started and ("*" in _SLURM.state(wanted["name"]) or reports.distrusted(reports.log_of("self", "slurmd"))):
+        if not started and ("*" in _SLURM.state(wanted["name"]) or reports.find_distrust(reports.log_of("self", "slurmd"))):
             # All of them run, and the head and this machine do not hear each other: one of them is not well.
             daemons.ensure(wanted, anew=("munged", "slurmd"))
         _SLURM.resume(wanted["name"])
@@ -233,7 +235,7 @@ def main(handle: int, folder: str) -> None:
         kernel.mount("proc", "/proc", "proc")
         kernel.mount("disks", f"{folder}/machines", "tmpfs", options="mode=755,size=25%")
         network.run("ip", network.room_lines())
-        room = Room(line, folder)
+        room = MachineRoom(line, folder)
         line.send(b'{"id": 0}')
         room.run()
     line.close()

@@ -91,7 +91,7 @@ def _mount_programs(root: str, layer: str) -> None:
     if layer:  # packages that were unpacked aside lie over the programs of this computer
         os.chdir(layer)  # a name in `lowerdir` must hold neither colon nor comma
         kernel.mount("overlay", f"{root}/usr", "overlay", kernel.READ_ONLY, "lowerdir=usr:/usr")
-        for folder in kernel.mounted_below("/usr"):  # an overlay shows none of what is mounted in it
+        for folder in kernel.find_mounts_below("/usr"):  # an overlay shows none of what is mounted in it
             kernel.bind(folder, f"{root}{folder}", read_only=True, recursive=True)
     else:
         kernel.bind("/usr", f"{root}/usr", read_only=True, recursive=True)

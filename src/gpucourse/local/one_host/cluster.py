@@ -16,7 +16,7 @@ from pathlib import Path
 from gpucourse.local import layout, processes
 from gpucourse.local.hosted import Spec
 from gpucourse.local.machines import reports, root
-from gpucourse.local.machines.controller import Controller
+from gpucourse.local.machines.controller import SlurmController
 from gpucourse.local.machines.daemons import make_key
 from gpucourse.local.one_host import configuration, ports
 from gpucourse.local.one_host.daemon import Daemon, PortTaken
@@ -28,7 +28,7 @@ _ATTEMPTS = 3
 _SYSTEM = "/usr/local/sbin:/usr/sbin:/sbin"  # where the daemons are, and a plain user does not look
 
 
-class Cluster:
+class SlurmDaemons:
     """The daemons of one stack, from the first `join` to `end`."""
 
     def __init__(self, folder: Path, uid: str) -> None:
@@ -39,8 +39,8 @@ class Cluster:
         self._members: dict[str, Spec] = {}
         self._daemons: dict[str, Daemon] = {}
         self._turn = asyncio.Lock()
-        self._controller = Controller(
-            {"PATH": extended(os.environ.get("PATH", os.defpath)), "LANG": "C.UTF-8", **self.environment}
+        self._controller = SlurmController(
+            {"PATH": extend_path(os.environ.get("PATH", os.defpath)), "LANG": "C.UTF-8", **self.environment}
         )
 
     @property
@@ -67,7 +67,7 @@ class Cluster:
         """End the daemons of this node; with the last one, whatever runs yet."""
         spec = self._members.pop(name, None)
         if spec is not None:
-            for key in _wanted(spec):
+            for key in _list_daemons(spec):
                 if (daemon := self._daemons.pop(key, None)) is not None:
                     daemon.kill()
         if not self._members:
@@ -81,22 +81,23 @@ class Cluster:
 
     async def check(self) -> dict[str, str]:
         """What is wrong with each node, in words; empty where nothing is."""
-        found = {name: self._absent(spec) for name, spec in self._members.items()}
+        states = {name: self._absent(spec) for name, spec in self._members.items()}
         head = next((name for name, spec in self._members.items() if spec.role == "head"), None)
-        if head is None or found[head]:
-            return found
-        return await asyncio.to_thread(self._controller.judged, found, head, self.meanings())
+        if head is None or states[head]:
+            return states
+        return await asyncio.to_thread(self._controller.judge_nodes, states, head, self.meanings())
 
     def meanings(self) -> dict[str, str]:
         """What the logs of each node's daemons mean, where it is something known."""
-        logs = {name: [self._log(key) for key in _wanted(spec)] for name, spec in self._members.items()}
+        logs = {name: [self._log(key) for key in _list_daemons(spec)] for name, spec in self._members.items()}
         return {
-            name: next(filter(None, (reports.symptom(reports.end_of(log)) for log in each)), "") for name, each in logs.items()
+            name: next(filter(None, (reports.symptom(reports.end_of(log)) for log in paths)), "")
+            for name, paths in logs.items()
         }
 
     def _absent(self, spec: Spec) -> str:
-        absent = [_kind(key) for key in _wanted(spec) if key not in self._daemons or not self._daemons[key].well]
-        return reports.ended(absent) if absent else ""
+        absent = [_kind(key) for key in _list_daemons(spec) if key not in self._daemons or not self._daemons[key].well]
+        return reports.describe_ended_daemons(absent) if absent else ""
 
     def _mend(self, spec: Spec) -> None:
         if spec.role == "head":
@@ -111,7 +112,7 @@ class Cluster:
             chosen = await self._configure(spec.slurm)
             try:
                 started = await self._start_missing(chosen)
-                for key in _wanted(spec):
+                for key in _list_daemons(spec):
                     await self._daemons[key].ready()
             except PortTaken:
                 if not left:
@@ -127,9 +128,9 @@ class Cluster:
         self._make_folders()
         kept = self._folder / "ports.json"
         held = {key for key, daemon in self._daemons.items() if daemon.alive}
-        chosen = ports.chosen(configuration.daemons(files), layout.read_json(kept) or {}, held)
+        chosen = ports.choose_ports(configuration.daemons(files), layout.read_json(kept) or {}, held)
         layout.write_json(kept, chosen)
-        texts = configuration.filled(
+        texts = configuration.fill_in(
             files,
             host=socket.gethostname().split(".")[0],
             user=pwd.getpwuid(os.getuid()).pw_name,
@@ -198,12 +199,12 @@ class Cluster:
         return self._folder / "log" / f"{key if key in _HEAD else f'{SLURMD}.{key}'}.log"
 
 
-def extended(path: str) -> str:
+def extend_path(path: str) -> str:
     """A PATH on which Slurm's daemons are found as well."""
     return f"{path}:{_SYSTEM}"
 
 
-def _wanted(spec: Spec) -> tuple[str, ...]:
+def _list_daemons(spec: Spec) -> tuple[str, ...]:
     """The daemons of a node: the head's two, or a slurmd, which goes by the node's name."""
     return _HEAD if spec.role == "head" else (spec.name,)
 

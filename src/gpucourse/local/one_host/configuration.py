@@ -21,7 +21,7 @@ def daemons(files: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(_PORT.findall("".join(files.values()))))
 
 
-def filled(
+def fill_in(
     files: Mapping[str, str], *, host: str, user: str, folder: Path, ports: Mapping[str, int], first_job: int
 ) -> dict[str, str]:
     """The files as the daemons read them. `folder` is what @FOLDER@ stands for."""

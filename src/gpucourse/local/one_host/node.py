@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpucourse.local import layout
 from gpucourse.local.hosted import HostedNode, Spec
-from gpucourse.local.one_host.cluster import Cluster, extended
+from gpucourse.local.one_host.cluster import SlurmDaemons, extend_path
 
 # The host's name is the same on every node, so the prompt names Slurm's.
 _BASHRC = "PS1='[${{SLURMD_NODENAME:-{name}}}] \\w \\$ '\n"
@@ -16,7 +16,7 @@ _BASHRC = "PS1='[${{SLURMD_NODENAME:-{name}}}] \\w \\$ '\n"
 class SlurmNode(HostedNode):
     """A node that answers and takes part in the stack's cluster, from `open` to `end`."""
 
-    def __init__(self, folder: Path, spec: Spec, cluster: Cluster) -> None:
+    def __init__(self, folder: Path, spec: Spec, cluster: SlurmDaemons) -> None:
         super().__init__(folder, spec)
         self._cluster = cluster
 
@@ -41,5 +41,5 @@ class SlurmNode(HostedNode):
             (home / layout.SHARED).symlink_to(shared)  # there is no /shared here
 
     def _environment(self) -> dict[str, str]:
-        found = super()._environment()
-        return {**found, "PATH": extended(found["PATH"]), **self._cluster.environment}
+        environment = super()._environment()
+        return {**environment, "PATH": extend_path(environment["PATH"]), **self._cluster.environment}

@@ -16,21 +16,21 @@ class NoneFree(Exception):
     """Every port of the range is taken."""
 
 
-def chosen(names: Sequence[str], before: Mapping[str, int], held: Collection[str]) -> dict[str, int]:
+def choose_ports(names: Sequence[str], before: Mapping[str, int], held: Collection[str]) -> dict[str, int]:
     """A port for each of `names`: the one that it had, unless somebody else took it meanwhile; those in `held` listen on theirs
     themselves. Raises NoneFree."""
     kept = {name: before[name] for name in names if name in before and (name in held or is_free(before[name]))}
     taken = set(kept.values())
     start = random.randrange(len(_RANGE))  # so that two clusters which begin together do not look at the same ports
     offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
-    found = {}
+    ports = {}
     for name in names:
         port = kept.get(name) or next((port for port in offered if port not in taken and is_free(port)), None)
         if port is None:
             raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
-        found[name] = port
+        ports[name] = port
         taken.add(port)
-    return found
+    return ports
 
 
 def is_free(port: int) -> bool:
@@ -52,13 +52,13 @@ def listens(pid: int, port: int) -> bool:
 
 
 def _open_files(pid: int) -> set[str]:
-    found = set()
+    links = set()
     try:
         for handle in Path(f"/proc/{pid}/fd").iterdir():
-            found.add(str(handle.readlink()))
+            links.add(str(handle.readlink()))
     except OSError:  # it has ended, or closed one of them just now
-        return found
-    return found
+        return links
+    return links
 
 
 def _read(path: Path) -> str:

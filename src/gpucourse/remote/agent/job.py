@@ -64,10 +64,10 @@ class Job:
         """The JSON object in that file; None where it is not there."""
         try:
             with open(self.path(*names), "rb") as file:
-                found = json.loads(file.read().decode())
+                document = json.loads(file.read().decode())
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        return document if isinstance(document, dict) else None
 
     def write(self, name: str, data: object, flush: bool = False) -> None:
         """Store JSON so that a reader sees all of it or none; with `flush`, also after a power cut."""
@@ -98,7 +98,7 @@ class Job:
             return None
         return handle
 
-    def supervised(self) -> bool:
+    def is_supervised(self) -> bool:
         """Whether a supervisor lives."""
         try:
             handle = os.open(self.path("lock"), os.O_RDONLY)
@@ -118,7 +118,7 @@ class Job:
             return "absent"
         if self.has("done"):
             return "ended"
-        if self.supervised():
+        if self.is_supervised():
             return "running" if self.has("pid") else "preparing"
         return "ended" if self.has("done") else ("lost" if self.has("started") else "absent")
 
@@ -139,7 +139,7 @@ class Job:
 
     def ranks(self) -> dict[int, dict[str, object]]:
         """How the ranks ended that have ended."""
-        found = {}
+        ranks = {}
         try:
             names = os.listdir(self.path("ranks"))
         except OSError:
@@ -149,5 +149,5 @@ class Job:
             if stem.isdigit() and dot and ending == "json":
                 ended = self.read("ranks", name)
                 if ended is not None:
-                    found[int(stem)] = ended
-        return found
+                    ranks[int(stem)] = ended
+        return ranks

@@ -19,25 +19,25 @@ def doing(job: Job) -> dict[str, str]:
     pids = {rank: pid for rank, pid in _pids(job).items() if rank not in ended}
     before = {rank: _stat(pid) for rank, pid in pids.items()}
     time.sleep(_SAMPLE_S)
-    found = {}
+    states = {}
     for rank, pid in pids.items():
         was, now = before[rank], _stat(pid)
         if was is None or now is None:
             continue
         if now[0] in "Tt":
-            found[str(rank)] = "stopped"
+            states[str(rank)] = "stopped"
         else:
-            found[str(rank)] = "computing" if now[1] - was[1] >= _BUSY * _SAMPLE_S else "waiting"
-    return found
+            states[str(rank)] = "computing" if now[1] - was[1] >= _BUSY * _SAMPLE_S else "waiting"
+    return states
 
 
 def _pids(job: Job) -> dict[int, int]:
-    found = {}
+    pids = {}
     for name in os.listdir(job.path("ranks")) if job.has("ranks") else ():
         told = job.read("ranks", name) if name.endswith(".pid") else None
         if told is not None:
-            found[int(str(told["rank"]))] = int(str(told["pid"]))
-    return found
+            pids[int(str(told["rank"]))] = int(str(told["pid"]))
+    return pids
 
 
 def _stat(pid: int) -> tuple[str, float] | None:

@@ -37,7 +37,9 @@ def probe(wanted: dict[str, object]) -> dict[str, object]:
     room = os.statvfs(HOME)
     return {
         "python": platform.python_version(),
-        "modules": installed(str(wanted["python"]), words(wanted.get("modules", [])), versions=bool(wanted.get("versions"))),
+        "modules": find_installed(
+            str(wanted["python"]), words(wanted.get("modules", [])), versions=bool(wanted.get("versions"))
+        ),
         "ports": free_ports(first, last, _PORTS),
         "disk_free_bytes": room.f_bavail * room.f_frsize,
         "cores": os.cpu_count() or 1,
@@ -60,16 +62,16 @@ def describe(python: str) -> dict[str, object]:
         "python": platform.python_version(),
         "python_path": python,
         "packages": {
-            name: found["version"]
-            for name, found in installed(python, ["torch", "numpy"], versions=True).items()
-            if found["found"]
+            name: module["version"]
+            for name, module in find_installed(python, ["torch", "numpy"], versions=True).items()
+            if module["found"]
         },
         "gpus": gpus(),
         "interfaces": interfaces(),
     }
 
 
-def installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, object]]:
+def find_installed(python: str, modules: list[str], *, versions: bool) -> dict[str, dict[str, object]]:
     """For each top-level module: whether this Python finds it, as a script would, and its version where that is asked for;
     nothing is imported."""
     if not modules:
@@ -81,19 +83,19 @@ def installed(python: str, modules: list[str], *, versions: bool) -> dict[str, d
         return {
             name: {"found": False, "version": "", "error": said.stderr.decode("utf-8", "replace")[-500:]} for name in modules
         }
-    found = json.loads(said.stdout.decode())
-    return {name: mapping(module) for name, module in mapping(found).items()}
+    document = json.loads(said.stdout.decode())
+    return {name: mapping(module) for name, module in mapping(document).items()}
 
 
 def free_ports(first: int, last: int, count: int) -> list[int]:
     """The first `count` TCP ports of the range that nobody listens on, on any address."""
-    found: list[int] = []
+    ports: list[int] = []
     for port in range(first, last + 1):
-        if len(found) == count:
+        if len(ports) == count:
             break
         if all(_binds(family, port) for family in (socket.AF_INET, socket.AF_INET6)):
-            found.append(port)
-    return found
+            ports.append(port)
+    return ports
 
 
 def gpus() -> list[dict[str, str]]:
@@ -117,15 +119,15 @@ def interfaces() -> dict[str, str]:
     import fcntl
     import struct
 
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for _, name in socket.if_nameindex():
             try:
                 answer = fcntl.ioctl(sock, 0x8915, struct.pack("256s", name.encode()[:15]))
             except OSError:
                 continue
-            found[name] = socket.inet_ntoa(answer[20:24])
-    return found
+            addresses[name] = socket.inet_ntoa(answer[20:24])
+    return addresses
 
 
 def _binds(family: int, port: int) -> bool:

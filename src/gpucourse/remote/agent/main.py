@@ -62,7 +62,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         return slurm.cluster(_input())
     if verb == "follow":
-        if _scheduled(rest[0]):
+        if _is_scheduled(rest[0]):
             from gpucourse.remote.agent import slurm_follow
 
             slurm_follow.follow(Job(rest[0]), {name: int(offset) for name, offset in _pairs(rest[1:])}, sys.stdout.fileno())
@@ -82,7 +82,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         return {"ranks": look.doing(Job(rest[0]))}
     if verb in ("state", "cancel"):
-        if _scheduled(rest[0]):
+        if _is_scheduled(rest[0]):
             return _of_slurm(verb, Job(rest[0]))
         from gpucourse.remote.agent import supervise
 
@@ -94,7 +94,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
     raise Refused(f"no such verb: {verb}")
 
 
-def _scheduled(run_id: str) -> bool:
+def _is_scheduled(run_id: str) -> bool:
     return os.path.lexists(Job(run_id).path("slurm.json"))
 
 

@@ -50,12 +50,12 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
             sending.append((name, path))
     changed: list[str] = []
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 16) as tar:
-        spelled = [dict(one, name=_spelled(str(one["name"]))) for one in left]
+        spelled = [dict(entry, name=_spell_out(str(entry["name"]))) for entry in left]
         listing = {"files": len(sending), "left": spelled, "same": same, "state": job.state(), "env": job.read("env.json")}
         _add_json(tar, LISTING, listing)
         for name, path in sending:
             if not _add_file(tar, name, path):
-                changed.append(_spelled(name))
+                changed.append(_spell_out(name))
         _add_json(tar, CLOSING, {"changed": changed})
 
 
@@ -64,7 +64,7 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
 
     What was uploaded and is as it was, and what Python keeps of its modules, is no result.
     """
-    brought = _brought(job)
+    brought = _read_upload_times(job)
     left: list[dict[str, object]] = []
     offers: dict[str, str] = {}
     for name, path in _walk(job.path("outputs"), ""):
@@ -80,7 +80,7 @@ def _offers(job: Job, globs: list[str]) -> tuple[dict[str, str], list[dict[str, 
         for path in sorted(matching):
             place = "" if os.path.normpath(path) == work else os.path.relpath(path, work)
             for name, inner in _walk(path, place) if _is_folder(path) else [(place, path)]:
-                if name in offers or "__pycache__" in name.split("/") or _unchanged(inner, brought.get(name)):
+                if name in offers or "__pycache__" in name.split("/") or _is_unchanged(inner, brought.get(name)):
                     continue
                 if max(len(offers), len(left)) >= MOST_FILES:
                     return offers, [*left, _too_many(name)]
@@ -101,7 +101,7 @@ def _too_many(name: str) -> dict[str, object]:
     return {"name": name, "reason": f"more than {MOST_FILES} files: no more are taken", "bytes": 0}
 
 
-def _brought(job: Job) -> dict[str, float]:
+def _read_upload_times(job: Job) -> dict[str, float]:
     """When each uploaded file was laid out, by its name."""
     asked = job.read("job.json") or {}
     files = asked.get("files")
@@ -109,7 +109,7 @@ def _brought(job: Job) -> dict[str, float]:
     return {str(mapping(file)["name"]): laid_out for file in files} if isinstance(files, list) else {}
 
 
-def _unchanged(path: str, laid_out: float | None) -> bool:
+def _is_unchanged(path: str, laid_out: float | None) -> bool:
     return laid_out is not None and os.lstat(path).st_mtime <= laid_out
 
 
@@ -130,7 +130,7 @@ def _walk(folder: str, prefix: str) -> Iterator[tuple[str, str]]:
                 yield name, entry.path
 
 
-def _spelled(name: str) -> str:
+def _spell_out(name: str) -> str:
     """A name whose bytes are not UTF-8, with these spelled out: JSON cannot say them."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 

@@ -14,22 +14,22 @@ _STEP_S = 0.03
 _UNKILLABLE_S = 10.0  # in uninterruptible sleep: the kernel ends these when it can
 
 
-def marked(folder: str) -> list[int]:
+def find_marked(folder: str) -> list[int]:
     """The living processes that carry the mark of this job folder."""
     mark = (f"{MARK}={folder}").encode("utf-8", "surrogateescape")
     if not os.path.isdir("/proc/self"):
-        return _marked_by_ps(mark)
-    found = []
+        return _find_marked_by_ps(mark)
+    pids = []
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
             with open(f"/proc/{name}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
-                    found.append(int(name))
+                    pids.append(int(name))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def below(root: int, spare: int = 0) -> list[int]:
@@ -44,16 +44,16 @@ def below(root: int, spare: int = 0) -> list[int]:
                 continue
             if state != b"Z" and int(name) != spare:
                 children.setdefault(int(parent), []).append(int(name))
-    found = list(children.get(root, []))
-    for pid in found:
-        found.extend(children.get(pid, []))
-    return found
+    descendants = list(children.get(root, []))
+    for pid in descendants:
+        descendants.extend(children.get(pid, []))
+    return descendants
 
 
 def end(job: Job, grace_s: float, members: Callable[[], list[int]] | None = None) -> int:
     """End the run: TERM to the launcher's group first (torchrun hands it on to its workers), then to every one of `members`
     (those that carry the mark), KILL after `grace_s`. Stopped processes are woken to hear it. Says how many there were."""
-    find = members or (lambda: marked(job.folder))
+    find = members or (lambda: find_marked(job.folder))
     began = time.monotonic()
     leader = job.pid("pid")
     seen = set(find())
@@ -96,7 +96,7 @@ def _signal_group(pid: int, number: int) -> None:
         _signal(pid, number)
 
 
-def _marked_by_ps(mark: bytes) -> list[int]:
+def _find_marked_by_ps(mark: bytes) -> list[int]:
     import subprocess
 
     listing = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], stdout=subprocess.PIPE, check=False).stdout

@@ -34,14 +34,14 @@ class UnknownJob(Controller):
     """Slurm has forgotten the job that it was asked about."""
 
 
-def scheduled(job: Job) -> bool:
+def is_scheduled(job: Job) -> bool:
     """Whether Slurm carries this run out."""
     return job.has("slurm.json")
 
 
 def ask(*words: str, folder: str | None = None) -> str:
     """What a command of Slurm answers. Raises Controller with what it said instead, UnknownJob."""
-    if _munged_is_gone():  # a command of Slurm would wait for it, for more than half a minute and without a word
+    if _is_munged_gone():  # a command of Slurm would wait for it, for more than half a minute and without a word
         raise Controller(f"munged is gone: nobody listens at {_MUNGE}")
     try:
         done = subprocess.run(
@@ -92,32 +92,32 @@ def note(job: Job, text: str) -> None:
         log.write((text.rstrip("\n") + "\n").encode())
 
 
-def submitted(job: Job) -> list[dict[str, object]]:
+def list_submitted_jobs(job: Job) -> list[dict[str, object]]:
     """What was submitted: `id`, `file`, how many `tasks` (0: no array), and whether the exercise itself `asked` for its end."""
-    found = (job.read("jobs.json") or {}).get("jobs")
-    return [mapping(one) for one in found] if isinstance(found, list) else []
+    jobs = (job.read("jobs.json") or {}).get("jobs")
+    return [mapping(entry) for entry in jobs] if isinstance(jobs, list) else []
 
 
 def rows(job: Job) -> list[dict[str, object]]:
     """One row a job, or a task of an array, as nothing is known of it yet."""
-    found: list[dict[str, object]] = []
-    for one in submitted(job):
-        tasks = int(str(one["tasks"]))
-        names = ["{}_{}".format(one["id"], task) for task in range(tasks)] if tasks else [str(one["id"])]
+    job_rows: list[dict[str, object]] = []
+    for submitted_job in list_submitted_jobs(job):
+        tasks = int(str(submitted_job["tasks"]))
+        names = ["{}_{}".format(submitted_job["id"], task) for task in range(tasks)] if tasks else [str(submitted_job["id"])]
         for name in names:
-            row: dict[str, object] = {"row": len(found), "job": name, "file": one["file"], "state": "SUBMITTED"}
-            found.append(dict(row, asked=bool(one.get("asked")), restarts=0, code=None))
-    return found
+            row: dict[str, object] = {"row": len(job_rows), "job": name, "file": submitted_job["file"], "state": "SUBMITTED"}
+            job_rows.append(dict(row, asked=bool(submitted_job.get("asked")), restarts=0, code=None))
+    return job_rows
 
 
 def find(job: Job) -> list[dict[str, object]]:
     """The jobs that were submitted from this run's folder, as squeue knows them: for a submission that was cut short."""
-    found: list[dict[str, object]] = []
+    jobs: list[dict[str, object]] = []
     for line in ask("squeue", "-h", "-a", "-t", "all", "-u", _me(), "-o", "%F|%j|%Z").splitlines():
         number, name, folder = (part.strip() for part in line.split("|", 2))
         if os.path.realpath(folder) in (os.path.realpath(job.folder), os.path.realpath(job.path("work"))):
-            found.append({"id": number, "name": name})
-    unique = {str(one["id"]): one for one in found}
+            jobs.append({"id": number, "name": name})
+    unique = {str(entry["id"]): entry for entry in jobs}
     return [unique[number] for number in sorted(unique, key=int)]
 
 
@@ -137,7 +137,7 @@ def _me() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def _munged_is_gone() -> bool:
+def _is_munged_gone() -> bool:
     """Whether munged left its door behind and does not answer there any more. No door, and other doors, say nothing."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(1.0)

@@ -38,13 +38,13 @@ def add_to_logs(job: Job, rows: list[dict[str, object]]) -> None:
 
 def pattern(wish: str, number: str) -> str:
     """The names that sbatch's words for a file may mean: the job's number is known, for the rest stands `*`."""
-    found, place = "", 0
+    result, place = "", 0
     for word in _WORD.finditer(wish):
-        found += glob.escape(wish[place : word.start()])
+        result += glob.escape(wish[place : word.start()])
         width, letter = word.groups()
-        found += "%" if letter == "%" else number.zfill(int(width or 0)) if letter in "jA" else "*"
+        result += "%" if letter == "%" else number.zfill(int(width or 0)) if letter in "jA" else "*"
         place = word.end()
-    return found + glob.escape(wish[place:])
+    return result + glob.escape(wish[place:])
 
 
 def _add(path: str, log: str) -> None:

@@ -65,12 +65,12 @@ class _Asking(threading.Thread):
                 now = [(row["job"], row["state"], row.get("reason")) for row in slurm_watch.look(self._job)]
                 pause = FIRST_S if known not in (None, now) else min(pause * 1.5, MOST_S)
                 known = now
-                if self._written_within(pause):
+                if self._wait_for_write(pause):
                     pause = AFTER_NOTE_S
         except BaseException as fault:  # noqa: BLE001  # raised again by whoever follows
             self.fault = fault
 
-    def _written_within(self, seconds: float) -> bool:
+    def _wait_for_write(self, seconds: float) -> bool:
         """Whether a job began a log meanwhile, or wrote down that it ended: Slurm will say so in a moment. Waits that long at
         most."""
         deadline = time.monotonic() + seconds

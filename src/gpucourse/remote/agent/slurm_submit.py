@@ -41,20 +41,20 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
                 job.write("submitted", {})
     finally:
         os.close(lock)
-    return {"state": "running", "again": again, "jobs": [one["id"] for one in slurm.submitted(job)]}
+    return {"state": "running", "again": again, "jobs": [entry["id"] for entry in slurm.list_submitted_jobs(job)]}
 
 
 def recover(job: Job) -> None:
     """Where the process that submitted was killed: take what Slurm has of it for what was submitted."""
-    if job.has("submitted") or job.has("done") or job.supervised():
+    if job.has("submitted") or job.has("done") or job.is_supervised():
         return
-    known = {str(one["id"]) for one in slurm.submitted(job)}
+    known = {str(entry["id"]) for entry in slurm.list_submitted_jobs(job)}
     asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
-    for found in slurm.find(job):
-        if str(found["id"]) not in known:
-            file = next((one for one in _files(asked) if one["job_name"] == found["name"]), None)
+    for queued in slurm.find(job):
+        if str(queued["id"]) not in known:
+            file = next((entry for entry in _files(asked) if entry["job_name"] == queued["name"]), None)
             if file is not None:
-                _remember(job, str(found["id"]), file)
+                _remember(job, str(queued["id"]), file)
 
 
 def session(job: Job) -> dict[str, object]:
@@ -62,7 +62,7 @@ def session(job: Job) -> dict[str, object]:
     recover(job)
     rows = look(job)
     running = [row for row in rows if say.phase(str(row["state"])) == say.RUNNING]
-    held = say.held(slurm.ask("scontrol", "-d", "show", "job", "-o", str(running[0]["job"]))) if running else 0
+    held = say.count_held_gpus(slurm.ask("scontrol", "-d", "show", "job", "-o", str(running[0]["job"]))) if running else 0
     return {"rows": rows, "held": held, "work": job.path("work"), "outputs": job.path("outputs")}
 
 
@@ -78,14 +78,16 @@ def _lock(job: Job) -> int:
 
 
 def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]]) -> None:
-    known = {str(one["id"]) for one in slurm.submitted(job)}
-    lost = [one for one in there if str(one["id"]) not in known]
+    known = {str(entry["id"]) for entry in slurm.list_submitted_jobs(job)}
+    lost = [entry for entry in there if str(entry["id"]) not in known]
     for file in _files(asked):
         if file["text"]:
             with open(job.path("{}.sbatch".format(file["name"])), "w", encoding="utf-8") as text:
                 text.write(str(file["text"]))
-        for _ in range(int(str(file["copies"])) - sum(one["file"] == file["name"] for one in slurm.submitted(job))):
-            mine = next((one for one in lost if one["name"] == file["job_name"]), None)
+        for _ in range(
+            int(str(file["copies"])) - sum(entry["file"] == file["name"] for entry in slurm.list_submitted_jobs(job))
+        ):
+            mine = next((entry for entry in lost if entry["name"] == file["job_name"]), None)
             if mine is not None:
                 lost.remove(mine)
                 _remember(job, str(mine["id"]), file)
@@ -94,7 +96,7 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
 
 
 def _sbatch(job: Job, file: dict[str, object]) -> str:
-    before = [str(one["id"]) for one in slurm.submitted(job) if one["file"] == file["after"]]
+    before = [str(entry["id"]) for entry in slurm.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
     words = [
         "sbatch",
@@ -113,7 +115,7 @@ def _sbatch(job: Job, file: dict[str, object]) -> str:
 
 def _remember(job: Job, number: str, file: dict[str, object]) -> None:
     entry = {"id": number, "file": file["name"], "tasks": file["tasks"]}
-    job.write("jobs.json", {"jobs": [*slurm.submitted(job), entry]}, flush=True)
+    job.write("jobs.json", {"jobs": [*slurm.list_submitted_jobs(job), entry]}, flush=True)
 
 
 def _show_queue(job: Job, cancel_last: bool) -> None:
@@ -141,10 +143,10 @@ def _show_queue(job: Job, cancel_last: bool) -> None:
     job.write(
         "outputs/queue.json", {"queue": [{name: row.get(name) for name in ("job", "state", "reason", "node")} for row in rows]}
     )
-    last = slurm.submitted(job)[-1]
+    last = slurm.list_submitted_jobs(job)[-1]
     state = str(rows[-1]["state"])
     if cancel_last and say.phase(state) != say.ENDED:
-        jobs = [*slurm.submitted(job)[:-1], dict(last, asked=True, asked_in=state)]
+        jobs = [*slurm.list_submitted_jobs(job)[:-1], dict(last, asked=True, asked_in=state)]
         job.write("jobs.json", {"jobs": jobs}, flush=True)
         with slurm.watching(job):
             seen = job.read("seen.json") or {}
@@ -154,10 +156,10 @@ def _show_queue(job: Job, cancel_last: bool) -> None:
 
 
 def _words(file: dict[str, object], name: str) -> list[str]:
-    found = file.get(name)
-    return [str(word) for word in found] if isinstance(found, list) else []
+    words = file.get(name)
+    return [str(word) for word in words] if isinstance(words, list) else []
 
 
 def _files(asked: dict[str, object]) -> list[dict[str, object]]:
-    found = asked.get("files")
-    return [mapping(file) for file in found] if isinstance(found, list) else []
+    files = asked.get("files")
+    return [mapping(file) for file in files] if isinstance(files, list) else []

@@ -19,10 +19,10 @@ def tell(job: Job, old: Row, new: Row) -> None:
     was, now = str(old["state"]), str(new["state"])
     reason, last = str(new.get("reason") or ""), str(old.get("reason") or "")
     if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
-        _note(job, *_requeued(job, old, new))
+        _note(job, *_describe_requeue(job, old, new))
         return
     if was == now == "RUNNING" and old.get("started") and new.get("started") != old["started"]:
-        _note(job, _started_anew(new))
+        _note(job, _describe_new_start(new))
     if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
         return
     if say.phase(now) == say.WAITING:
@@ -49,7 +49,7 @@ def answers_again(job: Job) -> None:
     _note(job, "Slurm answers again")
 
 
-def cancelled(job: Job, numbers: list[str]) -> None:
+def note_cancel(job: Job, numbers: list[str]) -> None:
     """The command that was typed for the person."""
     _note(job, "scancel {}".format(" ".join(numbers)))
 
@@ -66,7 +66,7 @@ def not_shared(job: Job, rows: list[Row], session: bool) -> None:
             return
 
 
-def _requeued(job: Job, old: Row, new: Row) -> tuple[str, ...]:
+def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
     node = str(old.get("ran_on") or old.get("node") or "its node")
     down = _down(node)
     why = f"because its node failed ({down})"
@@ -91,14 +91,14 @@ def _down(nodes: str) -> str:
         listed = say.nodes(slurm.ask("sinfo", "-h", "-a", "-N", "-n", nodes, "-o", say.NODES))
     except slurm.Controller:
         return ""
-    bad = {str(one["node"]): one for one in listed if not say.usable(str(one["state"]))}
+    bad = {str(node["node"]): node for node in listed if not say.usable(str(node["state"]))}
     return "; ".join(
-        "{} is {}{}".format(name, one["state"], ": {}".format(one["reason"]) if one["reason"] else "")
-        for name, one in sorted(bad.items())
+        "{} is {}{}".format(name, node["state"], ": {}".format(node["reason"]) if node["reason"] else "")
+        for name, node in sorted(bad.items())
     )
 
 
-def _started_anew(row: Row) -> str:
+def _describe_new_start(row: Row) -> str:
     words = "{} was started anew at {}, from the beginning: Slurm's controller had not stored its first start when it ended"
     return words.format(_name(row), str(row["started"]).rpartition("T")[2])
 

@@ -28,7 +28,7 @@ def look(job: Job) -> list[Row]:
         seen = job.read("seen.json") or {}
         before = _rows(seen) or slurm.rows(job)
         try:
-            after = _asked(job, before)
+            after = _query_rows(job, before)
         except slurm.Controller as error:
             if not seen.get("silent"):
                 slurm_told.silence(job, error.what)
@@ -40,7 +40,7 @@ def look(job: Job) -> list[Row]:
             slurm_told.tell(job, old, new)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)
-            slurm_told.not_shared(job, after, session=bool(_asked_of(job).get("session")))
+            slurm_told.not_shared(job, after, session=bool(_read_request(job).get("session")))
             slurm_errors.add_to_logs(job, after)
             finish(job, _end(job, after))
         job.write("seen.json", {"jobs": after})
@@ -51,9 +51,9 @@ def state(job: Job) -> str:
     """`absent`, `preparing`, `running` or `ended`, as for every run."""
     if job.has("done"):
         return "ended"
-    if job.supervised():
+    if job.is_supervised():
         return "preparing"
-    if not slurm.submitted(job):
+    if not slurm.list_submitted_jobs(job):
         return "absent"
     return "running"
 
@@ -69,7 +69,7 @@ def cancel(job: Job) -> dict[str, object]:
         raise slurm.Controller(str(silent))
     if left:
         slurm.ask("scancel", *left)
-        slurm_told.cancelled(job, left)
+        slurm_told.note_cancel(job, left)
     began, nap = time.monotonic(), 0.05
     while left and not job.has("done"):
         if time.monotonic() - began > _PROOF_S:
@@ -81,42 +81,42 @@ def cancel(job: Job) -> dict[str, object]:
     return {"state": state(job), "killed": len(left)}
 
 
-def _asked(job: Job, before: list[Row]) -> list[Row]:
+def _query_rows(job: Job, before: list[Row]) -> list[Row]:
     """The rows with what Slurm says now; of what it has forgotten, what the accounting or the job's own note says."""
     open_rows = [row for row in before if say.phase(str(row["state"])) != say.ENDED]
     if not open_rows:
         return before
     numbers = sorted({str(row["job"]).partition("_")[0] for row in open_rows}, key=int)
     try:
-        found = say.queue(slurm.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", say.QUEUE))
+        answers = say.queue(slurm.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", say.QUEUE))
     except slurm.UnknownJob:
-        found = {}
-    found = _ours(job, found)
-    forgotten = [row for row in open_rows if row["job"] not in found]
+        answers = {}
+    answers = _ours(job, answers)
+    forgotten = [row for row in open_rows if row["job"] not in answers]
     accounts = _accounts(sorted({str(row["job"]).partition("_")[0] for row in forgotten})) if forgotten else {}
     after = []
     for row in before:
         job_id = str(row["job"])
         if row not in open_rows:
             after.append(row)
-        elif job_id in found:
-            after.append(_seen(row, found[job_id]))
+        elif job_id in answers:
+            after.append(_merge_row(row, answers[job_id]))
         else:
             after.append(dict(row, **(accounts.get(job_id) or _own_note(job, job_id)), reason=""))
     return after
 
 
-def _ours(job: Job, found: dict[str, Row]) -> dict[str, Row]:
+def _ours(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     """Only the jobs of this run: a cluster that was started anew counts from 1 again, and gives a number to somebody else."""
     handed_in = os.stat(job.path("jobs.json")).st_mtime
-    later = [name for name, row in found.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S]
+    later = [name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S]
     if not later:
-        return found
-    ours = {str(one["id"]) for one in slurm.find(job)}  # one that was put back into the queue counts as submitted then
-    return {name: row for name, row in found.items() if name not in later or name.partition("_")[0] in ours}
+        return answers
+    ours = {str(entry["id"]) for entry in slurm.find(job)}  # one that was put back into the queue counts as submitted then
+    return {name: row for name, row in answers.items() if name not in later or name.partition("_")[0] in ours}
 
 
-def _seen(row: Row, said: Row) -> Row:
+def _merge_row(row: Row, said: Row) -> Row:
     """The row with what Slurm says, and where its job last ran: while a job completes, nodes that failed are gone from it."""
     ran_on = {"ran_on": said["node"]} if said["state"] == "RUNNING" else {}
     return {**row, **said, **ran_on}
@@ -146,10 +146,10 @@ def _with_details(rows: list[Row]) -> list[Row]:
             known.update(say.details(slurm.ask("scontrol", "show", "job", "-o", number)))
         except slurm.Controller:
             continue  # forgotten meanwhile
-    return [_detailed(row, known.get(str(row["job"]), {})) for row in rows]
+    return [_add_details(row, known.get(str(row["job"]), {})) for row in rows]
 
 
-def _detailed(row: Row, known: dict[str, object]) -> Row:
+def _add_details(row: Row, known: dict[str, object]) -> Row:
     told = {name: known[name] for name in ("code", "restarts", "submitted", "started", "ended") if known.get(name)}
     if row["state"] == "COMPLETED":
         told.setdefault("code", 0)
@@ -166,7 +166,7 @@ def _end(job: Job, rows: list[Row]) -> dict[str, object]:
     counted = [row for row in rows if not row.get("asked")]
     order = ("timed_out", "lost", "exited", "cancelled")
     # A shell ends with the code of its last command, which says nothing about the session.
-    fine = ("COMPLETED", "FAILED") if _asked_of(job).get("session") else ("COMPLETED",)
+    fine = ("COMPLETED", "FAILED") if _read_request(job).get("session") else ("COMPLETED",)
     bad = [row for row in counted if row["state"] not in fine]
     bad.sort(key=lambda row: order.index(say.ending(str(row["state"]))))
     code, reason = 0, "exited"
@@ -188,9 +188,9 @@ def _end(job: Job, rows: list[Row]) -> dict[str, object]:
 
 def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
     """How each process ended, as far as Slurm says so: the jobs themselves, or the tasks that srun names."""
-    if _asked_of(job).get("session"):
+    if _read_request(job).get("session"):
         return []
-    asked = _asked_of(job)
+    asked = _read_request(job)
     now = time.time()
     if not asked.get("spread"):
         told = [row for row in rows if not row.get("asked") and row.get("code") is not None]
@@ -198,27 +198,27 @@ def _ranks(job: Job, rows: list[Row]) -> list[dict[str, object]]:
             {"rank": row["row"], "code": row["code"], "node": row.get("node") or "", "at": _epoch(row.get("ended")) or now}
             for row in told
         ]
-    found: list[dict[str, object]] = []
+    ends: list[dict[str, object]] = []
     for name in sorted(os.listdir(job.path("logs"))):
         if name.endswith(".out"):
             with open(job.path("logs", name), encoding="utf-8", errors="replace") as file:
-                failed = say.failed_tasks(file.read())
-            found += [
+                failed = say.parse_failed_tasks(file.read())
+            ends += [
                 {"rank": rank, "code": code, "node": node, "at": now + place / 1000}
                 for place, (rank, code, node) in enumerate(failed)
             ]
-    if not found and all(row["state"] == "COMPLETED" for row in rows):
-        found = [{"rank": rank, "code": 0, "node": "", "at": now} for rank in range(int(str(asked.get("ranks", 0))))]
-    return found
+    if not ends and all(row["state"] == "COMPLETED" for row in rows):
+        ends = [{"rank": rank, "code": 0, "node": "", "at": now} for rank in range(int(str(asked.get("ranks", 0))))]
+    return ends
 
 
-def _asked_of(job: Job) -> dict[str, object]:
+def _read_request(job: Job) -> dict[str, object]:
     return mapping((job.read("slurm.json") or {}).get("slurm") or {})
 
 
 def _rows(stored: dict[str, object]) -> list[Row]:
-    found = stored.get("jobs")
-    return [mapping(row) for row in found] if isinstance(found, list) else []
+    jobs = stored.get("jobs")
+    return [mapping(row) for row in jobs] if isinstance(jobs, list) else []
 
 
 def _epoch(moment: object) -> float | None:

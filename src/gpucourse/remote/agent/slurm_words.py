@@ -101,12 +101,12 @@ def why(reason: str) -> str:
 
 def queue(text: str) -> dict[str, dict[str, object]]:
     """What squeue with the format QUEUE says, by the job's number (`12`, or `7_3` for a task)."""
-    found: dict[str, dict[str, object]] = {}
+    jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         parts = line.split("|")
         if len(parts) == 7:
             job, state, reason, node, submitted, started, ended = (part.strip() for part in parts)
-            found[job] = {
+            jobs[job] = {
                 "state": state,
                 "reason": reason if phase(state) == WAITING else "",
                 "node": node,
@@ -114,19 +114,19 @@ def queue(text: str) -> dict[str, dict[str, object]]:
                 "started": "" if phase(state) == WAITING else _moment(started),
                 "ended": _moment(ended) if phase(state) == ENDED else "",
             }
-    return found
+    return jobs
 
 
 def details(text: str) -> dict[str, dict[str, object]]:
     """What `scontrol show job -o` says: one line a job, or a task of an array."""
-    found: dict[str, dict[str, object]] = {}
+    jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         said = dict(re.findall(r"(?:^| )([A-Za-z]+)=(\S*)", line))
         if "JobState" not in said:
             continue
         array, task = said.get("ArrayJobId"), said.get("ArrayTaskId", "")
         job = f"{array}_{task}" if array and task.isdigit() else said.get("JobId", "")
-        found[job] = {
+        jobs[job] = {
             "state": said["JobState"],
             "code": code(said.get("ExitCode", "")),
             "restarts": int(said["Restarts"]) if said.get("Restarts", "").isdigit() else 0,
@@ -135,16 +135,16 @@ def details(text: str) -> dict[str, dict[str, object]]:
             "started": _moment(said.get("StartTime", "")),
             "ended": _moment(said.get("EndTime", "")),
         }
-    return found
+    return jobs
 
 
 def accounts(text: str) -> dict[str, dict[str, object]]:
     """What `sacct -n -P -X -o ACCOUNTS` says. `CANCELLED by 1000` is CANCELLED."""
-    found: dict[str, dict[str, object]] = {}
+    jobs: dict[str, dict[str, object]] = {}
     for line in text.splitlines():
         parts = line.split("|")
         if len(parts) >= 7 and parts[1]:
-            found[parts[0]] = {
+            jobs[parts[0]] = {
                 "state": parts[1].split()[0].rstrip("+"),
                 "code": code(parts[2]),
                 "submitted": _moment(parts[3]),
@@ -152,17 +152,17 @@ def accounts(text: str) -> dict[str, dict[str, object]]:
                 "ended": _moment(parts[5]),
                 "node": "" if parts[6].startswith("None") else parts[6],
             }
-    return found
+    return jobs
 
 
 def nodes(text: str) -> list[dict[str, object]]:
     """What `sinfo -h -a -N -o NODES` says: a line for each node of each partition; a default partition ends with a star."""
-    found = []
+    node_rows = []
     for line in text.splitlines():
         parts = line.split("|", 6)
         if len(parts) == 7:
             name, partition, state, gres, cores, up, reason = (part.strip() for part in parts)
-            found.append(
+            node_rows.append(
                 {
                     "node": name,
                     "partition": partition.rstrip("*"),
@@ -174,7 +174,7 @@ def nodes(text: str) -> list[dict[str, object]]:
                     "reason": "" if reason in ("none", "N/A", "(null)") else reason,
                 }
             )
-    return found
+    return node_rows
 
 
 def usable(state: str) -> bool:
@@ -195,7 +195,7 @@ def gpus(gres: str) -> int:
     return total
 
 
-def held(text: str) -> int:
+def count_held_gpus(text: str) -> int:
     """How many GPUs `scontrol -d show job -o` says that a job holds, over all its nodes."""
     return sum(int(count) for count in re.findall(r" GRES=gpu(?::[A-Za-z][^:\s(]*)?:(\d+)", text))
 
@@ -209,37 +209,37 @@ def code(text: str) -> int | None:
     return 128 + int(number) if number.isdigit() and int(number) else int(first)
 
 
-def failed_tasks(text: str) -> list[tuple[int, int, str]]:
+def parse_failed_tasks(text: str) -> list[tuple[int, int, str]]:
     """The processes of which srun said that they failed, in that order: (number, exit code, node)."""
-    found: list[tuple[int, int, str]] = []
+    failures: list[tuple[int, int, str]] = []
     for line in text.splitlines():
         said = _TASK_FAILED.match(line)
         if said:
             how = said["how"].strip()
             number = int(said["code"]) if said["code"] else 128 + next((n for w, n in _SIGNALS.items() if how.startswith(w)), 9)
-            found += [(task, number, said["node"]) for task in _numbers(said["tasks"])]
-    return found
+            failures += [(task, number, said["node"]) for task in _numbers(said["tasks"])]
+    return failures
 
 
 def hosts(spelled: str) -> list[str]:
     """The nodes of a list as Slurm spells it: `head,node[01-03,7]`."""
-    found: list[str] = []
+    names: list[str] = []
     for name, numbers in re.findall(r"([^,\[\]]+)(?:\[([^\]]*)\])?", spelled):
         if not numbers:
-            found.append(name)
+            names.append(name)
         for part in numbers.split(",") if numbers else []:
             low, _, high = part.partition("-")
-            found += [name + str(number).zfill(len(low)) for number in range(int(low), int(high or low) + 1)]
-    return found
+            names += [name + str(number).zfill(len(low)) for number in range(int(low), int(high or low) + 1)]
+    return names
 
 
 def _numbers(spelled: str) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     for part in spelled.split(","):
         low, _, high = part.partition("-")
         if low.isdigit():
-            found += range(int(low), int(high or low) + 1)
-    return found
+            numbers += range(int(low), int(high or low) + 1)
+    return numbers
 
 
 def _moment(text: str) -> str:

@@ -47,7 +47,7 @@ def supervise(job: Job, spec: dict[str, object], agent: str, say: int, lock: int
     describing = _describe(job, str(spec["python"]), lock)
 
     def members() -> list[int]:
-        return sorted({*reap.marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
+        return sorted({*reap.find_marked(job.folder), *reap.below(os.getpid(), spare=describing)} - {hand})
 
     reason = _wait(job, launcher, began + float(str(spec["timeout_s"])), wake)
     if hand is not None:
@@ -97,7 +97,7 @@ def cancel(job: Job, grace_s: float) -> dict[str, object]:
     if not job.has("cancelled"):
         job.write("cancelled", {"grace_s": grace_s})
     deadline = time.monotonic() + grace_s + 3 * _LEFT_GRACE_S
-    while job.supervised() and not job.has("done") and time.monotonic() < deadline:
+    while job.is_supervised() and not job.has("done") and time.monotonic() < deadline:
         supervisor = job.pid("supervisor.pid")
         if supervisor is not None:
             for number in (signal.SIGTERM, signal.SIGCONT):
@@ -184,10 +184,10 @@ def _describe(job: Job, python: str, lock: int) -> int:
         os.nice(10)  # the ranks start at this moment, and come first
         job.write("env.json", machine.describe(python))
 
-    return _forked(work)
+    return _fork(work)
 
 
-def _forked(work: Callable[[], None]) -> int:
+def _fork(work: Callable[[], None]) -> int:
     pid = os.fork()
     if pid:
         return pid

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.answer import AnswerResult
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Items, Paragraph, Part, Style, View, table
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
@@ -28,12 +28,12 @@ WORDS = {
 def answers(exercise: Exercise, results: Sequence[AnswerResult], *, run: str | None = None, mode: str = "") -> View:
     """Every question of an exercise, with what its answer is worth, and the explanations."""
     columns: list[Column | str] = ["", Column("question", style="strong"), Column("answer", wrap=True), Column("", wrap=True)]
-    parts: list[Part] = [table(columns, [_row(each) for each in results])]
-    explained = tuple((each.id, each.explanation) for each in results if each.explanation)
+    parts: list[Part] = [table(columns, [_row(result) for result in results])]
+    explained = tuple((result.id, result.explanation) for result in results if result.explanation)
     if explained:
         parts.append(Facts(explained, title="Why"))
-    parts.append(Paragraph(summed(results)))
-    open_ones = [each.id for each in results if each.verdict == "open"]
+    parts.append(Paragraph(summary(results)))
+    open_ones = [result.id for result in results if result.verdict == "open"]
     footer = (f"Still open: {', '.join(open_ones)}. Answer: gpucourse answer {exercise.id}",) if open_ones else ()
     return View(title=f"{exercise.id}  questions{f', run {run}' if run else ''}", parts=tuple(parts), footer=footer, mode=mode)
 
@@ -48,7 +48,7 @@ def question(asked: Question, number: int, of: int, *, now: str | None = None) -
     return View(title=f"{number} of {of}  {asked.id}", parts=tuple(parts))
 
 
-def judged(result: AnswerResult) -> View:
+def judgement(result: AnswerResult) -> View:
     """What one answer is worth, right after it was given."""
     style = STYLES.get(result.verdict, "dim")
     parts: list[Part] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
@@ -62,11 +62,11 @@ def mark(verdict: str) -> str:
     return UNICODE.bullet if verdict == "kept" else UNICODE.mark(verdict)
 
 
-def summed(results: Sequence[AnswerResult]) -> str:
+def summary(results: Sequence[AnswerResult]) -> str:
     """`2 right, 1 not right, 3 kept for a person` of all questions."""
-    words = [each.verdict for each in results]
+    words = [result.verdict for result in results]
     told = [f"{words.count(word)} {name}" for word, name in WORDS.items() if word in words]
-    return f"{counted(len(results), 'question')}: {', '.join(told)}"
+    return f"{format_count(len(results), 'question')}: {', '.join(told)}"
 
 
 def _row(result: AnswerResult) -> tuple[Content, ...]:

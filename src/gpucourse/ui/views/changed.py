@@ -10,10 +10,10 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.labs.results import Changed, More
+    from gpucourse.labs.results import ChangeResult, Extension
 
 
-def changed(done: Changed) -> View:
+def change_result(done: ChangeResult) -> View:
     """Every change in a sentence, then what did not go well."""
     parts: list[Part] = [Items(tuple(done.changed))]
     if done.warnings:
@@ -23,20 +23,20 @@ def changed(done: Changed) -> View:
     return View(title=f"{UNICODE.good} {done.title}", parts=tuple(parts), footer=footer)
 
 
-def more_time(more: More) -> View:
+def more_time(extension: Extension) -> View:
     """What more time costs, before the person is asked."""
     about = facts(
         [
-            ("stack", more.deployment.stack),
-            ("ends at", f"{more.expires:%Y-%m-%d %H:%M} UTC instead of {more.before:%H:%M}"),
-            ("costs", hourly(more.usd_per_hour)),
-            ("added", usd(more.usd_added)),
-            ("to its end", usd(more.usd_to_end)),
-            ("budget left", None if more.left is None else usd(more.left) if more.left > 0 else "nothing"),
+            ("stack", extension.deployment.stack),
+            ("ends at", f"{extension.expires:%Y-%m-%d %H:%M} UTC instead of {extension.before:%H:%M}"),
+            ("costs", hourly(extension.usd_per_hour)),
+            ("added", usd(extension.usd_added)),
+            ("to its end", usd(extension.usd_to_end)),
+            ("budget left", None if extension.left is None else usd(extension.left) if extension.left > 0 else "nothing"),
         ]
     )
-    return View(title="More time than the budget holds" if more.above_budget else "More time", parts=(about,))
+    return View(title="More time than the budget holds" if extension.above_budget else "More time", parts=(about,))
 
 
-def _now(done: Changed) -> Facts:
+def _now(done: ChangeResult) -> Facts:
     return facts([("costs", hourly(done.usd_per_hour)), ("ends at", clock(done.expires) if done.expires else "")])

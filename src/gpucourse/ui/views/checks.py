@@ -12,7 +12,7 @@ from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, V
 from gpucourse.ui.views.course import VERDICTS
 
 if TYPE_CHECKING:
-    from gpucourse.learning.check import Rechecked
+    from gpucourse.learning.check import Recheck
 
 
 def checks(verdict: ExerciseVerdict) -> list[Part]:
@@ -21,11 +21,11 @@ def checks(verdict: ExerciseVerdict) -> list[Part]:
         return []
     columns: list[Column | str] = ["", Column("check", wrap=True), Column("observed", wrap=True), Column("expected", wrap=True)]
     columns.append("evidence")
-    parts: list[Part] = [table(columns, [_check(each) for each in verdict.checks], title="Checks")]
-    hints = tuple((each.title, each.hint) for each in verdict.checks if each.verdict in {"failed", "error"} and each.hint)
+    parts: list[Part] = [table(columns, [_check(check) for check in verdict.checks], title="Checks")]
+    hints = tuple((check.title, check.hint) for check in verdict.checks if check.verdict in {"failed", "error"} and check.hint)
     if hints:
         parts.append(Facts(hints, title="Where to look"))
-    parts.append(Paragraph(_summed(verdict), VERDICTS.get(verdict.verdict, "dim")))
+    parts.append(Paragraph(_summary(verdict), VERDICTS.get(verdict.verdict, "dim")))
     return parts
 
 
@@ -36,39 +36,39 @@ def verdict(verdict: ExerciseVerdict) -> View:
     return View(title=title, parts=tuple(parts), mode=verdict.mode)
 
 
-def every(found: Sequence[Rechecked]) -> View:
+def every(rechecks: Sequence[Recheck]) -> View:
     """Every exercise with what it is worth now, what it was before, and where to look."""
     columns: list[Column | str] = [
         Column("", style="strong"), Column("exercise", wrap=True), "now", "before", Column("what is wrong", wrap=True)
     ]  # fmt: skip
-    parts: list[Part] = [table(columns, [_row(each) for each in found], title="Every exercise, verified again")]
+    parts: list[Part] = [table(columns, [_row(recheck) for recheck in rechecks], title="Every exercise, verified again")]
     hints = tuple(
-        (f"{each.exercise} {check.id}", check.hint)
-        for each in found
-        if each.verdict
-        for check in each.verdict.checks
+        (f"{recheck.exercise} {check.id}", check.hint)
+        for recheck in rechecks
+        if recheck.verdict
+        for check in recheck.verdict.checks
         if check.verdict in {"failed", "error"} and check.hint
     )
     if hints:
         parts.append(Facts(hints, title="Where to look"))
-    passed = sum(each.verdict is not None and each.verdict.verdict == "passed" for each in found)
-    lost = [each.exercise for each in found if each.regressed]
-    footer = [f"{passed} of {len(found)} exercises hold."]
+    passed = sum(recheck.verdict is not None and recheck.verdict.verdict == "passed" for recheck in rechecks)
+    lost = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
+    footer = [f"{passed} of {len(rechecks)} exercises hold."]
     footer += [f"No longer passed: {', '.join(lost)}"] if lost else []
-    modes = {each.verdict.mode for each in found if each.verdict}
+    modes = {recheck.verdict.mode for recheck in rechecks if recheck.verdict}
     return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
 
-def _row(each: Rechecked) -> tuple[Content, ...]:
-    if each.verdict is None:
-        return each.exercise, each.title, Cell("not yet", "dim"), "", ""
-    word = each.verdict.verdict
-    bad = [check for check in each.verdict.checks if check.verdict in {"failed", "error"}]
+def _row(recheck: Recheck) -> tuple[Content, ...]:
+    if recheck.verdict is None:
+        return recheck.exercise, recheck.title, Cell("not yet", "dim"), "", ""
+    word = recheck.verdict.verdict
+    bad = [check for check in recheck.verdict.checks if check.verdict in {"failed", "error"}]
     wrong = "; ".join(f"{check.id}: {check.observed}" for check in bad)
-    missing = f"not in deliverables/: {', '.join(each.missing)}" if each.missing and word == "passed" else ""
-    before = "" if each.before is None or each.before == word else each.before.replace("_", " ")
+    missing = f"not in deliverables/: {', '.join(recheck.missing)}" if recheck.missing and word == "passed" else ""
+    before = "" if recheck.before is None or recheck.before == word else recheck.before.replace("_", " ")
     now = Cell(f"{UNICODE.mark(word)} {word.replace('_', ' ')}", VERDICTS.get(word, "dim"))
-    return each.exercise, each.title, now, Cell(before, "dim"), wrong or missing
+    return recheck.exercise, recheck.title, now, Cell(before, "dim"), wrong or missing
 
 
 def _check(check: CheckResult) -> tuple[Content, ...]:
@@ -85,8 +85,8 @@ def _check(check: CheckResult) -> tuple[Content, ...]:
     )
 
 
-def _summed(verdict: ExerciseVerdict) -> str:
-    words = [each.verdict for each in verdict.checks]
+def _summary(verdict: ExerciseVerdict) -> str:
+    words = [check.verdict for check in verdict.checks]
     counted = ", ".join(
         f"{words.count(word)} {word.replace('_', ' ')}"
         for word in ("passed", "failed", "error", "not_measured")

@@ -15,7 +15,7 @@ from gpucourse.units import format_seconds, seconds_since
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.labs.aws.money.quote import Purse, Quote
+    from gpucourse.labs.aws.money.quote import Budget, Quote
     from gpucourse.labs.results import Deployed, PricedProposal
     from gpucourse.model.cloud import Finding
     from gpucourse.model.deployment import Cloud, Tried
@@ -30,13 +30,13 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
     """
     quotes = proposal.quotes
     parts: list[Part] = []
-    for each in quotes:
-        parts += [_what(each, several=len(quotes) > 1), _lines(each)]
-    parts.append(_sums(quotes, proposal.purse))
-    said = [*(note for each in quotes for note in each.notes), *proposal.notes, *_warnings(proposal.findings)]
+    for lab_quote in quotes:
+        parts += [_what(lab_quote, several=len(quotes) > 1), _lines(lab_quote)]
+    parts.append(_sums(quotes, proposal.budget))
+    said = [*(note for lab_quote in quotes for note in lab_quote.notes), *proposal.notes, *_warnings(proposal.findings)]
     if proposal.later:
         later = ", ".join(choice.gpu.upper() for choice in proposal.later)
-        now = " and ".join(each.gpu.upper() for each in quotes)
+        now = " and ".join(lab_quote.gpu.upper() for lab_quote in quotes)
         said.append(
             f"The quota holds these labs one after the other: {now} now, {later} after it. When you are done with {now}: "
             f"gpucourse destroy {quotes[0].module} --gpu {quotes[0].gpu}, then this again with --gpu {proposal.later[0].gpu}"
@@ -47,7 +47,7 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
     return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", parts=tuple(parts), footer=footer)
 
 
-def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
+def cloud_deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
@@ -63,7 +63,7 @@ def built(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
 
 def attempts(tried: Sequence[Tried]) -> Table:
     """The places where a lab could not be built, a row each, with the reason."""
-    rows = [(one.zone, one.instance_type, one.code, one.why) for one in tried]
+    rows = [(attempt.zone, attempt.instance_type, attempt.code, attempt.why) for attempt in tried]
     return table(["zone", "type", "AWS said", Column("which means", wrap=True)], rows, title="Tried before")
 
 
@@ -97,19 +97,19 @@ def _lines(quote: Quote) -> Table:
     return table([Column("what costs", wrap=True), Column("$/h", align="right"), Column("price from", wrap=True)], rows)
 
 
-def _sums(quotes: Sequence[Quote], purse: Purse) -> Part:
+def _sums(quotes: Sequence[Quote], budget: Budget) -> Part:
     to_the_end = sum((quote.to_the_end for quote in quotes), Decimal(0))
     usually = sum((quote.usually for quote in quotes), Decimal(0))
     hours = {_hours(quote.hours) for quote in quotes}
     usual = {_hours(quote.usual_hours) for quote in quotes}
     left = "no budget is set (budget_usd in gpucourse.yaml)"
-    if purse.left is not None and purse.budget is not None:
-        left = f"{money(max(purse.left, Decimal(0)))} of {money(purse.budget)} are left, {money(purse.spent)} are spent"
+    if budget.remaining is not None and budget.budget is not None:
+        left = f"{money(max(budget.remaining, Decimal(0)))} of {money(budget.budget)} are left, {money(budget.spent)} are spent"
     return facts(
         [
             ("to its end" if len(quotes) == 1 else "all to their end", f"{money(to_the_end)} ({' and '.join(sorted(hours))})"),
             ("as usual", f"{money(usually)} for the {' and '.join(sorted(usual))} that the module usually takes"),
-            ("budget", Cell(left, "bad") if purse.left is not None and to_the_end > purse.left else left),
+            ("budget", Cell(left, "bad") if budget.remaining is not None and to_the_end > budget.remaining else left),
         ]
     )
 
@@ -126,7 +126,7 @@ def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
 
 
 def _others(quote: Quote) -> str:
-    return ", then ".join(f"{one.instance_type} at {money(one.usd_per_hour)} an hour" for one in quote.siblings)
+    return ", then ".join(f"{sibling.instance_type} at {money(sibling.usd_per_hour)} an hour" for sibling in quote.siblings)
 
 
 def _warnings(findings: Sequence[Finding]) -> list[str]:

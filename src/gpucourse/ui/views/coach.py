@@ -10,24 +10,24 @@ from gpucourse.ui.tables import Cell, Part, facts
 SHOWN = 2  # quotes
 
 
-def diagnoses(found: Sequence[Diagnosis]) -> list[Part]:
+def diagnoses(diagnosis_list: Sequence[Diagnosis]) -> list[Part]:
     """Each diagnosis as facts, the likeliest first."""
-    return [_diagnosis(each, "Diagnosis" if number == 0 else "Besides") for number, each in enumerate(found)]
+    return [_diagnosis(diagnosis, "Diagnosis" if number == 0 else "Besides") for number, diagnosis in enumerate(diagnosis_list)]
 
 
-def _diagnosis(found: Diagnosis, title: str) -> Part:
+def _diagnosis(diagnosis: Diagnosis, title: str) -> Part:
     return facts(
         [
-            ("symptom", Cell(f"{found.title} [{found.symptom}]", "bad")),
-            ("seen", "\n".join(_quoted(quote) for quote in found.seen[:SHOWN])),
-            ("why", found.why),
-            ("next", Cell(found.next, "accent")),
+            ("symptom", Cell(f"{diagnosis.title} [{diagnosis.symptom}]", "bad")),
+            ("seen", "\n".join(_quote_line(quote) for quote in diagnosis.seen[:SHOWN])),
+            ("why", diagnosis.why),
+            ("next", Cell(diagnosis.next, "accent")),
         ],
         title=title,
     )
 
 
-def _quoted(quote: Quote) -> str:
+def _quote_line(quote: Quote) -> str:
     who = "launcher" if quote.rank is None else f"rank {quote.rank}"
     line = quote.line if len(quote.line) <= 160 else f"{quote.line[:157]}..."
     return f"{quote.node} {who}: {line}"

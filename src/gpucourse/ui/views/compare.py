@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from gpucourse.ui.tables import Column, Facts, Part, View, facts, table
 
 if TYPE_CHECKING:
-    from gpucourse.learning.compare import Compared
+    from gpucourse.learning.compare import Comparison
 
 
-def compare(result: Compared) -> View:
+def compare(result: Comparison) -> View:
     """What is compared, its tables, and where the charts are."""
     parts: list[Part] = [
         facts([(record.id, f"{result.labels[record.id]} ({record.mode}, {record.state})") for record in result.records])

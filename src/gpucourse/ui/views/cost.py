@@ -10,9 +10,9 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.aws.billing import Billed
+    from gpucourse.aws.billing import BilledCost
     from gpucourse.labs.aws.money.cost import Cost, Running
-    from gpucourse.labs.aws.money.cost import Part as Share
+    from gpucourse.labs.aws.money.cost import CostPart as Share
 
 
 def cost(known: Cost) -> View:
@@ -27,7 +27,7 @@ def cost(known: Cost) -> View:
         if shares:
             parts.append(_shares(title, shares))
     if known.billed:
-        parts.append(_billed(known.billed))
+        parts.append(_bill(known.billed))
     parts += _warnings(known)
     if known.sources:
         parts.append(Items(tuple(Cell(source, "dim") for source in known.sources), title="Prices"))
@@ -36,7 +36,7 @@ def cost(known: Cost) -> View:
 
 
 def _sums(known: Cost) -> Facts:
-    left = known.left
+    left = known.remaining_usd
     budget = None
     if left is not None and known.budget_usd is not None:
         short = left < 0 or known.usd_to_end > known.budget_usd
@@ -65,28 +65,28 @@ def _running(labs: Sequence[Running]) -> Table:
     ]
     rows = [
         (
-            one.stack,
-            usd(one.usd_per_hour),
-            usd(one.usd),
-            "not known" if one.usd_to_end is None else usd(one.usd_to_end),
-            clock(one.expires) if one.expires else Cell("no record: gpucourse leaks", "bad"),
+            lab.stack,
+            usd(lab.usd_per_hour),
+            usd(lab.usd),
+            "not known" if lab.usd_to_end is None else usd(lab.usd_to_end),
+            clock(lab.expires) if lab.expires else Cell("no record: gpucourse leaks", "bad"),
         )
-        for one in labs
+        for lab in labs
     ]
     return table(columns, rows, title="What costs now")
 
 
 def _shares(title: str, shares: Sequence[Share]) -> Table:
-    timed = any(one.hours is not None for one in shares)
+    timed = any(share.hours is not None for share in shares)
     columns: list[Column | str] = ["", Column("cost", align="right"), *([Column("used", align="right")] if timed else [])]
     rows = [
-        (f"{one.name} {one.title}".strip(), usd(one.usd), *([f"{one.hours:.2f} h"] if one.hours is not None else []))
-        for one in shares
+        (f"{share.name} {share.title}".strip(), usd(share.usd), *([f"{share.hours:.2f} h"] if share.hours is not None else []))
+        for share in shares
     ]
     return table(columns, rows, title=title)
 
 
-def _billed(bill: Billed) -> Table:
+def _bill(bill: BilledCost) -> Table:
     rows = [(name, usd(amount)) for name, amount in bill.services] or [
         ("nothing yet: it comes a day late, and the tag Project must be a cost allocation tag", "")
     ]

@@ -27,7 +27,7 @@ from gpucourse.ui.tables import (
     facts,
     table,
 )
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
@@ -45,8 +45,8 @@ def catalog(
     """The syllabus: every exercise with its time and how far the learner is, every module with its points."""
     points = {part.module: f", {part.earned:g} of {part.points:g} points" for part in grade.parts} if grade else {}
     parts: list[Part] = [
-        _exercises(each, progress, title=f"{each.id}  {each.title}  ({_hours(each.hours)}{points.get(each.id, '')})")
-        for each in modules
+        _exercises(entry, progress, title=f"{entry.id}  {entry.title}  ({_hours(entry.hours)}{points.get(entry.id, '')})")
+        for entry in modules
     ]
     complaints = tuple(Cell(text, "bad") for error in broken for text in error.complaints)
     if complaints:
@@ -54,8 +54,10 @@ def catalog(
     ids = [exercise.id for module in modules for exercise in module.exercises]
     done = sum(name in progress and progress[name].verdict == "passed" for name in ids)
     total = f" {grade.earned:g} of {grade.points:g} points: gpucourse grade." if grade and grade.points else ""
-    unfinished = [each.id for each in modules if any(one.id not in progress for one in each.exercises)]
-    first = next(iter([*unfinished, *(each.id for each in modules)]), "")
+    unfinished = [
+        entry.id for entry in modules if any(module_exercise.id not in progress for module_exercise in entry.exercises)
+    ]
+    first = next(iter([*unfinished, *(entry.id for entry in modules)]), "")
     footer = (f"{done} of {len(ids)} exercises passed.{total} Read on with: gpucourse show {first}",) if ids else ()
     return View(title="The course", parts=tuple(parts), footer=footer)
 
@@ -65,7 +67,7 @@ def module(module: Module, lesson: str, progress: Progress) -> View:
     about = facts(
         [
             ("time", _hours(module.hours)),
-            ("lab", f"{counted(module.lab.local.nodes, 'node')}, up to {module.lab.local.max_nodes}"),
+            ("lab", f"{format_count(module.lab.local.nodes, 'node')}, up to {module.lab.local.max_nodes}"),
             ("first", ", ".join(f"module {needed}" for needed in module.needs)),
         ]
     )
@@ -105,7 +107,7 @@ def exercise(
     if exercise.parameters:
         parts.append(_parameters(exercise.parameters))
     if exercise.questions:
-        parts.append(_questions(exercise.questions, {each.id: each for each in answers}))
+        parts.append(_questions(exercise.questions, {answer.id: answer for answer in answers}))
     if exercise.checks:
         parts.append(_checks(exercise.checks))
     if exercise.deliverables:
@@ -132,7 +134,10 @@ def _exercises(module: Module, progress: Progress, title: str = "") -> Table:
         Column("min", align="right"),
         "progress",
     ]
-    rows = [(each.id, each.title, str(each.minutes), _standing(progress.get(each.id))) for each in module.exercises]
+    rows = [
+        (exercise.id, exercise.title, str(exercise.minutes), _standing(progress.get(exercise.id)))
+        for exercise in module.exercises
+    ]
     return table(columns, rows, title=title)
 
 
@@ -150,7 +155,7 @@ def _hours(hours: float) -> str:
 
 def _where(exercise: Exercise) -> str:
     launch = exercise.launch
-    some = counted(launch.nodes, "node")
+    some = format_count(launch.nodes, "node")
     processes = "one process a GPU" if launch.procs_per_node == "gpu" else f"{launch.procs_per_node} processes a node"
     if launch.kind == "python":
         processes = "one process a node"
@@ -166,13 +171,19 @@ def _parameters(parameters: Sequence[Parameter]) -> Table:
         Column("what it is", wrap=True),
     ]
     rows = [
-        (each.name, _value(each.default), "" if each.local is None else _value(each.local), _allowed(each), each.help)
-        for each in parameters
+        (
+            parameter.name,
+            _value(parameter.default),
+            "" if parameter.local is None else _value(parameter.local),
+            _describe_allowed(parameter),
+            parameter.help,
+        )
+        for parameter in parameters
     ]
     return table(columns, rows, title="What can be changed (--set parameter=value)")
 
 
-def _allowed(parameter: Parameter) -> str:
+def _describe_allowed(parameter: Parameter) -> str:
     if parameter.choices:
         return ("each of " if parameter.each else "") + " | ".join(map(_value, parameter.choices))
     low, high = (None if bound is None else f"{bound:,.10g}" for bound in (parameter.min, parameter.max))
@@ -188,19 +199,22 @@ def _value(value: object) -> str:
 
 def _questions(questions: Sequence[Question], answers: Mapping[str, AnswerResult]) -> Facts:
     pairs: list[tuple[str, Content]] = []
-    for each in questions:
-        found = answers.get(each.id)
-        mark = ANSWERED.get(found.verdict if found else "open", " ")
-        unit = f" ({each.unit})" if each.unit else ""
+    for question in questions:
+        answer = answers.get(question.id)
+        mark = ANSWERED.get(answer.verdict if answer else "open", " ")
+        unit = f" ({question.unit})" if question.unit else ""
         pairs.append(
-            (f"{mark} {each.id}", "\n".join([each.text + unit, *(f"{a}. {text}" for a, text in each.choices.items())]))
+            (
+                f"{mark} {question.id}",
+                "\n".join([question.text + unit, *(f"{a}. {text}" for a, text in question.choices.items())]),
+            )
         )
     return Facts(tuple(pairs), title="Questions")
 
 
 def _checks(checks: Sequence[Check]) -> Table:
     columns: list[Column | str] = [Column("check", wrap=True), Column("must be", wrap=True), "counts on"]
-    rows = [(each.title, _promise(each), "GPUs only" if each.evidence == "gpu" else "every lab") for each in checks]
+    rows = [(check.title, _promise(check), "GPUs only" if check.evidence == "gpu" else "every lab") for check in checks]
     return table(columns, rows, title="What is checked")
 
 

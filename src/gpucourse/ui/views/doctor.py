@@ -10,7 +10,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Paragraph, Part, Style, View, table
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.doctor import Examined, Short
+    from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
 
 _STATES: dict[str, tuple[str, Style]] = {
     "ok": (UNICODE.good, "good"),
@@ -22,14 +22,14 @@ _STATES: dict[str, tuple[str, Style]] = {
 
 def machine(findings: Sequence[Finding]) -> View:
     """Everything that was looked at on this machine, and the command that mends what is not well."""
-    parts = _found(findings)
+    parts = _findings(findings)
     footer = (_verdict(findings, "Nothing stands in the way. Start: gpucourse deploy 3"),)
     return View(title="What the course needs on this machine", parts=tuple(parts), footer=footer)
 
 
-def account(examined: Examined) -> View:
+def account(examined: PreflightReport) -> View:
     """Everything that was looked at in the account, what the course costs there, and what mends what is not well."""
-    parts = _found(examined.findings)
+    parts = _findings(examined.findings)
     parts.append(_prices(examined))
     parts.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
     first = examined.prices[0].module
@@ -38,13 +38,20 @@ def account(examined: Examined) -> View:
     return View(title=title, parts=tuple(parts), footer=footer)
 
 
-def quotas(short: Sequence[Short], region: str) -> View:
+def quotas(short: Sequence[ShortQuota], region: str) -> View:
     """The quotas that do not hold what the course needs, and what can be done about each."""
     if not short:
         return View(parts=(Paragraph(f"Every quota in {region} holds what the course needs: there is nothing to ask for."),))
     rows = [
-        (one.quota.code, one.quota.name, str(one.quota.needed), _known(one.quota.limit), _known(one.quota.used), _next(one))
-        for one in short
+        (
+            shortage.quota.code,
+            shortage.quota.name,
+            str(shortage.quota.needed),
+            _number_or_unknown(shortage.quota.limit),
+            _number_or_unknown(shortage.quota.used),
+            _next(shortage),
+        )
+        for shortage in short
     ]
     columns: list[Column | str] = [
         "quota",
@@ -57,9 +64,9 @@ def quotas(short: Sequence[Short], region: str) -> View:
     return View(title=f"Quotas that are too small in {region}, in vCPU", parts=(table(columns, rows),))
 
 
-def requested(requests: Sequence[QuotaRequest]) -> View:
+def quota_requests(requests: Sequence[QuotaRequest]) -> View:
     """What was asked of AWS just now, and how its answer is heard."""
-    rows = [(one.code, f"{one.wanted} vCPU", one.status, one.id or one.case) for one in requests]
+    rows = [(request.code, f"{request.wanted} vCPU", request.status, request.id or request.case) for request in requests]
     footer = (
         "People at AWS decide, within hours to days, and may grant less.",
         "Their answer: gpucourse doctor --target aws, or https://console.aws.amazon.com/servicequotas/home/requests",
@@ -67,13 +74,13 @@ def requested(requests: Sequence[QuotaRequest]) -> View:
     return View(title="Asked of AWS", parts=(table(["quota", "asked for", "state", "request"], rows),), footer=footer)
 
 
-def _found(findings: Sequence[Finding]) -> list[Part]:
-    rows = [(Cell(*_STATES[each.state]), each.what, each.detail) for each in findings]
+def _findings(findings: Sequence[Finding]) -> list[Part]:
+    rows = [(Cell(*_STATES[finding.state]), finding.what, finding.detail) for finding in findings]
     parts: list[Part] = [table(["", Column("part", style="strong"), Column("found", wrap=True)], rows)]
     mends: dict[str, list[str]] = {}
-    for each in findings:
-        if each.state != "ok" and each.mend:
-            mends.setdefault(each.mend, []).append(each.what)
+    for finding in findings:
+        if finding.state != "ok" and finding.mend:
+            mends.setdefault(finding.mend, []).append(finding.what)
     told = tuple((", ".join(whats), mend) for mend, whats in mends.items() if " && " not in mend)
     if told:
         parts.append(Facts(told, title="How to mend it"))
@@ -89,18 +96,25 @@ def _commands(what: str, mend: str) -> Part:
 
 
 def _verdict(findings: Sequence[Finding], well: str) -> str:
-    missing = sum(each.state == "missing" for each in findings)
-    unknown = sum(each.state == "unknown" for each in findings)
+    missing = sum(finding.state == "missing" for finding in findings)
+    unknown = sum(finding.state == "unknown" for finding in findings)
     unseen = f"{unknown} of {len(findings)} could not be looked at, so they may stop it too." if unknown else ""
     if missing:
         return f"{missing} of {len(findings)} would stop the course. {unseen}".rstrip()
     return f"Nothing that could be seen stands in the way. {unseen}" if unknown else well
 
 
-def _prices(examined: Examined) -> Part:
+def _prices(examined: PreflightReport) -> Part:
     rows: list[tuple[Content, ...]] = [
-        (one.module, one.title, one.machines, f"${one.usd_per_hour:.2f}", f"{one.hours.normalize():f}", f"${one.usd:.2f}")
-        for one in examined.prices
+        (
+            price.module,
+            price.title,
+            price.machines,
+            f"${price.usd_per_hour:.2f}",
+            f"{price.hours.normalize():f}",
+            f"${price.usd:.2f}",
+        )
+        for price in examined.prices
     ]
     if len(rows) > 1:
         rows.append(("", Cell("together", "strong"), "", "", "", Cell(f"${examined.usd:.2f}", "strong")))
@@ -116,13 +130,13 @@ def _prices(examined: Examined) -> Part:
     return table(columns, rows, title=title)
 
 
-def _known(value: int | None) -> str:
+def _number_or_unknown(value: int | None) -> str:
     return "unknown" if value is None else str(value)
 
 
-def _next(one: Short) -> str:
-    if one.open is not None:
-        return f"a request for {one.open.wanted} is open ({one.open.status})"
-    if one.quota.enough is None:
-        return f"cannot be asked for while it is not known: {one.quota.reason}"
-    return f"ask for {one.quota.needed + (one.quota.used or 0)}"
+def _next(shortage: ShortQuota) -> str:
+    if shortage.open is not None:
+        return f"a request for {shortage.open.wanted} is open ({shortage.open.status})"
+    if shortage.quota.enough is None:
+        return f"cannot be asked for while it is not known: {shortage.quota.reason}"
+    return f"ask for {shortage.quota.needed + (shortage.quota.used or 0)}"

@@ -12,7 +12,7 @@ from gpucourse.ui.views.coach import diagnoses
 
 def drill(record: RunRecord) -> View:
     """A run with a planted fault is over: how it ended for everybody to see, and how to say what it was."""
-    ends = [f"{each.node}: {each.reason.replace('_', ' ')}, code {each.code}" for each in record.node_exits]
+    ends = [f"{node_exit.node}: {node_exit.reason.replace('_', ' ')}, code {node_exit.code}" for node_exit in record.node_exits]
     words = [(how, MEANING[how]) for how in HOWS]
     return View(
         title=f"{record.exercise}  break drill",
@@ -28,7 +28,7 @@ def drill(record: RunRecord) -> View:
     )
 
 
-def diagnosed(record: RunRecord, verdict: ExerciseVerdict) -> View:
+def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
     """What became of a diagnosis; a right one comes with the coach's own words."""
     parts = [*checks(verdict), *diagnoses(record.diagnoses)]
     return View(title=f"{record.exercise}  drill {record.id}", parts=tuple(parts), mode=record.mode)

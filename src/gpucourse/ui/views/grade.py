@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from gpucourse.model.score import Grade, PartScore, RowScore
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Items, Paragraph, Part, Style, View, facts, table
-from gpucourse.ui.text import clean_line, counted
+from gpucourse.ui.text import clean_line, format_count
 
 if TYPE_CHECKING:
-    from gpucourse.learning.bundle import Card, Opened
+    from gpucourse.learning.bundle import Card, OpenBundle
     from gpucourse.learning.grade import Pending
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
@@ -21,38 +21,38 @@ COUNTS = {"course": "", "bonus": ", bonus", "own": ", a score of its own"}
 FIELDS = ("who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing")
 
 
-def grade(found: Grade, *, who: str = "", bundle: str = "") -> View:
+def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     """Every row of the rubric with its points, what they stand on and what is missing. `bundle`: the file that holds the
     work, where a reviewer sees it."""
-    parts: list[Part] = [_part(part) for part in found.parts]
-    if found.quiz is not None:
-        quiz = found.quiz
-        parts.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {counted(quiz.tries, 'try', 'tries')}")]))
-    total = f"{_points(found.earned)} of {_points(found.points)} points"
-    bonus = f", and {_points(found.bonus)} of {_points(found.bonus_points)} as a bonus" if found.bonus_points else ""
+    parts: list[Part] = [_part(part) for part in result.parts]
+    if result.quiz is not None:
+        quiz = result.quiz
+        parts.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'try', 'tries')}")]))
+    total = f"{_points(result.earned)} of {_points(result.points)} points"
+    bonus = f", and {_points(result.bonus)} of {_points(result.bonus_points)} as a bonus" if result.bonus_points else ""
     parts.append(Paragraph(total + bonus, "strong"))
-    if found.changed:
-        lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in found.changed.items())
+    if result.changed:
+        lines = tuple(Cell(f"{name}: {', '.join(files[:6])}", "bad") for name, files in result.changed.items())
         parts.append(Items(lines, title="Changed after the run, so it counts for nothing"))
     footer = []
-    if found.waiting:
+    if result.waiting:
         judge = f"your judgement: gpucourse grade --open {bundle} --review"
         hand_in = "an instructor, who judges your bundle: gpucourse grade --bundle work.zip"
-        footer.append(f"{_points(found.waiting)} more points wait for {judge if bundle else hand_in}")
+        footer.append(f"{_points(result.waiting)} more points wait for {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
     return View(title=f"Points{f' of {who}' if who else ''}", parts=tuple(parts), footer=tuple(footer))
 
 
-def opened(bundle: Opened, found: Grade) -> View:
+def bundle_grade(bundle: OpenBundle, result: Grade) -> View:
     """A bundle on another machine: who handed in what when, whether it is as it was, and the points as counted here."""
     card = bundle.card
-    shown = grade(found, who=card.by, bundle=str(bundle.path))
-    then = f"{_points(card.grade.earned)} then, {_points(found.earned)} as counted here"
+    shown = grade(result, who=card.by, bundle=str(bundle.path))
+    then = f"{_points(card.grade.earned)} then, {_points(result.earned)} as counted here"
     about = facts(
         [
             ("made", f"{card.made} with gpucourse {card.gpucourse}"),
             ("workspace", card.workspace),
-            ("files", counted(len(card.files), "file")),
+            ("files", format_count(len(card.files), "file")),
             ("left out", ", ".join(card.left_out)),
             ("points", then),
         ]
@@ -63,13 +63,13 @@ def opened(bundle: Opened, found: Grade) -> View:
     return shown._replace(parts=(about, seal, *shown.parts))
 
 
-def bundled(card: Card, path: str) -> View:
+def new_bundle(card: Card, path: str) -> View:
     """A bundle that was just made."""
     told = facts(
         [
             ("bundle", path),
             ("by", card.by),
-            ("files", counted(len(card.files), "file")),
+            ("files", format_count(len(card.files), "file")),
             ("left out", ", ".join(card.left_out)),
             ("points", f"{_points(card.grade.earned)} of {_points(card.grade.points)}, {_points(card.grade.bonus)} bonus"),
         ]
@@ -90,8 +90,8 @@ def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
     page = io.StringIO()
     lines = csv.writer(page, lineterminator="\n")
     lines.writerow(FIELDS)
-    for who, made, found in grades:
-        for part in found.parts:
+    for who, made, result in grades:
+        for part in result.parts:
             for row in part.rows:
                 told = [
                     part.module,
@@ -104,12 +104,12 @@ def as_csv(grades: Iterable[tuple[str, str, Grade]]) -> str:
                     row.level,
                     _missing(row),
                 ]
-                lines.writerow([_safe(each) for each in (who, made, *told)])
+                lines.writerow([_safe(cell) for cell in (who, made, *told)])
         name = (_safe(who), _safe(made))
-        if found.quiz:
-            lines.writerow([*name, "", "quiz", "The quiz", "own", found.quiz.of, found.quiz.right, 0, "", ""])
-        lines.writerow([*name, "", "total", "All points", "course", found.points, found.earned, found.waiting, "", ""])
-        lines.writerow([*name, "", "bonus", "The bonus", "bonus", found.bonus_points, found.bonus, 0, "", ""])
+        if result.quiz:
+            lines.writerow([*name, "", "quiz", "The quiz", "own", result.quiz.of, result.quiz.right, 0, "", ""])
+        lines.writerow([*name, "", "total", "All points", "course", result.points, result.earned, result.waiting, "", ""])
+        lines.writerow([*name, "", "bonus", "The bonus", "bonus", result.bonus_points, result.bonus, 0, "", ""])
     return page.getvalue()
 
 

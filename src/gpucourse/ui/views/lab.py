@@ -10,7 +10,7 @@ from gpucourse.model.deployment import Deployment, NodeHealth, Receipt
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
-from gpucourse.ui.text import age, counted
+from gpucourse.ui.text import age, format_count
 from gpucourse.units import format_seconds, seconds_since
 
 if TYPE_CHECKING:
@@ -37,22 +37,26 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
         Column("age", align="right"),
         "runs",
     ]
-    parts: list[Part] = [table(columns, [_stack(each) for each in stacks])]
-    if lacking := [(each.deployment.stack, Cell(each.deployment.lacks, "warn")) for each in stacks if each.deployment.lacks]:
+    parts: list[Part] = [table(columns, [_stack(stack) for stack in stacks])]
+    if lacking := [
+        (stack.deployment.stack, Cell(stack.deployment.lacks, "warn")) for stack in stacks if stack.deployment.lacks
+    ]:
         parts.append(Facts(tuple(lacking), title="What is missing"))
-    if slowed := [(each.deployment.stack, each.deployment.link) for each in stacks if each.deployment.link]:
+    if slowed := [(stack.deployment.stack, stack.deployment.link) for stack in stacks if stack.deployment.link]:
         parts.append(Facts(tuple(slowed), title="Networks with a speed of their own"))
-    troubles = [(each.deployment.stack, Cell(each.deployment.error, "bad")) for each in stacks if each.deployment.error]
+    troubles = [(stack.deployment.stack, Cell(stack.deployment.error, "bad")) for stack in stacks if stack.deployment.error]
     if troubles:
         parts.append(Facts(tuple(troubles), title="What went wrong"))
     parts.append(_nodes(stacks))
-    for each in stacks:
-        if each.cloud:
+    for stack in stacks:
+        if stack.cloud:
             from gpucourse.ui.views.outlook import outlook  # what only the cloud needs
 
-            parts.append(outlook(each.deployment, each.cloud))
-    footer = tuple(dict.fromkeys(cure for each in stacks if not each.healthy and (cure := _cure(each))))
-    return View(parts=tuple(parts), footer=footer, mode=SIMULATED if any(each.deployment.simulated for each in stacks) else "")
+            parts.append(outlook(stack.deployment, stack.cloud))
+    footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
+    return View(
+        parts=tuple(parts), footer=footer, mode=SIMULATED if any(stack.deployment.simulated for stack in stacks) else ""
+    )
 
 
 def deploy_plan(result: Deployed) -> View:
@@ -73,7 +77,7 @@ def deploy_plan(result: Deployed) -> View:
         parts.append(table(["", "action", Column("resource", wrap=True)], rows))
     if result.healed:
         parts.append(Items(tuple(result.healed), title="Replaced because the node does not answer"))
-    parts.append(Paragraph(_counted([action for action, _ in result.changes])))
+    parts.append(Paragraph(_count_actions([action for action, _ in result.changes])))
     again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
     again += f" --link {deployment.link}" if deployment.link else ""
     again = "the same without --dry-run" if deployment.existed_before else again
@@ -81,7 +85,7 @@ def deploy_plan(result: Deployed) -> View:
     return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.mode)
 
 
-def deployed(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
+def deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now, how to get in, what to type next."""
     deployment = result.deployment
     about = standing(result, ssh_config, healed="brought back to health")
@@ -96,7 +100,7 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
     after the stack's name."""
     deployment = result.deployment
     count = len(deployment.inventory.nodes) if deployment.inventory else 0
-    did = [counted(len(result.changes), "change")] if result.changes else ["nothing to change"]
+    did = [format_count(len(result.changes), "change")] if result.changes else ["nothing to change"]
     if result.healed:
         did.append(f"{len(result.healed)} {healed}")
     return facts(
@@ -113,7 +117,7 @@ def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence
     )
 
 
-def destroyed(
+def destroy_result(
     receipts: Sequence[Receipt], folder: Path | None = None, *, asked: str = "", others: Sequence[Deployment] = ()
 ) -> View:
     """What each destroy removed, and the proof that nothing is left, or what is.
@@ -175,7 +179,7 @@ def _nodes(stacks: Sequence[StackStatus]) -> Table:
     for status in stacks:
         inventory = status.deployment.inventory
         for health in status.nodes:
-            node = inventory.named(health.node) if inventory else None
+            node = inventory.find_node(health.node) if inventory else None
             address = f"{node.user}@{node.address}:{node.port}" if node else ""
             mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped))
             rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
@@ -196,7 +200,7 @@ def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
 def _receipt(receipt: Receipt) -> list[Part]:
     left = receipt.leftovers
     seen = (
-        Cell(f"{UNICODE.bad} {counted(len(left), 'thing')} left", "bad")
+        Cell(f"{UNICODE.bad} {format_count(len(left), 'thing')} left", "bad")
         if left
         else Cell(f"{UNICODE.good} nothing is left", "good")
     )
@@ -216,22 +220,22 @@ def _receipt(receipt: Receipt) -> list[Part]:
         )
     ]
     if left:
-        rows = [(each.kind, each.id) for each in left]
+        rows = [(leftover.kind, leftover.id) for leftover in left]
         parts.append(table(["kind", Column("id", wrap=True)], rows, title="Still there"))
-        parts.append(Code("\n".join(each.remove for each in left), title="Remove it by hand"))
+        parts.append(Code("\n".join(leftover.remove for leftover in left), title="Remove it by hand"))
     return parts
 
 
 def _outputs(receipt: Receipt) -> str:
     told = []
     if receipt.outputs_home:
-        told.append(f"brought home from {counted(len(receipt.outputs_home), 'run')}")
+        told.append(f"brought home from {format_count(len(receipt.outputs_home), 'run')}")
     if receipt.outputs_discarded:
         told.append(f"discarded: {', '.join(receipt.outputs_discarded)}")
     return "; ".join(told)
 
 
-def _counted(actions: Sequence[str]) -> str:
+def _count_actions(actions: Sequence[str]) -> str:
     if not actions:
         return "Everything stands already: nothing to do."
     words = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}

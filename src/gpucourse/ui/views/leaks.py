@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Items, Paragraph, Part, Table, View, facts, table
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 from gpucourse.ui.views.money import hourly
 from gpucourse.ui.views.outlook import clock
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.cleanup.leaks import Held, Holdings
-    from gpucourse.model.cloud import Found
+    from gpucourse.labs.aws.cleanup.leaks import LeakScan, ScannedResource
+    from gpucourse.model.cloud import CloudResource
 
 
-def holdings(held: Holdings, *, clean: bool = False) -> View:
+def holdings(held: LeakScan, *, clean: bool = False) -> View:
     """Labs that stand in one line each; every leak with the command that removes it."""
     unasked = (
         [("elsewhere", Cell(held.unasked, "warn"))]
@@ -25,60 +25,60 @@ def holdings(held: Holdings, *, clean: bool = False) -> View:
     )
     parts: list[Part] = [facts([("account", held.account), ("looked in", ", ".join(held.regions)), *unasked])]
     for state, title in (("standing", "Labs on record"), ("another's", "Labs of others, whose time is not over: left alone")):
-        lines = _labs([one for one in held.things if one.state == state])
+        lines = _labs([thing for thing in held.things if thing.state == state])
         if lines:
             parts.append(Items(lines, title=title))
-    leaks = [one for one in held.things if one.state == "leak"]
-    blind = [one.found for one in held.things if one.state == "unknown"]
+    leaks = [thing for thing in held.things if thing.state == "leak"]
+    blind = [thing.resource for thing in held.things if thing.state == "unknown"]
     if leaks:
         rate = held.usd_per_hour
         price = "what they cost is not known" if rate is None else f"they cost {hourly(rate)}"
-        title = f"{counted(len(leaks), 'thing')} that no record explains; {price}"
+        title = f"{format_count(len(leaks), 'thing')} that no record explains; {price}"
         parts.append(_table(leaks, held.course, title))
         if not clean:
-            parts.append(Code("\n".join(one.found.remove for one in leaks), title="Remove them by hand"))
+            parts.append(Code("\n".join(thing.resource.remove for thing in leaks), title="Remove them by hand"))
     elif not blind:
         parts.append(Paragraph(f"{UNICODE.good} Nothing else there carries the course's tag: no leaks.", "good"))
     if blind:
-        rows = [(one.kind, one.region, Cell(one.note, "warn")) for one in blind]
+        rows = [(thing.kind, thing.region, Cell(thing.note, "warn")) for thing in blind]
         parts.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be looked at"))
-        parts.append(Code("\n".join(one.remove for one in blind), title="Look by hand"))
+        parts.append(Code("\n".join(thing.remove for thing in blind), title="Look by hand"))
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
-    if any(one.state == "another's" for one in held.things):
+    if any(thing.state == "another's" for thing in held.things):
         footer.append("If those labs of others are your own: gpucourse leaks --clean --everyone")
     return View(parts=tuple(parts), footer=tuple(footer))
 
 
-def cleaned(count: int, left: Sequence[Found]) -> View:
+def clean_result(count: int, left: Sequence[CloudResource]) -> View:
     """What went, and what is still there."""
     if not left:
-        return View(parts=(Paragraph(f"{UNICODE.good} {counted(count, 'thing')} removed; nothing is left.", "good"),))
-    rows = [(one.kind, one.id, one.region, one.note) for one in left]
+        return View(parts=(Paragraph(f"{UNICODE.good} {format_count(count, 'thing')} removed; nothing is left.", "good"),))
+    rows = [(thing.kind, thing.id, thing.region, thing.note) for thing in left]
     return View(
         parts=(
             table(["kind", "id", "region", Column("why", wrap=True)], rows, title="Still there"),
-            Code("\n".join(one.remove for one in left), title="Remove it by hand"),
+            Code("\n".join(thing.remove for thing in left), title="Remove it by hand"),
         )
     )
 
 
-def _table(leaks: Sequence[Held], course: str, title: str) -> Table:
+def _table(leaks: Sequence[ScannedResource], course: str, title: str) -> Table:
     rows = [
         (
-            one.found.kind,
-            one.found.id,
-            one.found.region,
-            ", ".join(_about(one.found, course)),
+            leak.resource.kind,
+            leak.resource.id,
+            leak.resource.region,
+            ", ".join(_about(leak.resource, course)),
         )
-        for one in leaks
+        for leak in leaks
     ]
     return table(["kind", Column("id", wrap=True), "region", Column("about", wrap=True)], rows, title=title)
 
 
-def _about(found: Found, course: str) -> Iterator[str]:
-    tags = found.tags
-    if found.state:
-        yield found.state
+def _about(thing: CloudResource, course: str) -> Iterator[str]:
+    tags = thing.tags
+    if thing.state:
+        yield thing.state
     if "Module" in tags:
         yield f"module {tags['Module']}"
     if tags.get("Course", course) != course:
@@ -86,18 +86,18 @@ def _about(found: Found, course: str) -> Iterator[str]:
         yield f"another workspace{owner}"
 
 
-def _labs(things: Sequence[Held]) -> tuple[str, ...]:
+def _labs(things: Sequence[ScannedResource]) -> tuple[str, ...]:
     """One line a lab: what of it there is, until when."""
-    by_stack: dict[str, list[Held]] = {}
-    for one in things:
-        by_stack.setdefault(one.stack, []).append(one)
+    by_stack: dict[str, list[ScannedResource]] = {}
+    for thing in things:
+        by_stack.setdefault(thing.stack, []).append(thing)
     lines = []
     for stack, mine in sorted(by_stack.items()):
-        tags = mine[0].found.tags
-        machines = sum(one.found.kind == "instance" for one in mine)
+        tags = mine[0].resource.tags
+        machines = sum(thing.resource.kind == "instance" for thing in mine)
         owner = f", of {tags['Owner']}" if "Owner" in tags else ""
         until = f", until {_when(tags['Expires'])}" if "Expires" in tags else ""
-        lines.append(f"{stack}: {counted(machines, 'instance')}, {counted(len(mine), 'thing')} in all{owner}{until}")
+        lines.append(f"{stack}: {format_count(machines, 'instance')}, {format_count(len(mine), 'thing')} in all{owner}{until}")
     return tuple(lines)
 
 

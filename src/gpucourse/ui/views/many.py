@@ -12,12 +12,12 @@ from gpucourse.ui.views.course import VERDICTS
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
-    from gpucourse.learning.rehearse import Rehearsed
-    from gpucourse.runs.parameter_sweep import Swept
+    from gpucourse.learning.rehearse import Rehearsal
+    from gpucourse.runs.parameter_sweep import SweepResult
     from gpucourse.runs.run_module import Step
 
 
-def sweep(done: Swept) -> View:
+def sweep(done: SweepResult) -> View:
     """Every value with its run, the table over all of them, and where the plot is."""
     record = done.sweep
     columns: list[Column | str] = [
@@ -27,7 +27,10 @@ def sweep(done: Swept) -> View:
         Column("took", align="right"),
         "run",
     ]
-    rows = [(str(one.value), one.state, _word(one.verdict), _took(one.seconds), one.run or one.error) for one in record.points]
+    rows = [
+        (str(point.value), point.state, _word(point.verdict), _took(point.seconds), point.run or point.error)
+        for point in record.points
+    ]
     parts: list[Part] = [table(columns, rows)]
     if record.title != "Every value":
         titles: list[Column | str] = [
@@ -47,35 +50,35 @@ def everything(steps: Sequence[Step]) -> View:
     columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
     columns += [Column("took", align="right"), "run"]
     rows: list[tuple[Content, ...]] = [
-        (one.exercise, one.title, one.lab, one.state, _word(one.verdict), _took(one.seconds), one.run or UNICODE.absent)
-        for one in steps
+        (step.exercise, step.title, step.lab, step.state, _word(step.verdict), _took(step.seconds), step.run or UNICODE.absent)
+        for step in steps
     ]
     parts: list[Part] = [table(columns, rows)]
-    errors = tuple((f"{one.exercise} on {one.lab}", Cell(one.error, "bad")) for one in steps if one.error)
+    errors = tuple((f"{step.exercise} on {step.lab}", Cell(step.error, "bad")) for step in steps if step.error)
     if errors:
         parts.append(Facts(errors, title="What went wrong"))
     by_exercise: dict[str, list[str]] = {}
-    for one in steps:
-        if one.run:
-            by_exercise.setdefault(one.exercise, []).append(one.run)
-    pair = next((found for found in by_exercise.values() if len(found) > 1), None)
+    for step in steps:
+        if step.run:
+            by_exercise.setdefault(step.exercise, []).append(step.run)
+    pair = next((step_runs for step_runs in by_exercise.values() if len(step_runs) > 1), None)
     footer = [f"Side by side: gpucourse compare {' '.join(pair)}"] if pair else []
     footer.append("Points: gpucourse grade. The report: gpucourse report")
-    modes = {one.mode for one in steps}
+    modes = {step.mode for step in steps}
     return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")
 
 
-def rehearsed(done: Sequence[Rehearsed]) -> View:
+def rehearsals(done: Sequence[Rehearsal]) -> View:
     """Every exercise as an author's check ran it."""
     columns: list[Column | str] = [Column("", style="strong"), "checks", Column("took", align="right"), Column("", wrap=True)]
     rows: list[tuple[Content, ...]] = [
         (
-            one.exercise,
-            _word(one.verdict),
-            _took(one.seconds),
-            Cell(f"skipped: {one.skipped}", "warn") if one.skipped else "; ".join(one.complaints),
+            rehearsal.exercise,
+            _word(rehearsal.verdict),
+            _took(rehearsal.seconds),
+            Cell(f"skipped: {rehearsal.skipped}", "warn") if rehearsal.skipped else "; ".join(rehearsal.complaints),
         )
-        for one in done
+        for rehearsal in done
     ]
     return View(parts=(table(columns, rows, title="Every exercise on simulated nodes"),), mode=SIMULATED)
 

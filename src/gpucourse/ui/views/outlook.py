@@ -24,7 +24,7 @@ def outlook(deployment: Deployment, seen: Outlook) -> Facts:
     return facts(
         [
             ("account", Cell(f"unknown: {seen.unknown}", "warn") if seen.unknown else ""),
-            ("instances", ", ".join(f"{node} {one}" for node, one in sorted(seen.instances.items()))),
+            ("instances", ", ".join(f"{node} {state}" for node, state in sorted(seen.instances.items()))),
             ("cost", f"{usd(seen.cost_usd)} so far, {hourly(seen.usd_per_hour)}"),
             ("deadline", _deadline(deployment, seen)),
             ("idle agent", "\n".join(_idle(seen))),
@@ -48,14 +48,14 @@ def _deadline(deployment: Deployment, seen: Outlook) -> Cell:
 
 
 def _idle(seen: Outlook) -> Iterator[str]:
-    for one in sorted(seen.idle, key=lambda idle: idle.node):
-        yield f"{one.node}: {_view(one)}"
+    for node_idle in sorted(seen.idle, key=lambda idle: idle.node):
+        yield f"{node_idle.node}: {_view(node_idle)}"
 
 
-def _view(one: Idle) -> str:
-    if one.busy:
-        return f"in use ({', '.join(one.busy)})"
-    if one.ends_at is None:
+def _view(node_idle: Idle) -> str:
+    if node_idle.busy:
+        return f"in use ({', '.join(node_idle.busy)})"
+    if node_idle.ends_at is None:
         return "has not found it idle"
-    left = one.ends_at - time.time()
+    left = node_idle.ends_at - time.time()
     return f"idle; ends it in {age(left)}" if left > 0 else "idle for long enough: ends it now"

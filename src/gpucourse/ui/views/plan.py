@@ -9,7 +9,7 @@ from gpucourse.launch.torchrun import by_hand
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Code, Part, View, facts
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 from gpucourse.ui.views import slurm
 from gpucourse.units import format_seconds
 
@@ -29,8 +29,8 @@ def launch(plan: LaunchPlan) -> View:
             [
                 ("run", plan.run_id),
                 ("launcher", plan.launcher),
-                ("ranks", f"{plan.world_size} on {counted(len(plan.commands), 'node')}" if plan.batch is None else ""),
-                ("asks for", slurm.asked(plan.batch) if plan.batch else ""),
+                ("ranks", f"{plan.world_size} on {format_count(len(plan.commands), 'node')}" if plan.batch is None else ""),
+                ("asks for", slurm.describe_batch(plan.batch) if plan.batch else ""),
                 ("meet at", f"{plan.master_address}:{plan.master_port}" if plan.master_port and plan.world_size > 1 else ""),
                 ("parameters", parameters(plan.parameters)),
                 ("time-out", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
@@ -39,7 +39,7 @@ def launch(plan: LaunchPlan) -> View:
             ]
         )
     ]
-    parts.extend(slurm.plan(plan) or (Code(command_line(each), title=_whose(each)) for each in plan.commands))
+    parts.extend(slurm.plan(plan) or (Code(command_line(command), title=_whose(command)) for command in plan.commands))
     footer = (f"Nothing was started. {_by_hand(plan)}",)
     return View(title=f"Plan for {plan.own_script or plan.exercise}", parts=tuple(parts), footer=footer, mode=plan.mode)
 
@@ -52,23 +52,23 @@ def _by_hand(plan: LaunchPlan) -> str:
 
 def parameters(chosen: Mapping[str, object]) -> str:
     """Parameters as `--set` takes them."""
-    return "  ".join(f"{name}={quoted(str(value))}" for name, value in chosen.items())
+    return "  ".join(f"{name}={quote_word(str(value))}" for name, value in chosen.items())
 
 
 def command_line(command: NodeCommand) -> str:
     """One node's command for a shell: the environment first, each variable on its own line, every word quoted."""
-    words = " ".join(quoted(word) for word in by_hand(command.argv))
+    words = " ".join(quote_word(word) for word in by_hand(command.argv))
     if not command.env:
         return words
-    variables = [f"  {quoted(name)}={quoted(value)}" for name, value in command.env.items()]
+    variables = [f"  {quote_word(name)}={quote_word(value)}" for name, value in command.env.items()]
     return " \\\n".join(["env", *variables, f"  {words}"])
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """A word for bash and zsh. What cannot be printed is spelled: it must survive being shown, copied and pasted."""
     if word.isprintable():
         return shlex.quote(word)
-    return "$'" + "".join(_spelled(character) for character in word) + "'"
+    return "$'" + "".join(_spell_out(character) for character in word) + "'"
 
 
 def _whose(command: NodeCommand) -> str:
@@ -77,7 +77,7 @@ def _whose(command: NodeCommand) -> str:
     return f"{node.name} ({node.role}, {node.user}@{node.address}:{node.port}): {some}"
 
 
-def _spelled(character: str) -> str:
+def _spell_out(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     if character.isprintable():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.answer import AnswerResult
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Column, Facts, Items, Paragraph, Part, View, table
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 from gpucourse.ui.views.answers import STYLES
 
 if TYPE_CHECKING:
@@ -28,31 +28,34 @@ def questions(quiz: Quiz) -> View:
     """Every question with its name, for who answers without being asked."""
     parts: list[Part] = []
     for lesson in quiz.lessons:
-        asked = [each for each in quiz.questions if each.lesson == lesson.id]
-        told = tuple((each.id, "\n".join([each.text, *(f"{a}. {text}" for a, text in each.choices.items())])) for each in asked)
+        asked = [question for question in quiz.questions if question.lesson == lesson.id]
+        told = tuple(
+            (question.id, "\n".join([question.text, *(f"{a}. {text}" for a, text in question.choices.items())]))
+            for question in asked
+        )
         parts.append(Facts(told, title=lesson.title))
     return View(title=quiz.title, parts=tuple(parts), footer=("Answer: gpucourse quiz --set NAME=ANSWER",))
 
 
 def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     """How a finished try went, lesson by lesson, with the explanation of what was wrong."""
-    right = {each.id for each in results if each.verdict == "passed"}
+    right = {item.id for item in results if item.verdict == "passed"}
     columns: list[Column | str] = [Column("lesson", wrap=True), Column("right", align="right"), Column("of", align="right")]
     rows = []
     for lesson in quiz.lessons:
-        asked = [each.id for each in quiz.questions if each.lesson == lesson.id]
+        asked = [item.id for item in quiz.questions if item.lesson == lesson.id]
         rows.append((lesson.title, str(len(right & set(asked))), str(len(asked))))
     parts: list[Part] = [table(columns, rows)]
-    explained = {each.id: each.explanation for each in quiz.questions}
-    wrong = tuple((each.id, explained[each.id]) for each in results if each.id not in right)
+    explained = {item.id: item.explanation for item in quiz.questions}
+    wrong = tuple((item.id, explained[item.id]) for item in results if item.id not in right)
     if wrong:
         parts.append(Facts(wrong, title="What was not right, and why"))
     parts.append(Paragraph(f"{len(right)} of {len(results)} right", "good" if len(right) == len(results) else "strong"))
-    done = sum(one.ended is not None for one in tries.tries)
+    done = sum(attempt.ended is not None for attempt in tries.tries)
     return View(
         title=quiz.title,
         parts=tuple(parts),
-        footer=(f"{counted(done, 'try', 'tries')} so far. Another: gpucourse quiz --again",),
+        footer=(f"{format_count(done, 'try', 'tries')} so far. Another: gpucourse quiz --again",),
     )
 
 
@@ -62,7 +65,7 @@ def standing(quiz: Quiz, answered: int, right: int) -> View:
     return View(title=quiz.title, parts=(Paragraph(told),), footer=("Go on: gpucourse quiz",))
 
 
-def judged(result: AnswerResult) -> View:
+def judgement(result: AnswerResult) -> View:
     """What one answer is worth, with the explanation."""
     style = STYLES.get(result.verdict, "dim")
     parts: list[Part] = [Paragraph(f"{UNICODE.mark(result.verdict)} {result.said}", style), Paragraph(result.explanation)]

@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING
 
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Items, Part, View, facts
-from gpucourse.ui.text import counted
+from gpucourse.ui.text import format_count
 
 if TYPE_CHECKING:
-    from gpucourse.learning.report import Reported
+    from gpucourse.learning.report import ReportResult
 
 
-def report(result: Reported) -> View:
+def report(result: ReportResult) -> View:
     """What was written, and what would make it whole."""
-    found = result.report
-    sources = [source for chapter in found.chapters for source in chapter.sources]
+    content = result.report
+    sources = [source for chapter in content.chapters for source in chapter.sources]
     parts: list[Part] = [
         facts(
             [
                 *(("file", str(path)) for path in result.files),
-                ("compared", ", ".join(found.subjects)),
-                ("made of", f"{counted(len(set(sources)), 'run')}: {', '.join(dict.fromkeys(sources))}"),
+                ("compared", ", ".join(content.subjects)),
+                ("made of", f"{format_count(len(set(sources)), 'run')}: {', '.join(dict.fromkeys(sources))}"),
             ]
         )
     ]
-    missing = found.everything_missing
+    missing = content.everything_missing
     if missing:
-        parts.append(Items(tuple(one.replace("`", "") for one in missing), title="Not in it yet"))
+        parts.append(Items(tuple(sentence.replace("`", "") for sentence in missing), title="Not in it yet"))
     mark = UNICODE.error if missing else UNICODE.good
     footer = ("Type the command again when that is done: the report is written anew.",) if missing else ()
-    return View(title=f"{mark} {found.title}", parts=tuple(parts), footer=footer, mode=found.mode)
+    return View(title=f"{mark} {content.title}", parts=tuple(parts), footer=footer, mode=content.mode)

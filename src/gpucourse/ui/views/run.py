@@ -12,7 +12,7 @@ from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.outside.names import printable
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
-from gpucourse.ui.text import age, counted
+from gpucourse.ui.text import age, format_count
 from gpucourse.ui.views import slurm
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Column as ManifestColumn
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.manifest import Table as ManifestTable
-    from gpucourse.runs.runs import Listed
+    from gpucourse.runs.runs import ListedRun
 
 SHOWN = 12  # files listed by name; more are counted
 MOST_ROWS = 200  # rows of a table; more are counted
@@ -42,7 +42,7 @@ _STATES: dict[str, Style] = {
 }
 
 
-def runs(listed: Sequence[Listed]) -> View:
+def runs(listed: Sequence[ListedRun]) -> View:
     """Every run, the newest last."""
     if not listed:
         return View(parts=(Paragraph("There are no runs yet."),), footer=("Start one: gpucourse run 3.2",))
@@ -56,9 +56,9 @@ def runs(listed: Sequence[Listed]) -> View:
     ]
     columns += [Column("age", align="right"), Column("note", wrap=True)]
     newest = listed[-1].record.id
-    modes = {each.record.mode for each in listed}
+    modes = {run.record.mode for run in listed}
     return View(
-        parts=(table(columns, [_listed(each) for each in listed]),),
+        parts=(table(columns, [_run_row(run) for run in listed]),),
         footer=(f"Its logs: gpucourse logs {newest}",),
         mode=SIMULATED if SIMULATED in modes else "",
     )
@@ -87,17 +87,17 @@ def result(
         parts.extend(diagnoses(record.diagnoses))
     parts.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
-        parts.extend(part for each in exercise.tables for part in _metrics(each, metrics))
+        parts.extend(part for item in exercise.tables for part in _metrics(item, metrics))
     if verdict is not None:
         parts.extend(checks(verdict))
     parts.append(_home(record, files, exercise, deliverables))
     if record.refused:
-        rows = [(each.node, each.name, each.reason) for each in record.refused]
+        rows = [(item.node, item.name, item.reason) for item in record.refused]
         parts.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
     return View(title=title, parts=tuple(parts), footer=_next(record, exercise), mode=record.mode)
 
 
-def _listed(listed: Listed) -> tuple[Content, ...]:
+def _run_row(listed: ListedRun) -> tuple[Content, ...]:
     record = listed.record
     return (
         record.id,
@@ -114,7 +114,7 @@ def _listed(listed: Listed) -> tuple[Content, ...]:
 def _summary(record: RunRecord) -> Facts:
     took = _took(record)
     nodes = ", ".join(record.nodes) if len(record.nodes) <= SHOWN else f"{record.nodes[0]} to {record.nodes[-1]}"
-    ranks = f"{record.world_size} on {counted(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
+    ranks = f"{record.world_size} on {format_count(len(record.nodes), 'node')} ({nodes}), by {record.launcher}"
     return facts(
         [
             ("run", record.id),
@@ -132,17 +132,22 @@ def _full_logs(record: RunRecord) -> Cell | None:
     """That logs reached their limit; None where all are whole."""
     if not record.full_logs:
         return None
-    more = f" and {counted(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
+    more = f" and {format_count(len(record.full_logs) - 1, 'other')}" if len(record.full_logs) > 1 else ""
     return Cell(f"only the beginning of {record.full_logs[0]}{more} was kept (log_limit in gpucourse.yaml)", "warn")
 
 
 def _failure(record: RunRecord) -> list[Part]:
     first = record.first_failure
-    bad = [each for each in record.node_exits if (each.code or each.reason != "exited") and not record.slurm]
+    bad = [
+        node_exit for node_exit in record.node_exits if (node_exit.code or node_exit.reason != "exited") and not record.slurm
+    ]
     told = facts(
         [
             ("first to fail", Cell(f"rank {first.rank} on {first.node}, exit code {first.code}", "bad") if first else None),
-            ("nodes", "\n".join(_node_exit(each.node, each.reason, each.code, each.killed) for each in bad)),
+            (
+                "nodes",
+                "\n".join(_node_exit(node_exit.node, node_exit.reason, node_exit.code, node_exit.killed) for node_exit in bad),
+            ),
             ("error", record.error),
         ],
         title="What went wrong",
@@ -153,7 +158,7 @@ def _failure(record: RunRecord) -> list[Part]:
 def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     signal = f" (signal {code - 128})" if 128 < code < 192 else ""
     words = {"exited": f"exit code {code}{signal}", "timed_out": "ran past its time-out", "lost": "was lost"}
-    ended = f", {counted(killed, 'process', 'processes')} ended" if killed else ""
+    ended = f", {format_count(killed, 'process', 'processes')} ended" if killed else ""
     return f"{node}: {words.get(reason, reason)}{ended}"
 
 
@@ -167,9 +172,9 @@ def _metrics(wanted: ManifestTable, metrics: Mapping[str, Any]) -> list[Part]:
     if not isinstance(rows, list) or not rows:
         return [Paragraph(f"{wanted.title}: not measured", "dim")]
     mappings = [row if isinstance(row, Mapping) else {} for row in rows[:MOST_ROWS]]
-    columns = [Column(each.title, align=_align(each.key, mappings)) for each in wanted.columns]
+    columns = [Column(column.title, align=_align(column.key, mappings)) for column in wanted.columns]
     parts: list[Part] = [
-        table(columns, [[_value(row, each) for each in wanted.columns] for row in mappings], title=wanted.title)
+        table(columns, [[_value(row, column) for column in wanted.columns] for row in mappings], title=wanted.title)
     ]
     if len(rows) > MOST_ROWS:
         parts.append(Paragraph(f"and {len(rows) - MOST_ROWS:,} more rows, which metrics.json has", "dim"))
@@ -202,11 +207,11 @@ def _is_finite(value: float) -> bool:
 
 def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliverables: Path | None) -> Facts:
     """Where everything is, as paths that can be opened."""
-    total = sum(each.bytes for each in record.outputs)
-    names = [each.path for each in record.outputs[:SHOWN]]
+    total = sum(item.bytes for item in record.outputs)
+    names = [item.path for item in record.outputs[:SHOWN]]
     if len(record.outputs) > SHOWN:
         names.append(f"and {len(record.outputs) - SHOWN} more")
-    pictures = [files.plot(each.file, "png") for each in exercise.plots] if exercise else []
+    pictures = [files.plot(item.file, "png") for item in exercise.plots] if exercise else []
     copied = record.state == "succeeded" and record.verdict not in {"failed", "error"} and deliverables is not None
     return facts(
         [
@@ -214,7 +219,9 @@ def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliver
             ("logs", str(files.logs) if files.logs.is_dir() else ""),
             (
                 "outputs",
-                "\n".join([f"{counted(len(record.outputs), 'file')}, {format_bytes(total)}", *names]) if record.outputs else "",
+                "\n".join([f"{format_count(len(record.outputs), 'file')}, {format_bytes(total)}", *names])
+                if record.outputs
+                else "",
             ),
             ("plots", "\n".join(str(path) for path in pictures if path.is_file())),
             ("deliverables", str(deliverables) if copied and deliverables and deliverables.is_dir() else ""),
@@ -224,14 +231,14 @@ def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliver
 
 
 def _next(record: RunRecord, exercise: Exercise | None) -> tuple[str, ...]:
-    if not record.ended_state:
+    if not record.has_ended:
         return (f"It goes on. Come back: gpucourse logs {record.id} -f", f"End it: gpucourse cancel {record.id}")
     if record.culprit is not None:
         return (f"Its log: gpucourse logs {record.id} --rank {record.culprit}",)
     again = f"The logs again: gpucourse logs {record.id}"
     if exercise is None or not exercise.questions or record.verdict in {"failed", "error"}:
         return (again,)
-    return (again, f"{counted(len(exercise.questions), 'question')} about it: gpucourse answer {exercise.id}")
+    return (again, f"{format_count(len(exercise.questions), 'question')} about it: gpucourse answer {exercise.id}")
 
 
 def _state(record: RunRecord) -> str:

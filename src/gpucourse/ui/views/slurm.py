@@ -10,7 +10,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import Batch, BatchFile, JobRow
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Part, Style, table
-from gpucourse.ui.text import clean, counted
+from gpucourse.ui.text import clean, format_count
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 _STYLES: dict[str, Style] = {"COMPLETED": "good", "CANCELLED": "warn", "RUNNING": "accent", "PENDING": "accent"}
 
 
-def asked(batch: Batch) -> str:
+def describe_batch(batch: Batch) -> str:
     """What each job asks for, in words."""
-    gpus = f", {counted(batch.gpus, 'GPU')} each" if batch.gpus else ""
+    gpus = f", {format_count(batch.gpus, 'GPU')} each" if batch.gpus else ""
     where = f" of the partition {batch.partition}" if batch.partition else ""
-    return f"{counted(batch.nodes, 'node')}{where}, {counted(batch.tasks, 'process', 'processes')} each{gpus}"
+    return f"{format_count(batch.nodes, 'node')}{where}, {format_count(batch.tasks, 'process', 'processes')} each{gpus}"
 
 
 def plan(plan: LaunchPlan) -> list[Part]:
@@ -46,14 +46,20 @@ def summary(record: RunRecord) -> str:
         return ""
     jobs = len(record.slurm.jobs)
     said = f"{jobs} jobs, each" if jobs > 1 else "1 job"
-    return f"{said} on {counted(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
+    return (
+        f"{said} on {format_count(record.slurm.nodes, 'node')}, by {record.launcher} in the partition {record.slurm.partition}"
+    )
 
 
 def jobs(record: RunRecord, exercise: Exercise | None, *, measured: bool) -> list[Part]:
     """The jobs in Slurm's own words, for a run that did not go well and whose exercise shows no such table."""
     if record.slurm is None or not record.slurm.jobs:
         return []
-    if measured and exercise is not None and any(each.rows == "metrics.slurm.jobs" for each in exercise.tables):
+    if (
+        measured
+        and exercise is not None
+        and any(manifest_table.rows == "metrics.slurm.jobs" for manifest_table in exercise.tables)
+    ):
         return []
     columns: list[Column | str] = ["job", "state", "reason", "node", Column("exit code", align="right")]
     return [table([*columns, Column("restarts", align="right")], [_row(row) for row in record.slurm.jobs], title="The jobs")]

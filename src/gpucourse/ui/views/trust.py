@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpucourse.ui.tables import Items, Paragraph, View
 
 
-def trusted(folders: Sequence[str]) -> View:
+def trust_list(folders: Sequence[str]) -> View:
     """The list, or the sentence that it is empty."""
     if not folders:
         return View(title="Trusted folders", parts=(Paragraph("None: only workspaces and courses of your own are used."),))

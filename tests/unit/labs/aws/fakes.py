@@ -104,8 +104,8 @@ class ScriptedLink:
 
     alive = True
 
-    def __init__(self, one: Node, answer: Answer) -> None:
-        self.node = one
+    def __init__(self, node: Node, answer: Answer) -> None:
+        self.node = node
         self._answer = answer
 
     def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
@@ -134,7 +134,7 @@ def fleet_of(answer: Answer, *nodes: Node) -> Fleet:
     return Fleet(ScriptedNodes(answer), nodes)
 
 
-def said(text: str = "", *, code: int = 0, complaint: str = "") -> Completed:
+def make_completed(text: str = "", *, code: int = 0, complaint: str = "") -> Completed:
     """What a node says to a command."""
     return Completed(code=code, stdout=text.encode(), stderr=complaint.encode())
 

@@ -14,8 +14,8 @@ from gpucourse.labs.aws import build
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.event import Note
 from gpucourse.model.node import Inventory
-from tests.unit.aws.cloud import TAGS, ScriptedAccount, error, listed, refused
-from tests.unit.aws.test_instances import described
+from tests.unit.aws.cloud import TAGS, ScriptedAccount, as_tag_list, error, make_refusal
+from tests.unit.aws.test_instances import make_instance
 from tests.unit.aws.test_preflight import EVERYTHING_EMPTY
 from tests.unit.labs.aws.fakes import context_in, deployment_of, node
 
@@ -27,8 +27,8 @@ def test_a_node_that_is_made_anew_is_told_apart_from_one_more() -> None:
     anew, more = (f'module.workers.aws_instance.node["{name}-on-demand"]' for name in ("node1", "node10"))
     changes = [("create", anew), ("create", more), ("create", "aws_vpc.this")]
     offer: Any = SimpleNamespace(quote=SimpleNamespace(changes=changes))
-    assert build._healed(before, offer) == [anew]
-    assert build._healed(None, offer) == []
+    assert build._list_replaced_nodes(before, offer) == [anew]
+    assert build._list_replaced_nodes(None, offer) == []
 
 
 class Lab:
@@ -50,43 +50,45 @@ class Lab:
 
     def reservations(self) -> list[dict[str, Any]]:
         tags = {**TAGS, "Stack": self.deployment.uid, "Node": "node0"}
-        return [{"Instances": [described(InstanceLifecycle="spot", Tags=listed(tags))]}] if self.running else []
+        return [{"Instances": [make_instance(InstanceLifecycle="spot", Tags=as_tag_list(tags))]}] if self.running else []
 
     def terminate(self) -> dict[str, Any]:
         if self.keeps:
-            raise refused("ec2:TerminateInstances")
+            raise make_refusal("ec2:TerminateInstances")
         self.running = False
         return {}
 
-    def found(self) -> list[Any]:
+    def find_resources(self) -> list[Any]:
         return []
 
-    def existed(self) -> list[str]:
+    def list_existing(self) -> list[str]:
         return []
 
     def down(self, _watch: object) -> list[str]:
         raise TerraformFailed("terraform destroy failed", hint="", log=None, summary="refused")
 
 
-def test_what_terraform_cannot_take_away_before_the_next_try_is_removed_by_tag(tmp_path: Path) -> None:
+def test_what_terraform_cannot_remove_is_removed_by_tag(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     lab: Any = Lab()
-    build._removed(context, lab)
+    build._remove_failed_attempt(context, lab)
     assert not lab.running
-    assert any("Going on without it, by tag" in one.text for one in events if isinstance(one, Note))
+    assert any("Going on without it, by tag" in event.text for event in events if isinstance(event, Note))
 
 
-def test_nothing_is_tried_elsewhere_while_something_of_the_failed_try_stays(tmp_path: Path) -> None:
+def test_no_other_place_is_tried_while_the_failed_try_left_something(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab(keeps=True)
     with pytest.raises(LeftoverError, match="instance i-0 in us-east-2") as caught:
-        build._removed(context, lab)
+        build._remove_failed_attempt(context, lab)
     assert "aws ec2 terminate-instances" in caught.value.hint
 
 
-def found_on(market: str) -> list[CloudInstance]:
+def find_on(market: str) -> list[CloudInstance]:
     lab: Any = Lab()
-    lab.account.answers["ec2", "describe_instances"] = {"Reservations": [{"Instances": [described(InstanceLifecycle=market)]}]}
+    lab.account.answers["ec2", "describe_instances"] = {
+        "Reservations": [{"Instances": [make_instance(InstanceLifecycle=market)]}]
+    }
     return instances.find(lab.account, stack="s-1")
 
 
@@ -95,8 +97,8 @@ def test_a_spot_node_that_powering_off_ends_needs_nothing_else(tmp_path: Path) -
     lab: Any = Lab()
     lab.cloud.backstop = "no permission"
     lab.account.answers[KEPT] = {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}
-    build._check_power_off(context, lab, found_on("spot"))
-    assert lab.account.named("describe_instance_attribute")[0]["InstanceId"] == "i-0"
+    build._check_power_off(context, lab, find_on("spot"))
+    assert lab.account.list_calls("describe_instance_attribute")[0]["InstanceId"] == "i-0"
     assert events == []
 
 
@@ -105,17 +107,17 @@ def test_a_spot_node_that_may_outlive_powering_off_needs_the_backstop(answer: An
     context, events = context_in(tmp_path)
     lab: Any = Lab()
     lab.account.answers[KEPT] = answer
-    build._check_power_off(context, lab, found_on("spot"))
-    assert [one.level for one in events if isinstance(one, Note)] == ["warning"]
+    build._check_power_off(context, lab, find_on("spot"))
+    assert [event.level for event in events if isinstance(event, Note)] == ["warning"]
     assert "i-0" in str(events)
     lab.cloud.backstop = "no permission"
     with pytest.raises(InfrastructureError, match="no backstop") as caught:
-        build._check_power_off(context, lab, found_on("spot"))
+        build._check_power_off(context, lab, find_on("spot"))
     assert "aws iam create-role" in caught.value.hint
 
 
 def test_of_an_on_demand_node_nothing_is_asked(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     lab: Any = Lab()
-    build._check_power_off(context, lab, found_on("scheduled"))
-    assert lab.account.named("describe_instance_attribute") == []
+    build._check_power_off(context, lab, find_on("scheduled"))
+    assert lab.account.list_calls("describe_instance_attribute") == []

@@ -17,8 +17,8 @@ from tests.unit.labs.aws.fakes import context_in, deployment_of
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    found, _events = context_in(tmp_path)
-    return found
+    workspace_context, _events = context_in(tmp_path)
+    return workspace_context
 
 
 def stands(context: Context, deployment: Deployment, phase: str = "ready") -> Deployment:
@@ -33,7 +33,7 @@ def test_the_manifest_decides_where_nobody_else_does(context: Context) -> None:
     assert (choice.market, choice.region, choice.ttl_hours, choice.others) == ("on-demand", "us-east-2", 4.0, ())
 
 
-def test_the_settings_come_before_the_manifest_and_what_is_typed_before_both(context: Context) -> None:
+def test_settings_precede_the_manifest_and_flags_precede_both(context: Context) -> None:
     context.paths.settings.write_text("gpu: l4\nother_gpus: [a10g, l4]\nspot: true\nttl: 2h\nregion: us-west-2\n")
     [choice] = choices(context, DeployRequest(module="3"))
     assert (choice.instance_type, choice.others) == ("g6.2xlarge", ("g5.2xlarge",))
@@ -50,8 +50,8 @@ def test_the_settings_come_before_the_manifest_and_what_is_typed_before_both(con
 
 
 def test_several_gpus_are_several_labs(context: Context) -> None:
-    found = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
-    assert [choice.stack for choice in found] == ["03-aws-t4", "03-aws-l4"]
+    choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4", "t4")))
+    assert [choice.stack for choice in choice_list] == ["03-aws-t4", "03-aws-l4"]
 
 
 def test_what_stands_is_meant_and_keeps_its_place(context: Context) -> None:
@@ -77,8 +77,8 @@ def test_a_lab_that_got_another_gpu_than_it_was_named_for_is_not_replaced(contex
 def test_gpus_that_are_compared_do_not_stand_in_for_each_other(context: Context) -> None:
     context.paths.settings.write_text("other_gpus: [l4, a10g, l40s]\n")
     stands(context, deployment_of(gpu="l40s", instance_type="g6e.2xlarge"))
-    found = choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
-    assert [choice.others for choice in found] == [("g5.2xlarge",), ("g5.2xlarge",)]
+    choice_list = choices(context, DeployRequest(module="3", gpu=("t4", "l4")))
+    assert [choice.others for choice in choice_list] == [("g5.2xlarge",), ("g5.2xlarge",)]
 
 
 @pytest.mark.parametrize(

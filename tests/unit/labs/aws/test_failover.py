@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.aws import failures
 from gpucourse.errors import TerraformFailed
-from gpucourse.labs.aws.failover import Place, Route, about_group, judged
+from gpucourse.labs.aws.failover import LaunchAttempt, Route, about_group, classify_failure
 from gpucourse.model.cloud import Attempt, Failure, Offers, Zone
 
 A, B, C = "us-east-2a", "us-east-2b", "us-east-2c"
@@ -29,7 +29,7 @@ def offers(**by_type: str) -> Offers:
 
 def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A, kind: str = "g4dn.xlarge") -> list[str]:
     """Every place that is tried while nothing works, as `zone type +` (+: close together)."""
-    place: Place | None = Place(attempt=Attempt(zone=start, instance_type=kind), placement_group=group)
+    place: LaunchAttempt | None = LaunchAttempt(attempt=Attempt(zone=start, instance_type=kind), placement_group=group)
     seen: list[str] = []
     while place is not None and len(seen) < 30:
         seen.append(f"{place.attempt.zone[-1]} {place.attempt.instance_type}{' +' if place.placement_group else ''}")
@@ -38,19 +38,19 @@ def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A,
 
 
 def test_every_zone_then_every_sibling_and_each_once() -> None:
-    route = Route(found=offers(g4dn_xlarge="abc", g6_xlarge="ac"), allowed=("g4dn.xlarge", "g6.xlarge"))
+    route = Route(zone_offers=offers(g4dn_xlarge="abc", g6_xlarge="ac"), allowed=("g4dn.xlarge", "g6.xlarge"))
     assert walk(route, NO_ROOM) == ["a g4dn.xlarge", "b g4dn.xlarge", "c g4dn.xlarge", "a g6.xlarge", "c g6.xlarge"]
 
 
 def test_a_sibling_that_is_not_allowed_is_not_taken() -> None:
-    assert walk(Route(found=offers(g4dn_xlarge="ab", g6_xlarge="ab"), allowed=("g4dn.xlarge",)), NEVER_THERE) == [
+    assert walk(Route(zone_offers=offers(g4dn_xlarge="ab", g6_xlarge="ab"), allowed=("g4dn.xlarge",)), NEVER_THERE) == [
         "a g4dn.xlarge",
         "b g4dn.xlarge",
     ]
 
 
 def test_the_head_has_to_be_there_as_well() -> None:
-    route = Route(found=offers(g4dn_xlarge="abc", t3_medium="ac"), allowed=("g4dn.xlarge",), with_types=("t3.medium",))
+    route = Route(zone_offers=offers(g4dn_xlarge="abc", t3_medium="ac"), allowed=("g4dn.xlarge",), with_types=("t3.medium",))
     assert walk(route, NO_ROOM) == ["a g4dn.xlarge", "c g4dn.xlarge"]
 
 
@@ -59,14 +59,14 @@ def test_a_zone_that_aws_names_comes_first() -> None:
         "InsufficientInstanceCapacity",
         f"We do not have capacity. You can currently get g4dn.xlarge capacity by not specifying a zone or choosing {C}.",
     )
-    assert walk(Route(found=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",)), named)[:2] == [
+    assert walk(Route(zone_offers=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",)), named)[:2] == [
         "a g4dn.xlarge",
         "c g4dn.xlarge",
     ]
 
 
 def test_together_everywhere_first_then_apart() -> None:
-    route = Route(found=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
+    route = Route(zone_offers=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
     assert walk(route, NO_ROOM, group=True) == ["a g4dn.xlarge +", "b g4dn.xlarge +", "a g4dn.xlarge", "b g4dn.xlarge"]
 
 
@@ -80,9 +80,9 @@ def test_together_everywhere_first_then_apart() -> None:
 )
 def test_a_placement_group_that_fails_is_left_out_at_the_same_place(code: str, message: str) -> None:
     failure = failures.classify(code, message)
-    route = Route(found=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
-    here = Place(attempt=Attempt(zone=B, instance_type="g4dn.xlarge"), placement_group=True)
-    assert route.after(here, failure) == Place(attempt=here.attempt, placement_group=False)
+    route = Route(zone_offers=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
+    here = LaunchAttempt(attempt=Attempt(zone=B, instance_type="g4dn.xlarge"), placement_group=True)
+    assert route.after(here, failure) == LaunchAttempt(attempt=here.attempt, placement_group=False)
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_placement_group_that_fails_is_left_out_at_the_same_place(code: str, m
     ],
 )
 def test_everything_else_is_final_at_once(code: str) -> None:
-    route = Route(found=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",))
-    here = Place(attempt=Attempt(zone=A, instance_type="g4dn.xlarge"), placement_group=True)
+    route = Route(zone_offers=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",))
+    here = LaunchAttempt(attempt=Attempt(zone=A, instance_type="g4dn.xlarge"), placement_group=True)
     assert route.after(here, failures.classify(code, "no")) is None
 
 
@@ -119,7 +119,7 @@ def test_of_several_errors_the_final_one_decides() -> None:
         summary=text.format("InsufficientInstanceCapacity"),
         every=[text.format("InsufficientInstanceCapacity"), text.format("VcpuLimitExceeded")],
     )
-    found = judged(error)
-    assert found is not None
-    assert found.code == "VcpuLimitExceeded"
-    assert judged(TerraformFailed("a plan that makes no sense")) is None
+    result = classify_failure(error)
+    assert result is not None
+    assert result.code == "VcpuLimitExceeded"
+    assert classify_failure(TerraformFailed("a plan that makes no sense")) is None

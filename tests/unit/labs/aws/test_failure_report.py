@@ -37,7 +37,7 @@ LOG = Path("/somewhere/terraform-apply.log")
 )
 def test_an_error_keeps_its_class_its_cure_and_its_log(code: str, kind: type[GpucourseError], exit_code: ExitCode) -> None:
     failure = failures.classify(code, "You are not authorized to perform: ec2:RunInstances" if "Unauth" in code else "no")
-    told = failure_report.told(failure, [], TerraformFailed("failed", log=LOG))
+    told = failure_report.make_error(failure, [], TerraformFailed("failed", log=LOG))
     assert type(told) is kind
     assert (told.exit_code, told.hint, told.log) == (exit_code, failure.cure, LOG)
     assert f"[{code}" in told.what
@@ -46,25 +46,27 @@ def test_an_error_keeps_its_class_its_cure_and_its_log(code: str, kind: type[Gpu
 def test_where_everything_was_tried_every_place_is_named() -> None:
     failure = failures.classify("InsufficientInstanceCapacity", "no room")
     tried = [Tried(zone=f"us-east-2{zone}", instance_type="g4dn.xlarge", code=failure.code, why="", at="") for zone in "ab"]
-    told = failure_report.told(failure, tried, TerraformFailed("failed"))
+    told = failure_report.make_error(failure, tried, TerraformFailed("failed"))
     assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in told.what
 
 
 def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     context, _events = context_in(tmp_path)
     deployment = deployment_of()
-    monkeypatch.setattr(failure_report, "standing", lambda _context, _deployment: "3 things exist: together $1.54 an hour")
+    monkeypatch.setattr(
+        failure_report, "describe_existing", lambda _context, _deployment: "3 things exist: together $1.54 an hour"
+    )
 
     def phase() -> str:
-        found = deployments.load(context.paths, deployment.stack)
-        assert found is not None
-        return found.phase
+        stored = deployments.load(context.paths, deployment.stack)
+        assert stored is not None
+        return stored.phase
 
-    with failure_report.recorded(context, deployment):
+    with failure_report.record_outcome(context, deployment):
         assert phase() == "creating", "before anything is made"
     assert phase() == "ready"
 
-    with pytest.raises(InfrastructureError) as failed, failure_report.recorded(context, deployment):
+    with pytest.raises(InfrastructureError) as failed, failure_report.record_outcome(context, deployment):
         raise InfrastructureError("the set-up failed", hint="look at the log")
     assert failed.value.what == "the set-up failed\n3 things exist: together $1.54 an hour"
     assert failed.value.hint == "look at the log\ntake it down: gpucourse destroy 3 --gpu t4"
@@ -72,7 +74,7 @@ def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with (
         pytest.raises(Interrupted, match=r"was interrupted\. 3 things exist") as stopped,
-        failure_report.recorded(context, deployment),
+        failure_report.record_outcome(context, deployment),
     ):
         raise KeyboardInterrupt
     assert "gpucourse deploy 3 --target aws --gpu t4 goes on" in stopped.value.hint
@@ -82,4 +84,4 @@ def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_an_account_that_does_not_answer_is_not_called_empty(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
     context.environ = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/no"}
-    assert "cannot be asked now" in failure_report.standing(context, deployment_of())
+    assert "cannot be asked now" in failure_report.describe_existing(context, deployment_of())

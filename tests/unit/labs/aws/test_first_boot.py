@@ -14,7 +14,7 @@ from gpucourse.labs.aws import first_boot
 from gpucourse.model.event import NodeEvent, ResourceEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
-from tests.unit.labs.aws.fakes import context_in, fleet_of, node, said
+from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71", "torch": "2.13.0"})
 
@@ -27,7 +27,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     script = iter(["\nstep\nkillers\n", "\nstep\ndriver\n", "\nstep\ndriver\n", f"\nready\n{READY}\n"])
-    marks = first_boot.wait(context, fleet_of(lambda _node, _command: said(next(script)), node("node0")))
+    marks = first_boot.wait(context, fleet_of(lambda _node, _command: make_completed(next(script)), node("node0")))
     assert marks["node0"].told.gpus == ["Tesla T4"]
     assert not marks["node0"].simulated
     steps = [(event.address, event.state) for event in events if isinstance(event, ResourceEvent)]
@@ -45,8 +45,8 @@ def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     log = "step 'driver' failed at line 108 with status 1: count_gpus\n\nthe driver sees 0 GPUs of 1\n"
 
-    def answer(one: Node, _command: str) -> Completed:
-        return said(f"\nfailed\n{log}") if one.name == "node1" else said(f"\nready\n{READY}\n")
+    def answer(node: Node, _command: str) -> Completed:
+        return make_completed(f"\nfailed\n{log}") if node.name == "node1" else make_completed(f"\nready\n{READY}\n")
 
     with pytest.raises(InfrastructureError) as caught:
         first_boot.wait(context, fleet_of(answer, node("node0"), node("node1")))
@@ -59,7 +59,7 @@ def test_a_boot_that_ended_without_a_word_shows_what_cloud_init_says(tmp_path: P
     context, _events = context_in(tmp_path)
     told = "\nsilent\nstatus: error\ndetail: ('scripts_user', RuntimeError('Runparts: 1 failures'))\n"
     with pytest.raises(InfrastructureError, match="left no word") as caught:
-        first_boot.wait(context, fleet_of(lambda _node, _command: said(told), node("node0")))
+        first_boot.wait(context, fleet_of(lambda _node, _command: make_completed(told), node("node0")))
     assert "Runparts" in caught.value.what
 
 
@@ -67,7 +67,7 @@ def test_a_boot_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.
     context, _events = context_in(tmp_path)
     monkeypatch.setattr(first_boot, "PATIENCE_S", 0.0)
     with pytest.raises(InfrastructureError, match="not set up in time"):
-        first_boot.wait(context, fleet_of(lambda _node, _command: said("\nstep\ndriver\n"), node("node0")))
+        first_boot.wait(context, fleet_of(lambda _node, _command: make_completed("\nstep\ndriver\n"), node("node0")))
 
 
 @pytest.mark.parametrize(

@@ -22,17 +22,17 @@ def catalog() -> Catalog:
 
 def test_module_3_takes_two_machines_and_shared_storage(catalog: Catalog) -> None:
     need = need_of(catalog.module("3"))
-    assert [(one.instance_type, one.count) for one in need.machines] == [("g4dn.2xlarge", 2)]
+    assert [(machine.instance_type, machine.count) for machine in need.machines] == [("g4dn.2xlarge", 2)]
     assert need.storage_gib == 5
     assert need.hours == Decimal(str(catalog.module("3").hours))
 
 
 def test_another_gpu_and_number_of_nodes_keep_the_size(catalog: Catalog) -> None:
     need = need_of(catalog.module("3"), gpu="l4", nodes=4)
-    assert [(one.instance_type, one.count) for one in need.machines] == [("g6.2xlarge", 4)]
+    assert [(machine.instance_type, machine.count) for machine in need.machines] == [("g6.2xlarge", 4)]
 
 
-def test_a_module_without_a_cloud_lab_is_refused_and_left_out_of_the_course(catalog: Catalog) -> None:
+def test_a_module_without_a_cloud_lab_is_refused_and_left_out(catalog: Catalog) -> None:
     with pytest.raises(UsageError) as refused:
         need_of(catalog.module("0"))
     assert "--target local" in refused.value.hint
@@ -40,9 +40,9 @@ def test_a_module_without_a_cloud_lab_is_refused_and_left_out_of_the_course(cata
 
 
 def test_every_lab_on_aws_is_of_types_that_can_be_had(catalog: Catalog) -> None:
-    found = needs(catalog)
-    assert [need.module for need in found] == [module.id for module in catalog.modules if module.lab.aws]
-    for need in found:
+    need_list = needs(catalog)
+    assert [need.module for need in need_list] == [module.id for module in catalog.modules if module.lab.aws]
+    for need in need_list:
         for machines in need.machines:
             assert instance_type(machines.instance_type).quota
 
@@ -56,7 +56,7 @@ def test_what_is_priced_is_what_the_stacks_make(catalog: Catalog) -> None:
     assert head
     assert int(head.group(1)) == HEAD.disk_gib
     for need in needs(catalog):
-        assert {one.disk_gib for one in need.machines if one != HEAD} == {int(root.group(1))}
+        assert {machine.disk_gib for machine in need.machines if machine != HEAD} == {int(root.group(1))}
     for module in catalog.modules:
         lab = module.lab.aws
         made = lab and (ROOT / "terraform/stacks" / lab.template / "main.tf").read_text(encoding="utf-8")

@@ -44,12 +44,12 @@ def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, li
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
-    found = quota_fit.fit(ACCOUNT, wanted, chosen=False)
-    assert ([choice.gpu for choice in found.now], found.later) == (["t4", "l4", "a10g"], [])
+    fitting = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    assert ([choice.gpu for choice in fitting.now], fitting.later) == (["t4", "l4", "a10g"], [])
     limits[G] = 8
-    found = quota_fit.fit(ACCOUNT, wanted, chosen=False)
-    assert [choice.gpu for choice in found.now] == ["t4", "l4"]
-    assert [choice.gpu for choice in found.later] == ["a10g"]
+    fitting = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    assert [choice.gpu for choice in fitting.now] == ["t4", "l4"]
+    assert [choice.gpu for choice in fitting.later] == ["a10g"]
     limits[G] = None
     assert len(quota_fit.fit(ACCOUNT, wanted, chosen=False).now) == 3, "what is not known is not refused"
 
@@ -61,21 +61,21 @@ def test_each_lab_needs_room_for_a_network_of_its_own(
     assert limits[G] == 64
     wanted = [choice_of(module_with(ONE_NODE, context), gpu=gpu) for gpu in ("t4", "l4")]
     monkeypatch.setattr(quota, "networks", lambda _account: (4, 5))
-    found = quota_fit.fit(ACCOUNT, wanted, chosen=False)
-    assert ([choice.gpu for choice in found.now], [choice.gpu for choice in found.later]) == (["t4"], ["l4"])
+    fitting = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    assert ([choice.gpu for choice in fitting.now], [choice.gpu for choice in fitting.later]) == (["t4"], ["l4"])
 
 
 def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: dict[str, int | None]) -> None:
     context, _events = context_in(tmp_path)
     cluster = choice_of(module_with(CLUSTER, context))
     limits[G] = 8
-    found = quota_fit.fit(ACCOUNT, [cluster], chosen=False)
-    [choice] = found.now
+    fitting = quota_fit.fit(ACCOUNT, [cluster], chosen=False)
+    [choice] = fitting.now
     assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
-    assert "2 nodes, not 3" in found.notes[0]
+    assert "2 nodes, not 3" in fitting.notes[0]
     typed = quota_fit.fit(ACCOUNT, [cluster], chosen=True)
     assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
-    assert (typed.fewer, found.fewer) == (2, 0)
+    assert (typed.fewer, fitting.fewer) == (2, 0)
     limits[G] = 4
     [little] = quota_fit.fit(ACCOUNT, [cluster], chosen=False).now
     assert little.nodes == 3
@@ -85,8 +85,8 @@ def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: dict
     context, _events = context_in(tmp_path)
     module = module_with(CLUSTER, context)
     limits[STANDARD] = 3
-    found = quota_fit.fit(ACCOUNT, [choice_of(module, gpu="t4"), choice_of(module, gpu="l4")], chosen=False)
-    assert [choice.gpu for choice in found.later] == ["l4"]
+    fitting = quota_fit.fit(ACCOUNT, [choice_of(module, gpu="t4"), choice_of(module, gpu="l4")], chosen=False)
+    assert [choice.gpu for choice in fitting.later] == ["l4"]
 
 
 def test_what_stands_needs_no_quota(tmp_path: Path, limits: dict[str, int | None]) -> None:

@@ -20,7 +20,7 @@ from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.event import Event, NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import Completed, Link
-from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, node, said
+from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
 NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="10.0.0.2"))
@@ -61,12 +61,12 @@ class World:
         paths = self.context.paths.stack(self.deployment.stack)
         account = Account("us-east-2", {})
         lab = CloudLab(self.context, paths, self.deployment, None, account)  # type: ignore[arg-type]  # no Terraform here
-        return readiness.climb(self.context, lab)
+        return readiness.wait_until_ready(self.context, lab)
 
     def answer(self, _node: Node, command: str) -> Completed:
         if "nvidia-smi" in command:
-            return said(self.smi)
-        return said(self.boot)
+            return make_completed(self.smi)
+        return make_completed(self.boot)
 
     def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
         """The world is the transport to its nodes as well."""
@@ -74,35 +74,39 @@ class World:
             raise self.refused.pop()
         return ScriptedLink(node, self.answer)
 
-    def told(self, kind: type[Event]) -> list[Any]:
+    def list_events(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    one = World(tmp_path)
-    monkeypatch.setattr(instances, "find", lambda _account, **_which: one.found)
-    monkeypatch.setattr(instances, "wait", lambda _account, ids, _state: [found for found in one.found if found.id in ids])
-    monkeypatch.setattr(console, "host_key", lambda _account, which: one.keys[which])
+    scripted_world = World(tmp_path)
+    monkeypatch.setattr(instances, "find", lambda _account, **_which: scripted_world.found)
     monkeypatch.setattr(
-        collective_check, "hold", lambda _context, _fleet, nodes, _simulated: one.met.extend(n.name for n in nodes)
+        instances,
+        "wait",
+        lambda _account, ids, _state: [instance_found for instance_found in scripted_world.found if instance_found.id in ids],
+    )
+    monkeypatch.setattr(console, "host_key", lambda _account, which: scripted_world.keys[which])
+    monkeypatch.setattr(
+        collective_check, "hold", lambda _context, _fleet, nodes, _simulated: scripted_world.met.extend(n.name for n in nodes)
     )
     torch = SimpleNamespace(modules={"torch": SimpleNamespace(found=True, version="2")})
     monkeypatch.setattr("gpucourse.remote.jobs.probe", lambda *_asked, versions: torch if versions else None)
     monkeypatch.setattr(readiness, "SSH_PAUSE_S", 0.0)
     monkeypatch.setattr(first_boot, "PAUSE_S", 0.0)
-    return one
+    return scripted_world
 
 
 def test_the_whole_ladder_on_real_machines(world: World) -> None:
-    found = world.climb()
-    assert [(one.address, one.host_key, one.gpus) for one in found.nodes] == [
+    readiness_result = world.climb()
+    assert [(node.address, node.host_key, node.gpus) for node in readiness_result.nodes] == [
         ("203.0.113.1", "ssh-ed25519 KEY0", 1),
         ("203.0.113.2", "ssh-ed25519 KEY1", 1),
     ]
-    rungs = dict.fromkeys(event.step for event in world.told(NodeEvent))
+    rungs = dict.fromkeys(event.step for event in world.list_events(NodeEvent))
     assert list(rungs) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch"]
-    assert all(event.ok and event.seconds >= 0 for event in world.told(NodeEvent))
+    assert all(event.ok and event.seconds >= 0 for event in world.list_events(NodeEvent))
     assert world.met == ["node0", "node1"]
     known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
     assert known == "[203.0.113.1]:22 ssh-ed25519 KEY0\n[203.0.113.2]:22 ssh-ed25519 KEY1\n"
@@ -111,8 +115,8 @@ def test_the_whole_ladder_on_real_machines(world: World) -> None:
 def test_a_simulated_computer_is_believed_only_when_it_says_so_itself(world: World) -> None:
     world.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
     world.smi = ""
-    assert [one.gpus for one in world.climb().nodes] == [0, 0]
-    assert [note.level for note in world.told(Note) if "simulated" in note.text] == ["warning"]
+    assert [node.gpus for node in world.climb().nodes] == [0, 0]
+    assert [note.level for note in world.list_events(Note) if "simulated" in note.text] == ["warning"]
 
 
 def test_a_driver_that_sees_nothing_is_no_lab(world: World) -> None:
@@ -171,19 +175,19 @@ class TestSlurm:
         world.notes = "node0\nnode1\n"  # type: ignore[attr-defined]
         plain = world.answer
 
-        def answer(one: Node, command: str) -> Completed:
+        def answer(node: Node, command: str) -> Completed:
             if "slurmctld.log" in command:
-                return said("0\n", code=1)
+                return make_completed("0\n", code=1)
             if command.startswith("ls "):
-                return said(world.notes)  # type: ignore[attr-defined]
+                return make_completed(world.notes)  # type: ignore[attr-defined]
             if "rm -f" in command:
                 return world.removed(command)  # type: ignore[attr-defined, no-any-return]
             if "slurmd.log" in command:
-                return said(world.log)  # type: ignore[attr-defined]
+                return make_completed(world.log)  # type: ignore[attr-defined]
             if "sinfo" in command:
-                assert one.name == "node0"
-                return said(world.sinfo)  # type: ignore[attr-defined]
-            return plain(one, command)
+                assert node.name == "node0"
+                return make_completed(world.sinfo)  # type: ignore[attr-defined]
+            return plain(node, command)
 
         monkeypatch.setattr(world, "answer", answer)
         monkeypatch.setattr(readiness, "SLURM_S", 0.0)
@@ -192,7 +196,7 @@ class TestSlurm:
 
     def test_every_node_at_work_with_its_gpu(self, cluster: World) -> None:
         cluster.climb()
-        assert [event.node for event in cluster.told(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
+        assert [event.node for event in cluster.list_events(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
         assert cluster.deployment.shared == "/shared"
 
     @pytest.mark.parametrize(
@@ -229,11 +233,11 @@ class TestSlurm:
         cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]
         cluster.sinfo += "node2|down*|gpu:1|Not responding\n"  # type: ignore[attr-defined]
 
-        def removed(command: str) -> Completed:
+        def remove(command: str) -> Completed:
             assert f"{cluster.deployment.uid}/nodes && if [ -w . ]; then rm -f node2; else" in command
-            return said()
+            return make_completed()
 
-        cluster.removed = removed  # type: ignore[attr-defined]
+        cluster.removed = remove  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match="node2: taken away, and still in its lists"):
             cluster.climb()
         cluster.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
@@ -241,9 +245,9 @@ class TestSlurm:
 
     def test_a_node_that_may_not_be_forgotten_is_told(self, cluster: World) -> None:
         cluster.notes = "node0\nnode1\nnode2\n"  # type: ignore[attr-defined]
-        cluster.removed = lambda _command: said(code=1, complaint="a password is required")  # type: ignore[attr-defined]
+        cluster.removed = lambda _command: make_completed(code=1, complaint="a password is required")  # type: ignore[attr-defined]
         cluster.climb()
-        assert [note.text for note in cluster.told(Note)] == [
+        assert [note.text for note in cluster.list_events(Note)] == [
             "Slurm's lists keep what an earlier, larger lab had, as down: node2 (a password is required)"
         ]
 
@@ -257,6 +261,6 @@ class TestSlurm:
         cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
         cluster.sinfo = ""  # type: ignore[attr-defined]
         cluster.climb()
-        assert [note.text for note in cluster.told(Note) if "no Slurm looked for" in note.text] == [
+        assert [note.text for note in cluster.list_events(Note) if "no Slurm looked for" in note.text] == [
             "node0, node1: simulated, as the computer itself says: no GPU, no Slurm looked for"
         ]

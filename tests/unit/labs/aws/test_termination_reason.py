@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpucourse.labs.aws.termination_reason import of_its_nodes, told, why
+from gpucourse.labs.aws.termination_reason import describe_termination, of_its_nodes, why
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.node import Inventory
 from tests.unit.labs.aws.fakes import deployment_of, node
@@ -56,9 +56,9 @@ def test_a_stop_is_no_end_and_a_lab_without_a_deadline_has_no_backstop() -> None
 
 
 def test_one_line_with_the_node_the_id_and_the_time() -> None:
-    line = told(instance(SPOT, 0), DEADLINE.isoformat())
+    line = describe_termination(instance(SPOT, 0), DEADLINE.isoformat())
     assert line == "node0 (i-1): AWS took the spot instance back, 2026-11-21 18:00 UTC"
-    assert told(instance(SPOT, None), "") == "node0 (i-1): AWS took the spot instance back"
+    assert describe_termination(instance(SPOT, None), "") == "node0 (i-1): AWS took the spot instance back"
 
 
 def test_a_node_that_was_taken_away_on_purpose_did_not_end_by_itself() -> None:
@@ -66,4 +66,4 @@ def test_a_node_that_was_taken_away_on_purpose_did_not_end_by_itself() -> None:
     lost = [replace(instance(USER, -60), node=name) for name in ("node1", "node2")]
     assert of_its_nodes(lab, lost) == lost, "what nobody knows yet is told"
     lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0", role="head"), node("node1")))
-    assert [one.node for one in of_its_nodes(lab, lost)] == ["node1"]
+    assert [reason.node for reason in of_its_nodes(lab, lost)] == ["node1"]

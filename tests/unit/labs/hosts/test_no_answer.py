@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import NoAnswer
-from gpucourse.labs.hosts.deploy import _entered
+from gpucourse.labs.hosts.deploy import _enter_hosts
 from tests.unit.labs.aws.fakes import context_in
 
 
@@ -17,5 +17,5 @@ def test_a_machine_that_does_not_answer_is_to_be_tried_with_plain_ssh(tmp_path: 
         port = server.getsockname()[1]
     context, _events = context_in(tmp_path)
     with pytest.raises(NoAnswer, match="connection refused") as caught:
-        _entered(context, [f"me@127.0.0.1:{port}"], None, [], [])
+        _enter_hosts(context, [f"me@127.0.0.1:{port}"], None, [], [])
     assert caught.value.hint == f"see whether plain ssh gets there: ssh -p {port} me@127.0.0.1"

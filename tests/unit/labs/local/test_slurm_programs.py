@@ -42,7 +42,7 @@ def deployment() -> LocalDeployment:
     )  # fmt: skip
 
 
-def unpacked(context: Context) -> Path:
+def mark_unpacked(context: Context) -> Path:
     """As if it had been asked for once."""
     folder = packages.cache_folder(context.environ) / "22.05.8"
     folder.mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_it_is_asked_for_once_and_found_from_then_on(context: Context, monkeypat
 
     def unpack(_environ: object, wanted: list[str], _watch: object) -> Path:
         asked.append(wanted)
-        return unpacked(context)
+        return mark_unpacked(context)
 
     monkeypatch.setattr(packages, "unpack", unpack)
     first, second = deployment(), deployment()
@@ -80,7 +80,7 @@ def test_it_is_asked_for_once_and_found_from_then_on(context: Context, monkeypat
 
 
 def test_where_slurm_is_installed_that_one_is_taken(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    unpacked(context)
+    mark_unpacked(context)
     monkeypatch.setattr(requirements, "unpackable", list)
     heard: list[object] = []
     context.watch = heard.append

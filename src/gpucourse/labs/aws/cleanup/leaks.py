@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
-from gpucourse.aws import charges, everywhere, sweep
+from gpucourse.aws import charges, everywhere, resource_scan
 from gpucourse.aws.kinds import FILE_SYSTEM, INSTANCE, VOLUME
 from gpucourse.aws.offerings import REGIONS
 from gpucourse.aws.pricing import PriceBook
@@ -22,7 +22,7 @@ from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.cleanup.take_down import remove_all
 from gpucourse.labs.aws.cleanup.untracked import receipts
 from gpucourse.labs.aws.money import ledger
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
 from gpucourse.workspace import deployments, regions
@@ -33,64 +33,64 @@ _COSTING = {INSTANCE.name, VOLUME.name, FILE_SYSTEM}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class ScannedResource:
     """One thing in the account.
 
     `standing`: a lab on record explains it. `another's`: somebody else made it, and its time is not over: it will end by
     itself. `unknown`: a kind of things that AWS did not let us see. Everything else is a leak.
     """
 
-    found: Found
+    resource: CloudResource
     state: Standing
     stack: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Holdings:
+class LeakScan:
     """What the account holds of the course. `usd_per_hour` is what the leaks cost, None where that is not known; `course` is
     the tag of this workspace; `unasked`: why other regions than these may hold something, empty where none does."""
 
     account: str
     course: str
     regions: tuple[str, ...]
-    things: list[Held]
+    things: list[ScannedResource]
     usd_per_hour: Decimal | None
     unasked: str = ""
 
     @property
-    def leaks(self) -> list[Found]:
+    def leaks(self) -> list[CloudResource]:
         """What nothing explains."""
-        return [one.found for one in self.things if one.state == "leak"]
+        return [thing.resource for thing in self.things if thing.state == "leak"]
 
     @property
-    def left(self) -> list[Found]:
+    def possible_leaks(self) -> list[CloudResource]:
         """What may still be billed: the leaks, and what could not be looked at."""
-        return [one.found for one in self.things if one.state in {"leak", "unknown"}]
+        return [thing.resource for thing in self.things if thing.state in {"leak", "unknown"}]
 
 
-def holdings(context: Context, *, everyone: bool = False) -> Holdings:
+def holdings(context: Context, *, everyone: bool = False) -> LeakScan:
     """Look everywhere. With `everyone` the labs of others count as leaks too. Raises what a look raises."""
     account = Account(context.settings.region, context.environ)
-    known = dict.fromkeys([context.settings.region, *REGIONS, *regions.used(context.paths)])
+    known = dict.fromkeys([context.settings.region, *REGIONS, *regions.read_used_regions(context.paths)])
     with stage(context.watch, "elsewhere", "looking for the course in every other region"):
         who = account.identity().account
         elsewhere, unasked = everywhere.holding(account, besides=known)
     where = (*known, *elsewhere)
     with stage(context.watch, "leaks", f"looking at everything in {', '.join(where)}"):
-        things = _judged(context, sweep.find(account, regions=where), everyone=everyone)
+        things = _classify(context, resource_scan.find(account, regions=where), everyone=everyone)
         cost = _cost(account, things)
-    return Holdings(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost, unasked=unasked)
+    return LeakScan(account=who, course=context.workspace.id, regions=where, things=things, usd_per_hour=cost, unasked=unasked)
 
 
-def clean(context: Context, held: Holdings, *, everyone: bool = False) -> tuple[list[Receipt], list[Found]]:
+def clean(context: Context, held: LeakScan, *, everyone: bool = False) -> tuple[list[Receipt], list[CloudResource]]:
     """Remove the leaks: receipts of what went, and what is still there. Raises what a look raises."""
     account = Account(held.regions[0], context.environ)
 
-    def look() -> list[Found]:
+    def look() -> list[CloudResource]:
         return [
-            one.found
-            for one in _judged(context, sweep.find(account, regions=held.regions), everyone=everyone)
-            if one.state in {"leak", "unknown"}
+            thing.resource
+            for thing in _classify(context, resource_scan.find(account, regions=held.regions), everyone=everyone)
+            if thing.state in {"leak", "unknown"}
         ]
 
     left = remove_all(context, account, held.leaks, look)
@@ -100,31 +100,36 @@ def clean(context: Context, held: Holdings, *, everyone: bool = False) -> tuple[
     return made, left
 
 
-def _judged(context: Context, found: list[Found], *, everyone: bool) -> list[Held]:
+def _classify(context: Context, resources: list[CloudResource], *, everyone: bool) -> list[ScannedResource]:
     known = {deployment.uid: deployment.stack for deployment in deployments.every(context.paths)}
     me = context.settings.owner or getpass.getuser()
     ends: dict[str, list[str]] = {}
-    for one in found:
-        ends.setdefault(one.tags.get("Stack", ""), []).append(one.tags.get("Expires", ""))
-    over = {uid: all(map(_over, stamps)) for uid, stamps in ends.items()}
-    return [_one(context, one, known, "" if everyone else me, over=over[one.tags.get("Stack", "")]) for one in found]
+    for resource in resources:
+        ends.setdefault(resource.tags.get("Stack", ""), []).append(resource.tags.get("Expires", ""))
+    over = {uid: all(map(_is_expired, stamps)) for uid, stamps in ends.items()}
+    return [
+        _classify_resource(context, resource, known, "" if everyone else me, over=over[resource.tags.get("Stack", "")])
+        for resource in resources
+    ]
 
 
-def _one(context: Context, one: Found, known: dict[str, str], me: str, *, over: bool) -> Held:
+def _classify_resource(
+    context: Context, resource: CloudResource, known: dict[str, str], me: str, *, over: bool
+) -> ScannedResource:
     """`over`: the time of everything of its stack is over. More time is written on the instances and their disks alone, so
     what else belongs to a lab that was extended still tells the old end."""
-    uid = one.tags.get("Stack", "")
-    if not one.seen:
-        return Held(found=one, state="unknown", stack="")
+    uid = resource.tags.get("Stack", "")
+    if not resource.seen:
+        return ScannedResource(resource=resource, state="unknown", stack="")
     if uid in known:
-        return Held(found=one, state="standing", stack=known[uid])
-    owner = one.tags.get("Owner", "")
-    own = one.tags.get("Course") == context.workspace.id or owner in {"", me} or not me
+        return ScannedResource(resource=resource, state="standing", stack=known[uid])
+    owner = resource.tags.get("Owner", "")
+    own = resource.tags.get("Course") == context.workspace.id or owner in {"", me} or not me
     state: Standing = "leak" if own or over else "another's"
-    return Held(found=one, state=state, stack=uid)
+    return ScannedResource(resource=resource, state=state, stack=uid)
 
 
-def _over(expires: str) -> bool:
+def _is_expired(expires: str) -> bool:
     """Whether the end has passed; also where it is no time that can be read."""
     try:
         return datetime.fromisoformat(expires) <= ledger.now()
@@ -132,17 +137,19 @@ def _over(expires: str) -> bool:
         return True
 
 
-def _cost(account: Account, things: list[Held]) -> Decimal | None:
+def _cost(account: Account, things: list[ScannedResource]) -> Decimal | None:
     """USD an hour of the leaks; None where a look at them is refused, or what costs is of no stack."""
-    leaking = [one for one in things if one.state == "leak"]
-    if any(one.state == "unknown" for one in things) or any(not one.stack and one.found.kind in _COSTING for one in leaking):
+    leaking = [thing for thing in things if thing.state == "leak"]
+    if any(thing.state == "unknown" for thing in things) or any(
+        not thing.stack and thing.resource.kind in _COSTING for thing in leaking
+    ):
         return None
     total = Decimal(0)
-    for region, uid in sorted({(one.found.region, one.stack) for one in leaking if one.stack}):
+    for region, uid in sorted({(thing.resource.region, thing.stack) for thing in leaking if thing.stack}):
         place = account.in_region(region)
         try:
-            found = charges.standing(place, PriceBook(region=region), stack=uid)
+            stack_charges = charges.find_charges(place, PriceBook(region=region), stack=uid)
         except GpucourseError:
             return None
-        total += sum((charge.units * charge.rate.usd_per_hour for charge in found), Decimal(0))
+        total += sum((charge.units * charge.rate.usd_per_hour for charge in stack_charges), Decimal(0))
     return total

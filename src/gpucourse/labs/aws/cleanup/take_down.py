@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import NoReturn
 
-from gpucourse.aws import failures, instances, removal, schedule, sweep
+from gpucourse.aws import failures, instances, removal, resource_scan, schedule
 from gpucourse.aws.kinds import ROLE, SCHEDULES
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
@@ -30,7 +30,7 @@ from gpucourse.labs.aws.account import check_account
 from gpucourse.labs.aws.cleanup import unmanaged
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
 from gpucourse.labs.aws.money import ledger
-from gpucourse.model.cloud import CloudInstance, Found
+from gpucourse.model.cloud import CloudInstance, CloudResource
 from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.model.event import Note, stage
 from gpucourse.workspace import deployments, regions
@@ -49,13 +49,13 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     receipt.regions = list(places(context, deployment))
     lab = _at_rest(context, deployment)
     before = _look_first(context, account, deployment, receipt)
-    receipt.existed = [_line(one) for one in before if one.seen]
+    receipt.existed = [_line(resource) for resource in before if resource.seen]
     with suppress(StorageError):  # a full disk must not keep a lab alive; the record as it is serves the next destroy
         deployments.save(context.paths, deployment, "destroying")
     try:
         if lab is not None:
             with_terraform(context, lab, before)
-        found, left = clear(context, account, deployment.uid, receipt.regions)
+        resources, left = clear(context, account, deployment.uid, receipt.regions)
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
             f"destroying {deployment.stack} was interrupted; what is left of it still costs",
@@ -65,44 +65,50 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
         raise
     except GpucourseError as error:
         _blind(context, deployment, before, error)
-    gone = {one.id for one in left}
-    receipt.removed = [_line(one) for one in before if one.seen and one.id not in gone]
-    receipt.swept = [f"{one.kind} {one.id} in {one.region}" for one in found if one.seen and one.kind not in BACKSTOP]
-    receipt.leftovers = [one.leftover for one in left]
+    gone = {resource.id for resource in left}
+    receipt.removed = [_line(resource) for resource in before if resource.seen and resource.id not in gone]
+    receipt.swept = [
+        f"{resource.kind} {resource.id} in {resource.region}"
+        for resource in resources
+        if resource.seen and resource.kind not in BACKSTOP
+    ]
+    receipt.leftovers = [resource.leftover for resource in left]
     if not left:
         _disarm(context, account, deployment)
-    settled(context, account, deployment, receipt)
+    settle_costs(context, account, deployment, receipt)
 
 
 def places(context: Context, deployment: AwsDeployment) -> tuple[str, ...]:
     """Every region to look into: the deployment's own, and whatever this workspace ever used."""
-    return tuple(dict.fromkeys([deployment.cloud.region, *regions.used(context.paths)]))
+    return tuple(dict.fromkeys([deployment.cloud.region, *regions.read_used_regions(context.paths)]))
 
 
-def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[Found], list[Found]]:
+def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
     """Sweep, remove what is found, sweep again: what the first look found, and what the last one still found.
 
     Raises what a look raises.
     """
     with stage(context.watch, f"sweep {uid}", f"looking for left-overs in {', '.join(where)}"):
-        found = sweep.find(account, stack=uid, regions=where)
-    if not found:
+        resources = resource_scan.find(account, stack=uid, regions=where)
+    if not resources:
         return [], []
-    return found, remove_all(context, account, found, lambda: sweep.find(account, stack=uid, regions=where))
+    return resources, remove_all(context, account, resources, lambda: resource_scan.find(account, stack=uid, regions=where))
 
 
-def remove_all(context: Context, account: Account, found: list[Found], look: Callable[[], list[Found]]) -> list[Found]:
+def remove_all(
+    context: Context, account: Account, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
+) -> list[CloudResource]:
     """Remove these things; what a new look still finds, each with the reason where there is one. Raises what a look raises."""
-    text = "taking the backstop away" if all(one.kind in BACKSTOP for one in found) else "removing what is left"
-    with stage(context.watch, f"remove {id(found)}", text):
-        refused = removal.remove(account, found, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
-    with stage(context.watch, f"look again {id(found)}", "looking once more"):
+    text = "taking the backstop away" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
+    with stage(context.watch, f"remove {id(resources)}", text):
+        refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
+    with stage(context.watch, f"look again {id(resources)}", "looking once more"):
         left = look()
-    notes = {(one.kind, one.id): one.note for one in refused}
-    return [replace(one, note=one.note or notes.get((one.kind, one.id), "")) for one in left]
+    notes = {(resource.kind, resource.id): resource.note for resource in refused}
+    return [replace(resource, note=resource.note or notes.get((resource.kind, resource.id), "")) for resource in left]
 
 
-def settled(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
+def settle_costs(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> None:
     """The ledger says what the lab cost, and the receipt as well. What is left goes on costing in the ledger."""
     cloud = deployment.cloud
     try:
@@ -110,37 +116,37 @@ def settled(context: Context, account: Account, deployment: AwsDeployment, recei
             ledger.settle(context, account, deployment.uid, expires=cloud.expires)
         else:
             ledger.close(context, account, deployment.uid, expires=cloud.expires)
-        receipt.cost_usd = f"{ledger.spent(context, deployment.uid):.4f}"
+        receipt.cost_usd = f"{ledger.sum_costs(context, deployment.uid):.4f}"
     except GpucourseError as error:  # money that is gone must not keep what costs more
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
 
 
-def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[Found]:
+def _look_first(context: Context, account: Account, deployment: AwsDeployment, receipt: Receipt) -> list[CloudResource]:
     """What stands before anything is touched, and which nodes ended by themselves. The ledger learns of both."""
     cloud = deployment.cloud
     with stage(context.watch, f"look {deployment.stack}", f"looking at {deployment.stack} in {', '.join(receipt.regions)}"):
         try:
             check_account(account, deployment)
-            found = sweep.find(account, stack=deployment.uid, regions=receipt.regions)
+            resources = resource_scan.find(account, stack=deployment.uid, regions=receipt.regions)
             known = _instances(account, deployment.uid)
         except CredentialsError as error:
             raise CredentialsError(
-                f"{error.what}. {_untouched(context, deployment)}", hint=_again(error, deployment)
+                f"{error.what}. {_describe_untouched(context, deployment)}", hint=_again(error, deployment)
             ) from error
         except CloudError as error:
-            what = f"{error.what}. {_untouched(context, deployment)}"
+            what = f"{error.what}. {_describe_untouched(context, deployment)}"
             hint = _again(error, deployment)
             raise type(error)(what, hint=hint, cloud_code=error.cloud_code, message=error.message, kind=error.kind) from error
     receipt.ended = [
-        termination_reason.told(one, cloud.expires)
-        for one in termination_reason.of_its_nodes(deployment, known)
-        if not one.alive
+        termination_reason.describe_termination(instance, cloud.expires)
+        for instance in termination_reason.of_its_nodes(deployment, known)
+        if not instance.alive
     ]
     try:
         ledger.settle(context, account, deployment.uid, expires=cloud.expires)
     except GpucourseError as error:
         context.watch(Note(text=f"the ledger may be out of date: {error.what}", level="warning"))
-    return found
+    return resources
 
 
 def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
@@ -156,12 +162,14 @@ def _at_rest(context: Context, deployment: AwsDeployment) -> CloudLab | None:
     return lab
 
 
-def with_terraform(context: Context, lab: CloudLab, before: list[Found]) -> None:
+def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource]) -> None:
     """Let Terraform remove what it knows of. Where it cannot, that is only said: the tags find what it leaves."""
     stack = lab.deployment.stack
     with stage(context.watch, f"destroy {stack}", f"taking down {stack}"):
         try:
-            if lab.existed():  # an instance that Terraform does not know of would hold its network for as long as it waits
+            if (
+                lab.list_existing()
+            ):  # an instance that Terraform does not know of would hold its network for as long as it waits
                 unmanaged.clear(context, lab, before)
             lab.down(context.watch)
         except (Interrupted, StackBusy):
@@ -174,13 +182,14 @@ def _without_terraform(context: Context, error: GpucourseError) -> None:
     context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
 
 
-def _blind(context: Context, deployment: AwsDeployment, before: list[Found], error: GpucourseError) -> NoReturn:
+def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
     """It began, and now AWS does not say any more what is left: what stood at the beginning is all that is known."""
-    known = [one for one in before if one.seen]
+    known = [resource for resource in before if resource.seen]
     ids = (
-        ", ".join(one.id for one in known if one.kind in {"instance", "file system", "volume"}) or "nothing that costs was seen"
+        ", ".join(resource.id for resource in known if resource.kind in {"instance", "file system", "volume"})
+        or "nothing that costs was seen"
     )
-    commands = "\n".join(one.remove for one in known)
+    commands = "\n".join(resource.remove for resource in known)
     raise LeftoverError(
         f"{error.what}\nWhat is left of {deployment.stack} is not known{ledger.meanwhile(context, deployment)}. "
         f"At the beginning there stood: {ids}",
@@ -211,7 +220,7 @@ def _pause(context: Context) -> Callable[[float], None]:
     return pause
 
 
-def _untouched(context: Context, deployment: AwsDeployment) -> str:
+def _describe_untouched(context: Context, deployment: AwsDeployment) -> str:
     ids = ledger.machines(context, deployment.uid)
     stands = f": {', '.join(ids)}" if ids else ""
     return f"Nothing of {deployment.stack} was touched{ledger.meanwhile(context, deployment)}{stands}"
@@ -229,5 +238,5 @@ def _short(error: GpucourseError) -> str:
     return error.what.split("\n")[0]
 
 
-def _line(one: Found) -> str:
-    return f"{one.kind} {one.id}" + (f" ({one.name})" if one.name else "")
+def _line(resource: CloudResource) -> str:
+    return f"{resource.kind} {resource.id}" + (f" ({resource.name})" if resource.name else "")

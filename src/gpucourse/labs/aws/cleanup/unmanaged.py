@@ -8,14 +8,14 @@ from gpucourse.aws.kinds import INSTANCE, KEY_PAIR, PLACEMENT_GROUP
 from gpucourse.aws.removal import remove
 from gpucourse.context import Context
 from gpucourse.labs.aws.lab import CloudLab
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.model.event import Note
 from gpucourse.provision import state
 
 IN_THE_WAY = {INSTANCE.name, KEY_PAIR.name, PLACEMENT_GROUP.name}  # what costs, and what has a name that is taken once
 
 
-def clear(context: Context, lab: CloudLab, standing: Sequence[Found] | None = None) -> list[Found]:
+def clear(context: Context, lab: CloudLab, standing: Sequence[CloudResource] | None = None) -> list[CloudResource]:
     """Remove what carries this lab's tags and is not in Terraform's state; what was found. `standing`: what a look at the lab
     found a moment ago, where there was one.
 
@@ -23,9 +23,13 @@ def clear(context: Context, lab: CloudLab, standing: Sequence[Found] | None = No
     Raises what a look raises; what cannot be removed is left for `destroy`.
     """
     known = state.values(lab.paths.state)
-    stands = lab.found() if standing is None else standing
-    found = [one for one in stands if one.seen and (not known or (one.kind in IN_THE_WAY and one.id not in known))]
-    if found:
-        context.watch(Note(text=f"removing {len(found)} things that an interrupted try left", level="warning"))
-        remove(lab.account, found, context.watch)
-    return found
+    stands = lab.find_resources() if standing is None else standing
+    resources = [
+        resource
+        for resource in stands
+        if resource.seen and (not known or (resource.kind in IN_THE_WAY and resource.id not in known))
+    ]
+    if resources:
+        context.watch(Note(text=f"removing {len(resources)} things that an interrupted try left", level="warning"))
+        remove(lab.account, resources, context.watch)
+    return resources

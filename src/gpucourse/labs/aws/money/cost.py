@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import partial
 
 from gpucourse.aws import billing
-from gpucourse.aws.billing import Billed
+from gpucourse.aws.billing import BilledCost
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
@@ -42,7 +42,7 @@ class Running:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class CostPart:
     """A module, an exercise or a kind of thing, and what it cost in USD; hours where it is time that was used."""
 
     name: str
@@ -60,15 +60,15 @@ class Cost:
     usd_to_end: Decimal
     budget_usd: Decimal | None
     running: list[Running]
-    modules: list[Part]
-    exercises: list[Part]
-    kinds: list[Part]
+    modules: list[CostPart]
+    exercises: list[CostPart]
+    kinds: list[CostPart]
     sources: list[str]
     warnings: list[str] = field(default_factory=list)
-    billed: Billed | None = None
+    billed: BilledCost | None = None
 
     @property
-    def left(self) -> Decimal | None:
+    def remaining_usd(self) -> Decimal | None:
         """USD of the budget that are left now; None without a budget."""
         return None if self.budget_usd is None else self.budget_usd - self.usd
 
@@ -78,8 +78,8 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
 
     With `ask_aws` also Cost Explorer, at a cent a request. Raises what that call raises.
     """
-    labs = {one.uid: one for one in deployments.every(context.paths) if isinstance(one, AwsDeployment)}
-    warnings = _settled(context, labs)
+    labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
+    warnings = _settle_ledgers(context, labs)
     known, at = ledger.read(context.paths.ledger), bill.now()
     if known.damaged:
         warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
@@ -93,21 +93,21 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
     return Cost(
         usd=bill.cents(known.total(at)),
         usd_per_hour=bill.cents(known.per_hour()),
-        usd_to_end=bill.cents(known.total(at) + sum((one.usd_to_end or Decimal(0) for one in running), Decimal(0))),
+        usd_to_end=bill.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
         budget_usd=context.settings.budget_usd,
         running=running,
         modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
         exercises=[
-            Part(name=name, usd=bill.cents(usd), hours=round(hours[name], 3)) for name, usd in sorted(by_exercise.items())
+            CostPart(name=name, usd=bill.cents(usd), hours=round(hours[name], 3)) for name, usd in sorted(by_exercise.items())
         ],
         kinds=_parts(known.by("kind", at)),
         sources=sorted({f"{span.charge.rate.source}, {span.charge.rate.date}" for span in known.spans}),
         warnings=warnings,
-        billed=_billed(context, known) if ask_aws else None,
+        billed=_query_billed_cost(context, known) if ask_aws else None,
     )
 
 
-def _settled(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
+def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
     """Bring the ledger in line with the account, stack by stack, also where no record of a stack is left."""
     open_ = ledger.read(context.paths.ledger).open()
     looks = {}
@@ -136,13 +136,13 @@ def _region(spans: Sequence[Span]) -> str:
 
 
 def _running(known: Ledger, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
-    found = []
+    running = []
     for uid in sorted({span.charge.stack for span in known.open()}):
         rate = known.per_hour(stack=uid)
         mine = [span for span in known.spans if span.charge.stack == uid]
         lab = labs.get(uid)
         left = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at) if lab else None
-        found.append(
+        running.append(
             Running(
                 stack=lab.stack if lab else uid,
                 module=mine[0].charge.module,
@@ -152,49 +152,52 @@ def _running(known: Ledger, labs: dict[str, AwsDeployment], at: datetime) -> lis
                 usd_to_end=None if left is None else bill.cents(rate * Decimal(str(left.total_seconds())) / 3600),
             )
         )
-    return found
+    return running
 
 
 def _times(context: Context, known: Ledger) -> list[RunTime]:
     """When each run used which stack. A run knows its stack's name; the ledger knows its id, which deployments and receipts
     tie together, and else the time at which both were there."""
     ids = _ids(context)
-    found = []
+    run_times = []
     for record in runs.readable(context.paths)[0]:
         if record.mode != "aws" or not record.started:
             continue
         began = datetime.fromisoformat(record.started)
         ended = datetime.fromisoformat(record.ended) if record.ended else None
-        if record.ended_state and ended is None:
+        if record.has_ended and ended is None:
             continue
         uid = next((uid for name, uid, since, until in ids if name == record.stack and since <= began < until), "")
         uid = uid or next((span.charge.stack for span in known.spans if _covers(span, record.module, began)), "")
         if uid:
-            found.append(RunTime(exercise=record.exercise, stack=uid, started=began, ended=ended))
-    return found
+            run_times.append(RunTime(exercise=record.exercise, stack=uid, started=began, ended=ended))
+    return run_times
 
 
 def _ids(context: Context) -> list[tuple[str, str, datetime, datetime]]:
     """Every stack by name, with its id and the time in which it stood."""
     end = bill.now() + timedelta(days=1)
-    found = [(one.stack, one.uid, datetime.fromisoformat(one.created), end) for one in deployments.every(context.paths)]
+    lives = [
+        (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
+        for deployment in deployments.every(context.paths)
+    ]
     for file in sorted(context.paths.receipts.glob("*.json")) if context.paths.receipts.is_dir() else ():
         receipt = read_record(file, Receipt)
         if receipt is not None and receipt.mode == "aws" and receipt.created:
             since, until = datetime.fromisoformat(receipt.created), datetime.fromisoformat(receipt.destroyed)
-            found.append((receipt.stack, receipt.uid, since, until))
-    return found
+            lives.append((receipt.stack, receipt.uid, since, until))
+    return lives
 
 
 def _covers(span: Span, module: str, moment: datetime) -> bool:
     return span.charge.module == module and span.started <= moment < (span.ended or moment + timedelta(days=1))
 
 
-def _parts(totals: dict[str, Decimal]) -> list[Part]:
-    return [Part(name=name, usd=bill.cents(usd)) for name, usd in sorted(totals.items())]
+def _parts(totals: dict[str, Decimal]) -> list[CostPart]:
+    return [CostPart(name=name, usd=bill.cents(usd)) for name, usd in sorted(totals.items())]
 
 
-def _billed(context: Context, known: Ledger) -> Billed:
+def _query_billed_cost(context: Context, known: Ledger) -> BilledCost:
     today = bill.now().date()
     first = min((span.started.date() for span in known.spans), default=date(today.year, today.month, 1))
-    return billing.billed(Account(context.settings.region, context.environ), first, today)
+    return billing.query_billed_cost(Account(context.settings.region, context.environ), first, today)

@@ -13,7 +13,7 @@ from gpucourse.workspace import runs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Going:
+class StackCost:
     """One lab that will go: what it costs an hour (None: not known), what it has cost, the runs that end with it."""
 
     deployment: AwsDeployment
@@ -22,17 +22,17 @@ class Going:
     runs: tuple[str, ...] = ()
 
 
-def going(context: Context, stacks: Sequence[Deployment]) -> list[Going]:
+def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
     """The labs among these that cost money."""
     paid = [deployment for deployment in stacks if isinstance(deployment, AwsDeployment)]
     if not paid:
         return []
     active = runs.under_way(context.paths)
     return [
-        Going(
+        StackCost(
             deployment=deployment,
             per_hour=ledger.per_hour(context, deployment),
-            spent=ledger.spent(context, deployment.uid),
+            spent=ledger.sum_costs(context, deployment.uid),
             runs=tuple(record.id for record in active if record.stack == deployment.stack),
         )
         for deployment in paid

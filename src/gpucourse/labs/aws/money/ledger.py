@@ -27,7 +27,7 @@ def now() -> datetime:
 
 def settle(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
     """Bring the ledger in line with what this stack costs right now. Raises what a call raises, and StorageError."""
-    costing = charges.standing(account, PriceBook(region=account.region), stack=uid)
+    costing = charges.find_charges(account, PriceBook(region=account.region), stack=uid)
     _settle(context, account, uid, costing, expires)
 
 
@@ -38,13 +38,13 @@ def close(context: Context, account: Account, uid: str, *, expires: str = "") ->
 
 def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
     """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None where neither says."""
-    found = ledger.read(context.paths.ledger)
-    if any(span.charge.stack == deployment.uid for span in found.spans):
-        return cents(found.per_hour(stack=deployment.uid))
+    book = ledger.read(context.paths.ledger)
+    if any(span.charge.stack == deployment.uid for span in book.spans):
+        return cents(book.per_hour(stack=deployment.uid))
     return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
 
 
-def spent(context: Context, uid: str) -> Decimal:
+def sum_costs(context: Context, uid: str) -> Decimal:
     """USD that a stack has cost so far, as the ledger has it."""
     at = now()
     mine = (span for span in ledger.read(context.paths.ledger).spans if span.charge.stack == uid)
@@ -75,10 +75,10 @@ def _settle(context: Context, account: Account, uid: str, costing: Sequence[Char
     items = {charge.item for charge in costing}
     ends: Ends = {}
     if any(span.charge.item not in items for span in running):
-        found: list[CloudInstance] = []
+        cloud_instances: list[CloudInstance] = []
         with suppress(GpucourseError):  # without it the moment is only known to lie before now
-            found = instances.find(account, stack=uid)
-        ends = _ends(running, found, _latest(at, expires))
+            cloud_instances = instances.find(account, stack=uid)
+        ends = _ends(running, cloud_instances, _latest(at, expires))
     ledger.settle(context.paths.ledger, uid, costing, at, ended=ends)
 
 
@@ -88,13 +88,14 @@ def _again(charge: Charge, spans: Iterable[Span]) -> Charge:
     return replace(charge, since=None) if last and charge.since and charge.since <= last else charge
 
 
-def _ends(running: Iterable[Span], found: Sequence[CloudInstance], latest: datetime) -> Ends:
+def _ends(running: Iterable[Span], cloud_instances: Sequence[CloudInstance], latest: datetime) -> Ends:
     """When and why each thing ended, as far as the account still tells; the rest ended by `latest`.
 
     A terminated instance no longer says which disk was its own: it is the one that began with it.
     """
     known: Ends = {
-        item: (instance.ended or latest, instance.reason or instance.state) for item, instance in charges.endings(found).items()
+        item: (instance.ended or latest, instance.reason or instance.state)
+        for item, instance in charges.match_ended_instances(cloud_instances).items()
     }
     spans = list(running)
     hosts = [span for span in spans if span.charge.kind == "instance" and span.charge.item in known]
@@ -103,7 +104,7 @@ def _ends(running: Iterable[Span], found: Sequence[CloudInstance], latest: datet
             continue
         known[span.charge.item] = latest, "gone"
         if span.charge.kind == "disk" and hosts:
-            host = min(hosts, key=lambda one: abs((one.started - span.started).total_seconds()))
+            host = min(hosts, key=lambda host_span: abs((host_span.started - span.started).total_seconds()))
             if abs((host.started - span.started).total_seconds()) < 60:
                 known[span.charge.item] = known[host.charge.item]
     return known

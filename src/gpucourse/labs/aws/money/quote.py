@@ -103,32 +103,34 @@ class Quote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Purse:
+class Budget:
     """The learner's money: the budget of the whole course (None: none was set), and what is spent of it, in USD."""
 
     budget: Decimal | None
     spent: Decimal
 
     @property
-    def left(self) -> Decimal | None:
+    def remaining(self) -> Decimal | None:
         """What may still be spent."""
         return None if self.budget is None else self.budget - self.spent
 
     def check(self, quotes: list[Quote], *, over_budget: bool) -> None:
         """Raises UsageError where these labs, left alone until their end, cost more than is left."""
         wanted = sum((quote.to_the_end for quote in quotes if quote.creates), Decimal(0))
-        if self.left is None or not wanted or wanted <= self.left or over_budget:
+        if self.remaining is None or not wanted or wanted <= self.remaining or over_budget:
             return
         module = quotes[0].module
         raise UsageError(
             f"this would cost ${wanted:.2f} to its end; of the budget of ${self.budget:.2f} "
-            f"${max(self.left, Decimal(0)):.2f} is left",
+            f"${max(self.remaining, Decimal(0)):.2f} is left",
             hint=f"a shorter life (--ttl), --spot, fewer --nodes; or all the same: gpucourse deploy {module} --target aws "
             "--yes-over-budget; the budget stands in gpucourse.yaml (budget_usd)",
         )
 
 
-def quoted(choice: Choice, deployment: AwsDeployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal) -> Quote:
+def make_quote(
+    choice: Choice, deployment: AwsDeployment, book: PriceBook, changes: list[tuple[str, str]], hours: Decimal
+) -> Quote:
     """The quote of a lab as its record has it by now."""
     cloud = deployment.cloud
     need = with_type(choice.need, cloud.instance_type)

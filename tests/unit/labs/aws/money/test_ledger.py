@@ -44,7 +44,7 @@ def settle(
     listed: list[CloudInstance],
     expires: str = "",
 ) -> ledger.Ledger:
-    monkeypatch.setattr(charges, "standing", lambda *_args, **_more: costing)
+    monkeypatch.setattr(charges, "find_charges", lambda *_args, **_more: costing)
     monkeypatch.setattr(instances, "find", lambda *_args, **_more: listed)
     bill.settle(context, ScriptedAccount({}), "s-1", expires=expires)
     return ledger.read(context.paths.ledger)
@@ -59,8 +59,8 @@ def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context, monk
         charge("vol-2", "disk", other),
     ]
     settle(context, monkeypatch, whole, [])
-    found = settle(context, monkeypatch, [whole[2]], [instance("i-1", "terminated", ended)])
-    spans = {span.charge.item: span for span in found.spans}
+    ledger = settle(context, monkeypatch, [whole[2]], [instance("i-1", "terminated", ended)])
+    spans = {span.charge.item: span for span in ledger.spans}
     assert abs((spans["vol-1"].ended or NOW) - ended) < timedelta(seconds=1)
     assert spans["vol-1"].reason == "Spot instance termination"
     assert spans["vol-2"].ended is None
@@ -69,16 +69,14 @@ def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context, monk
 def test_what_nobody_saw_end_had_ended_by_its_deadline(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     deadline = NOW - timedelta(hours=1)
     settle(context, monkeypatch, [charge("i-1", "instance", NOW - timedelta(hours=3))], [])
-    found = settle(context, monkeypatch, [], [], deadline.isoformat())
-    assert found.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
+    ledger = settle(context, monkeypatch, [], [], deadline.isoformat())
+    assert ledger.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
 
 
-def test_what_is_started_again_costs_from_then_on_whatever_its_launch_time_says(
-    context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_restarted_node_costs_from_its_restart_not_its_launch_time(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
     first = charge("i-1", "instance", NOW - timedelta(hours=3))
     settle(context, monkeypatch, [first], [])
     settle(context, monkeypatch, [], [instance("i-1", "stopped", NOW - timedelta(hours=2))])
-    found = settle(context, monkeypatch, [first], [])
-    assert [span.ended is None for span in found.spans] == [False, True]
-    assert found.total(NOW) < Decimal("1.1")
+    ledger = settle(context, monkeypatch, [first], [])
+    assert [span.ended is None for span in ledger.spans] == [False, True]
+    assert ledger.total(NOW) < Decimal("1.1")

@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.errors import UsageError
-from gpucourse.labs.aws.money.quote import Purse, Quote, quoted
+from gpucourse.labs.aws.money.quote import Budget, Quote, make_quote
 from tests.unit.labs.aws.fakes import CLUSTER, choice_of, context_in, deployment_of, module_with
 
 MADE = [("create", "aws_instance.node[0]"), ("update", "aws_vpc.this")]
@@ -19,40 +19,40 @@ def quote(tmp_path: Path, *, changes: list[tuple[str, str]] = MADE, hours: str =
     context, _events = context_in(tmp_path)
     choice = choice_of(module_with(CLUSTER, context))
     deployment = deployment_of(instance_type="g4dn.xlarge")
-    return quoted(choice, deployment, PriceBook(region="us-east-2"), changes, Decimal(hours))
+    return make_quote(choice, deployment, PriceBook(region="us-east-2"), changes, Decimal(hours))
 
 
 def test_every_part_costs_with_its_source_and_day(tmp_path: Path) -> None:
-    found = quote(tmp_path)
-    assert [line.kind for line in found.lines] == ["instance", "instance", "burst", "disk", "address", "storage"]
-    head, workers, burst, disk, address, _storage = found.lines
+    lab_quote = quote(tmp_path)
+    assert [line.kind for line in lab_quote.lines] == ["instance", "instance", "burst", "disk", "address", "storage"]
+    head, workers, burst, disk, address, _storage = lab_quote.lines
     assert [str(head.units), str(workers.units)] == ["1", "3"]
     assert (burst.what, burst.per_hour) == ("CPU bursts of 1 x t3.medium, at most", Decimal("0.08"))
     assert [str(disk.units), str(address.units)] == [str(30 + 3 * 120), "4"]
-    assert all(line.rate.source and line.rate.date for line in found.lines)
-    assert found.per_hour == sum(line.per_hour for line in found.lines)
-    assert found.to_the_end == 4 * found.per_hour
-    assert found.usually == found.usual_hours * found.per_hour
-    assert found.creates == 1
+    assert all(line.rate.source and line.rate.date for line in lab_quote.lines)
+    assert lab_quote.per_hour == sum(line.per_hour for line in lab_quote.lines)
+    assert lab_quote.to_the_end == 4 * lab_quote.per_hour
+    assert lab_quote.usually == lab_quote.usual_hours * lab_quote.per_hour
+    assert lab_quote.creates == 1
 
 
 def test_the_budget_holds_until_somebody_says_otherwise(tmp_path: Path) -> None:
-    found = quote(tmp_path)
-    enough = Purse(budget=found.to_the_end + 1, spent=Decimal(1))
-    enough.check([found], over_budget=False)
-    short = Purse(budget=found.to_the_end + 1, spent=Decimal("1.01"))
+    lab_quote = quote(tmp_path)
+    enough = Budget(budget=lab_quote.to_the_end + 1, spent=Decimal(1))
+    enough.check([lab_quote], over_budget=False)
+    short = Budget(budget=lab_quote.to_the_end + 1, spent=Decimal("1.01"))
     with pytest.raises(UsageError, match=r"would cost \$") as caught:
-        short.check([found], over_budget=False)
+        short.check([lab_quote], over_budget=False)
     assert "--yes-over-budget" in caught.value.hint
-    short.check([found], over_budget=True)
+    short.check([lab_quote], over_budget=True)
     with pytest.raises(UsageError):
-        enough.check([found, found], over_budget=False)
-    Purse(budget=None, spent=Decimal(1000)).check([found], over_budget=False)
+        enough.check([lab_quote, lab_quote], over_budget=False)
+    Budget(budget=None, spent=Decimal(1000)).check([lab_quote], over_budget=False)
 
 
 def test_what_stands_already_is_not_refused(tmp_path: Path) -> None:
     standing = quote(tmp_path, changes=[("update", "aws_vpc.this")])
-    Purse(budget=Decimal(0), spent=Decimal(1)).check([standing], over_budget=False)
+    Budget(budget=Decimal(0), spent=Decimal(1)).check([standing], over_budget=False)
 
 
 def test_a_node_that_goes_is_told(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ _ASK_S = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class SshRoute:
     """How a machine is reached. `said` is what the learner called it; `keys` are private keys of theirs that could open it.
 
     `host_key` is what their known hosts say of it (`ssh-ed25519 AAAA...`), empty where they say nothing.
@@ -40,7 +40,7 @@ class Way:
     host_key: str = ""
 
 
-def way_to(said: str, environ: Mapping[str, str]) -> Way:
+def find_ssh_route(said: str, environ: Mapping[str, str]) -> SshRoute:
     """How to reach `user@name:port`. The user, the port and all else come from the learner's SSH configuration.
 
     Raises UsageError where it is not written like that, or where the known hosts revoke the machine's key; MissingError
@@ -51,31 +51,31 @@ def way_to(said: str, environ: Mapping[str, str]) -> Way:
     if match is None or (port is not None and not 0 < port < 65536):
         raise UsageError(f"'{said}' is no machine", hint="write them like me@gpu1 or me@gpu1:2222, with commas between them")
     home = Path(environ.get("HOME") or Path.home())
-    found = _configured(match["v6"] or match["name"], match["user"], port, home)
-    name = found.get("hostname", [match["v6"] or match["name"]])[0]
-    number = int(found.get("port", ["22"])[0])
-    alias = found.get("hostkeyalias", [""])[0]
-    files = _known_hosts(found.get("userknownhostsfile", [""])[0], home)
-    files += [Path(file) for line in found.get("globalknownhostsfile", []) for file in line.split()]
-    keys = [_expanded(file, home) for file in found.get("identityfile", [])]
-    return Way(
+    options = _read_ssh_config(match["v6"] or match["name"], match["user"], port, home)
+    name = options.get("hostname", [match["v6"] or match["name"]])[0]
+    number = int(options.get("port", ["22"])[0])
+    alias = options.get("hostkeyalias", [""])[0]
+    files = _list_known_hosts_files(options.get("userknownhostsfile", [""])[0], home)
+    files += [Path(file) for line in options.get("globalknownhostsfile", []) for file in line.split()]
+    keys = [_expand_home(file, home) for file in options.get("identityfile", [])]
+    return SshRoute(
         said=said,
         address=name,
         port=number,
-        user=found.get("user", [getpass.getuser()])[0],
-        proxy=_proxy(found),
+        user=options.get("user", [getpass.getuser()])[0],
+        proxy=_proxy(options),
         keys=tuple(key for key in keys if key.is_file()),
-        host_key=known_key(alias or (name if number == 22 else f"[{name}]:{number}"), files),
+        host_key=find_known_key(alias or (name if number == 22 else f"[{name}]:{number}"), files),
     )
 
 
-def known_key(host: str, files: Iterable[Path]) -> str:
+def find_known_key(host: str, files: Iterable[Path]) -> str:
     """The host key that these files have for `name` or `[name]:port`, the best kind first; empty where they have none.
 
     Raises UsageError for a key that is marked as revoked.
     """
     keygen = _program("ssh-keygen")
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for file in files:
         if not file.is_file():
             continue
@@ -87,32 +87,32 @@ def known_key(host: str, files: Iterable[Path]) -> str:
             if words[:1] == ["@revoked"]:
                 raise UsageError(f"{file} revokes the key of {host}", hint=f"ssh-keygen -F '{host}' -f '{file}' shows it")
             if len(words) >= 3 and not words[0].startswith(("#", "@")):
-                found.setdefault(words[1], f"{words[1]} {words[2]}")
-    return next((found[kind] for kind in _KINDS if kind in found), "")
+                keys.setdefault(words[1], f"{words[1]} {words[2]}")
+    return next((keys[kind] for kind in _KINDS if kind in keys), "")
 
 
-def _configured(name: str, user: str | None, port: int | None, home: Path) -> dict[str, list[str]]:
+def _read_ssh_config(name: str, user: str | None, port: int | None, home: Path) -> dict[str, list[str]]:
     """What `ssh -G` says: each option in lower case, with its values."""
     words = [_program("ssh"), "-G"]
-    if home != _registered_home():
+    if home != _get_registered_home():
         own = home / ".ssh" / "config"
         words += ["-F", str(own) if own.is_file() else "none"]
     words += [*(("-l", user) if user else ()), *(("-p", str(port)) if port else ()), "--", name]
     said = subprocess.run(words, capture_output=True, text=True, timeout=_ASK_S, check=False)
     if said.returncode != 0:
         raise UsageError(f"ssh does not understand its configuration: {said.stderr.strip()}", hint=f"ssh -G {name}")
-    found: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {}
     for line in said.stdout.splitlines():
         option, _, value = line.partition(" ")
-        found.setdefault(option.lower(), []).append(value)
-    return found
+        options.setdefault(option.lower(), []).append(value)
+    return options
 
 
-def _proxy(found: Mapping[str, list[str]]) -> str:
-    command = found.get("proxycommand", ["none"])[0]
+def _proxy(options: Mapping[str, list[str]]) -> str:
+    command = options.get("proxycommand", ["none"])[0]
     if command != "none":
         return command
-    jump = found.get("proxyjump", ["none"])[0]
+    jump = options.get("proxyjump", ["none"])[0]
     if jump == "none":
         return ""
     *before, last = jump.split(",")
@@ -120,25 +120,25 @@ def _proxy(found: Mapping[str, list[str]]) -> str:
     return f"ssh -o BatchMode=yes {through}-W [%h]:%p {last}"
 
 
-def _known_hosts(line: str, home: Path) -> list[Path]:
+def _list_known_hosts_files(line: str, home: Path) -> list[Path]:
     """The learner's files of known hosts. OpenSSH names its own two below the home that the user database has."""
-    own = _registered_home() / ".ssh"
+    own = _get_registered_home() / ".ssh"
     if line == f"{own}/known_hosts {own}/known_hosts2":
         return [home / ".ssh" / name for name in ("known_hosts", "known_hosts2")]
-    return [_expanded(file, home) for file in line.split()]
+    return [_expand_home(file, home) for file in line.split()]
 
 
-def _expanded(file: str, home: Path) -> Path:
+def _expand_home(file: str, home: Path) -> Path:
     text = file.strip('"')
     return home / text[2:] if text.startswith("~/") else Path(text)
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise MissingError(f"OpenSSH's client ({name}) is not installed", hint="install it: apt install openssh-client")
-    return found
+    return program
 
 
-def _registered_home() -> Path:
+def _get_registered_home() -> Path:
     return Path(pwd.getpwuid(os.getuid()).pw_dir)

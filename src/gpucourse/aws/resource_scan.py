@@ -28,7 +28,7 @@ from gpucourse.aws.kinds import (
 )
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, GpucourseError, PermissionRefused
-from gpucourse.model.cloud import Found
+from gpucourse.model.cloud import CloudResource
 from gpucourse.parallel import run_all
 
 AT_ONCE = 8
@@ -47,7 +47,7 @@ def find(
     course: str | None = None,
     regions: Iterable[str] = (),
     strict: bool = False,
-) -> list[Found]:
+) -> list[CloudResource]:
     """Everything with our tags in these regions (the account's own by default), in the order of removal.
 
     Empty is the proof that nothing is left. A kind that AWS does not let us see is in the list too, with `seen` False; the
@@ -56,14 +56,14 @@ def find(
     """
     wanted = tags.ours(stack=stack, course=course)
     places = [account.in_region(region) for region in dict.fromkeys(regions or [account.region])]
-    looks: list[tuple[Account, Callable[[Account, Mapping[str, str]], list[Found]]]] = []
+    looks: list[tuple[Account, Callable[[Account, Mapping[str, str]], list[CloudResource]]]] = []
     for place in places:
         looks += [(place, _looker(kind)) for kind in KINDS]
         looks += [(place, _file_systems), (place, _schedules), (place, _others)]
     looks.append((places[0], _roles))  # IAM knows no regions
-    found = chain(*run_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE))
-    counted = [one for one in found if one.seen or strict or one.kind not in {SCHEDULES, ROLE}]
-    return sorted(counted, key=lambda one: (one.region, ORDER.index(one.kind), one.name, one.id))
+    resources = chain(*run_all([partial(look, place, wanted) for place, look in looks], limit=AT_ONCE))
+    counted = [resource for resource in resources if resource.seen or strict or resource.kind not in {SCHEDULES, ROLE}]
+    return sorted(counted, key=lambda resource: (resource.region, ORDER.index(resource.kind), resource.name, resource.id))
 
 
 def items(account: Account, kind: Kind, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -116,20 +116,20 @@ def _tags_unless_gone(account: Account, service: str, operation: str, **which: s
         return {}
 
 
-def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[Found]]:
-    def look(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+def _looker(kind: Kind) -> Callable[[Account, Mapping[str, str]], list[CloudResource]]:
+    def look(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
         try:
-            return [_found(kind, item, account.region) for item in items(account, kind, wanted)]
+            return [_parse_resource(kind, item, account.region) for item in items(account, kind, wanted)]
         except PermissionRefused as error:
-            return [_unseen(kind.name, "ec2", kind.operation, wanted, account.region, error)]
+            return [_make_unseen_resource(kind.name, "ec2", kind.operation, wanted, account.region, error)]
 
     return look
 
 
-def _found(kind: Kind, item: dict[str, Any], region: str) -> Found:
+def _parse_resource(kind: Kind, item: dict[str, Any], region: str) -> CloudResource:
     known = tags.of(item)
     state = item.get("State") or item.get("Status") or ""
-    return Found(
+    return CloudResource(
         kind=kind.name,
         id=item[kind.id],
         region=region,
@@ -140,16 +140,16 @@ def _found(kind: Kind, item: dict[str, Any], region: str) -> Found:
     )
 
 
-def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[Found]:
-    found: list[Found] = []
+def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
+    resources: list[CloudResource] = []
     region = account.region
     try:
         for system in file_systems(account, wanted):
             known, system_id = tags.of(system), system["FileSystemId"]
-            common = Found(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=known)
+            common = CloudResource(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=known)
             for target in mount_targets(account, system_id):
                 remove = Step("efs", "delete_mount_target", {"MountTargetId": target["MountTargetId"]}).command(region)
-                found.append(
+                resources.append(
                     replace(
                         common,
                         kind=MOUNT_TARGET,
@@ -160,16 +160,18 @@ def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[Found]:
                     )
                 )
             remove = Step("efs", "delete_file_system", {"FileSystemId": system_id}).command(region)
-            found.append(replace(common, name=system.get("Name", ""), state=system.get("LifeCycleState", ""), remove=remove))
+            resources.append(
+                replace(common, name=system.get("Name", ""), state=system.get("LifeCycleState", ""), remove=remove)
+            )
     except PermissionRefused as error:
-        found.append(_unseen(FILE_SYSTEM, "efs", "describe_file_systems", {}, region, error))
-    return found
+        resources.append(_make_unseen_resource(FILE_SYSTEM, "efs", "describe_file_systems", {}, region, error))
+    return resources
 
 
-def _schedules(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+def _schedules(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
     try:
         return [
-            Found(
+            CloudResource(
                 kind=SCHEDULES,
                 id=name,
                 region=account.region,
@@ -180,13 +182,13 @@ def _schedules(account: Account, wanted: Mapping[str, str]) -> list[Found]:
             for name, known in schedule_groups(account, wanted)
         ]
     except PermissionRefused as error:
-        return [_unseen(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, error)]
+        return [_make_unseen_resource(SCHEDULES, "scheduler", "list_schedule_groups", {}, account.region, error)]
 
 
-def _roles(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+def _roles(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
     try:
         return [
-            Found(
+            CloudResource(
                 kind=ROLE,
                 id=name,
                 region=account.region,
@@ -197,13 +199,13 @@ def _roles(account: Account, wanted: Mapping[str, str]) -> list[Found]:
             for name, known in roles(account, wanted)
         ]
     except PermissionRefused as error:
-        return [_unseen(ROLE, "iam", "list_roles", {}, account.region, error)]
+        return [_make_unseen_resource(ROLE, "iam", "list_roles", {}, account.region, error)]
 
 
-def _others(account: Account, wanted: Mapping[str, str]) -> list[Found]:
+def _others(account: Account, wanted: Mapping[str, str]) -> list[CloudResource]:
     """Things with our tags of kinds that no stack of the course makes. Only a cross-check, so an error ends it quietly."""
     filters = [{"Key": key, "Values": [value]} for key, value in wanted.items()]
-    found: list[Found] = []
+    resources: list[CloudResource] = []
     try:
         for item in account.pages("resourcegroupstaggingapi", "get_resources", "ResourceTagMappingList", TagFilters=filters):
             arn = str(item["ResourceARN"])
@@ -213,16 +215,20 @@ def _others(account: Account, wanted: Mapping[str, str]) -> list[Found]:
             look = (
                 f"aws resourcegroupstaggingapi get-resources --region {account.region} --resource-arn-list {shlex.quote(arn)}"
             )
-            found.append(Found(kind=OTHER, id=arn, region=account.region, remove=look, name=service, tags=tags.of(item)))
+            resources.append(
+                CloudResource(kind=OTHER, id=arn, region=account.region, remove=look, name=service, tags=tags.of(item))
+            )
     except GpucourseError:
         return []
-    return found
+    return resources
 
 
-def _unseen(kind: str, service: str, operation: str, wanted: Mapping[str, str], region: str, error: PermissionRefused) -> Found:
+def _make_unseen_resource(
+    kind: str, service: str, operation: str, wanted: Mapping[str, str], region: str, error: PermissionRefused
+) -> CloudResource:
     filters = [f"Name=tag:{key},Values={shlex.quote(value)}" for key, value in wanted.items()]
     words = ["aws", service, operation.replace("_", "-"), "--region", region, *(["--filters", *filters] if filters else [])]
-    return Found(
+    return CloudResource(
         kind=kind,
         id="unknown",
         region=region,

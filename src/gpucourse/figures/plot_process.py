@@ -1,4 +1,4 @@
-"""The process behind an easel: imports what drawing needs, then draws the pictures that it is asked for.
+"""The process of a PlotWorker: imports what drawing needs, then draws the pictures that it is asked for.
 
 It answers one line of JSON to each line of JSON, and ends when nobody can ask any more.
 """

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpucourse.ui.tables import Column, Items, Part, View, table
-from gpucourse.ui.text import age, counted
+from gpucourse.ui.text import age, format_count
 from gpucourse.ui.views.money import hourly, usd
 from gpucourse.units import seconds_since
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.destroy_preview import Going
-    from gpucourse.model.cloud import Found
+    from gpucourse.labs.aws.money.destroy_preview import StackCost
+    from gpucourse.model.cloud import CloudResource
 
 
-def going(labs: Sequence[Going], *, strays: Sequence[Found] = (), others: int = 0, discard: bool = False) -> View:
+def destroy_preview(
+    labs: Sequence[StackCost], *, untracked: Sequence[CloudResource] = (), others: int = 0, discard: bool = False
+) -> View:
     """Every lab that costs money, what it costs and has cost, and the runs that end with it; and what no record explains."""
     columns: list[Column | str] = [
         "stack",
@@ -37,8 +39,8 @@ def going(labs: Sequence[Going], *, strays: Sequence[Found] = (), others: int = 
         for lab in labs
     ]
     parts: list[Part] = [table(columns, rows)] if rows else []
-    if strays:
-        things = [(one.kind, one.id if one.seen else one.note, one.region, one.state) for one in strays]
+    if untracked:
+        things = [(stray.kind, stray.id if stray.seen else stray.note, stray.region, stray.state) for stray in untracked]
         title = "Made by this workspace, and on no record of it"
         parts.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
     fate = "is ended" if discard else "is ended, and its outputs come home"
@@ -47,7 +49,7 @@ def going(labs: Sequence[Going], *, strays: Sequence[Found] = (), others: int = 
         notes.append("outputs that are not home yet will be lost (--discard)")
     if others:
         notes.append(
-            f"and {counted(others, 'lab')} that costs nothing" if others == 1 else f"and {others} labs that cost nothing"
+            f"and {format_count(others, 'lab')} that costs nothing" if others == 1 else f"and {others} labs that cost nothing"
         )
     if notes:
         parts.append(Items(tuple(notes)))

@@ -1,4 +1,4 @@
-"""An easel: the same pictures and the same errors, whether its own process draws them or this one."""
+"""PlotWorker: the same pictures and the same errors, whether its own process draws them or this one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures import plots
-from gpucourse.figures.easel import Easel
+from gpucourse.figures.plot_worker import PlotWorker
 from gpucourse.model.manifest import Plot
 
 PLOT = Plot.model_validate(
@@ -38,93 +38,93 @@ PATIENCE_S = 60.0
 
 
 @pytest.fixture
-def easel() -> Iterator[Easel]:
-    with closing(Easel()) as one:
-        yield one
+def plot_worker() -> Iterator[PlotWorker]:
+    with closing(PlotWorker()) as worker:
+        yield worker
 
 
-def painter_of(easel: Easel) -> subprocess.Popen[bytes]:
-    assert easel.painter is not None
-    return easel.painter
+def painter_of(plot_worker: PlotWorker) -> subprocess.Popen[bytes]:
+    assert plot_worker.process is not None
+    return plot_worker.process
 
 
-def begun(easel: Easel) -> subprocess.Popen[bytes]:
-    easel.set_up()
-    return painter_of(easel)
+def begin(plot_worker: PlotWorker) -> subprocess.Popen[bytes]:
+    plot_worker.set_up()
+    return painter_of(plot_worker)
 
 
-def drawn(easel: Easel, folder: Path, metrics: dict[str, object] = METRICS) -> list[str]:
+def draw_both(plot_worker: PlotWorker, folder: Path, metrics: dict[str, object] = METRICS) -> list[str]:
     """What is in the folder after both plots were drawn into it."""
-    assert easel.draw((PLOT, OTHER), metrics, subtitle="3.2 · É", folder=folder) == []
+    assert plot_worker.draw((PLOT, OTHER), metrics, subtitle="3.2 · É", folder=folder) == []
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_its_process_draws_the_same_bytes(easel: Easel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_process_draws_the_same_bytes(plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for plot in (PLOT, OTHER):
         plots.draw(plot, METRICS, subtitle="3.2 · É", folder=tmp_path / "here")
-    begun(easel)
+    begin(plot_worker)
     monkeypatch.setattr(plots, "draw", None)  # whoever would draw here now, fails
     for again in ("once", "again"):
-        names = drawn(easel, tmp_path / again)
+        names = draw_both(plot_worker, tmp_path / again)
         assert names == ["speed.png", "speed.svg", "time.png", "time.svg"]
         assert all((tmp_path / "here" / name).read_bytes() == (tmp_path / again / name).read_bytes() for name in names)
 
 
-def test_setting_it_up_again_changes_nothing(easel: Easel) -> None:
-    assert begun(easel) is begun(easel)
+def test_setting_it_up_again_changes_nothing(plot_worker: PlotWorker) -> None:
+    assert begin(plot_worker) is begin(plot_worker)
 
 
 @pytest.mark.parametrize("own", [True, False], ids=["by its process", "here"])
-def test_errors_come_as_they_are(easel: Easel, tmp_path: Path, own: bool) -> None:
+def test_errors_come_as_they_are(plot_worker: PlotWorker, tmp_path: Path, own: bool) -> None:
     if own:
-        begun(easel)
-    (plot, missing), (other, _same) = easel.draw((PLOT, OTHER), {"rows": []}, subtitle="", folder=tmp_path)
+        begin(plot_worker)
+    (plot, missing), (other, _same) = plot_worker.draw((PLOT, OTHER), {"rows": []}, subtitle="", folder=tmp_path)
     assert (plot, other) == (PLOT, OTHER)
     assert type(missing) is MissingError
     assert "nothing to draw in speed" in missing.what
     assert "metrics.json" in missing.hint
     (tmp_path / "full").write_text("no folder")
-    ((_plot, storage),) = easel.draw((PLOT,), METRICS, subtitle="", folder=tmp_path / "full")
+    ((_plot, storage),) = plot_worker.draw((PLOT,), METRICS, subtitle="", folder=tmp_path / "full")
     assert isinstance(storage, StorageError)
     assert "speed.png cannot be written" in storage.what
     assert "df -h" in storage.hint
 
 
-def test_one_that_cannot_be_drawn_does_not_keep_the_other(easel: Easel, tmp_path: Path) -> None:
-    begun(easel)
+def test_one_that_cannot_be_drawn_does_not_keep_the_other(plot_worker: PlotWorker, tmp_path: Path) -> None:
+    begin(plot_worker)
     empty = OTHER.model_copy(update={"rows": "metrics.none"})
-    ((plot, _error),) = easel.draw((empty, PLOT), METRICS, subtitle="", folder=tmp_path)
+    ((plot, _error),) = plot_worker.draw((empty, PLOT), METRICS, subtitle="", folder=tmp_path)
     assert plot == empty
     assert sorted(path.name for path in tmp_path.iterdir()) == ["speed.png", "speed.svg"]
 
 
-def test_never_set_up_or_killed_it_draws_here(easel: Easel, tmp_path: Path) -> None:
-    assert len(drawn(easel, tmp_path / "never set up")) == 4
-    painter = begun(easel)
-    drawn(easel, tmp_path / "before")
+def test_never_set_up_or_killed_it_draws_here(plot_worker: PlotWorker, tmp_path: Path) -> None:
+    assert len(draw_both(plot_worker, tmp_path / "never set up")) == 4
+    painter = begin(plot_worker)
+    draw_both(plot_worker, tmp_path / "before")
     painter.kill()
     assert painter.wait(PATIENCE_S) == -signal.SIGKILL
-    assert len(drawn(easel, tmp_path / "after")) == 4
-    assert easel.painter is None
+    assert len(draw_both(plot_worker, tmp_path / "after")) == 4
+    assert plot_worker.process is None
 
 
-def test_nothing_runs_on_after_it_is_closed(easel: Easel, tmp_path: Path) -> None:
-    ready = begun(easel)
-    drawn(easel, tmp_path)
-    easel.close()
+def test_nothing_runs_on_after_it_is_closed(plot_worker: PlotWorker, tmp_path: Path) -> None:
+    ready = begin(plot_worker)
+    draw_both(plot_worker, tmp_path)
+    plot_worker.close()
     assert ready.returncode in {0, -signal.SIGKILL}
-    easel.close()
-    easel.set_up()
-    fresh = painter_of(easel)
-    easel.close()
+    plot_worker.close()
+    plot_worker.set_up()
+    fresh = painter_of(plot_worker)
+    plot_worker.close()
     assert fresh.returncode is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="pidfd_open is Linux's")
 def test_it_ends_with_whoever_began_it() -> None:
     ask = (
-        "from gpucourse.figures.easel import Easel\n"
-        "worker = Easel(); worker.set_up()\n"
+        "from gpucourse.figures.plot_worker import PlotWorker\n"
+        "worker = PlotWorker(); worker.set_up()\n"
         "print(worker.painter.pid, flush=True); input()"
     )
     with subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
@@ -137,9 +137,11 @@ def test_it_ends_with_whoever_began_it() -> None:
         os.close(painter)
 
 
-def test_a_file_of_the_learners_is_not_imported(easel: Easel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_the_learners_is_not_imported(
+    plot_worker: PlotWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken for the library')")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plots, "draw", None)
-    begun(easel)
-    assert len(drawn(easel, tmp_path / "drawn")) == 4
+    begin(plot_worker)
+    assert len(draw_both(plot_worker, tmp_path / "drawn")) == 4

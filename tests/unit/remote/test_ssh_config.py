@@ -10,7 +10,7 @@ import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.way import way_to
+from gpucourse.remote.ssh_config import find_ssh_route
 from tests.parts import need
 
 
@@ -37,7 +37,7 @@ def public(folder: Path, name: str) -> str:
     ],
 )
 def test_how_machines_are_written(home: Path, said: str, user: str, address: str, port: int) -> None:
-    way = way_to(said, {"HOME": str(home)})
+    way = find_ssh_route(said, {"HOME": str(home)})
     assert (way.user, way.address, way.port, way.host_key, way.keys) == (user, address, port, "", ())
 
 
@@ -46,7 +46,7 @@ def test_how_machines_are_written(home: Path, said: str, user: str, address: str
 )
 def test_what_is_no_machine(home: Path, said: str) -> None:
     with pytest.raises(UsageError):
-        way_to(said, {"HOME": str(home)})
+        find_ssh_route(said, {"HOME": str(home)})
 
 
 def test_the_learners_configuration_is_followed(home: Path) -> None:
@@ -55,11 +55,11 @@ def test_the_learners_configuration_is_followed(home: Path) -> None:
         f"Host gpu1\n  HostName 192.0.2.7\n  User ada\n  Port 2222\n  IdentityFile {home}/.ssh/lab_key\n"
         "Host gpu2\n  HostName 192.0.2.8\n  ProxyJump jump1,jump2:2200\n"
     )
-    first = way_to("gpu1", {"HOME": str(home)})
+    first = find_ssh_route("gpu1", {"HOME": str(home)})
     assert (first.user, first.address, first.port) == ("ada", "192.0.2.7", 2222)
     assert first.keys == (home / ".ssh" / "lab_key",)
-    assert way_to("eve@gpu1:22", {"HOME": str(home)}).user == "eve"
-    assert way_to("gpu2", {"HOME": str(home)}).proxy == "ssh -o BatchMode=yes -J jump1 -W [%h]:%p jump2:2200"
+    assert find_ssh_route("eve@gpu1:22", {"HOME": str(home)}).user == "eve"
+    assert find_ssh_route("gpu2", {"HOME": str(home)}).proxy == "ssh -o BatchMode=yes -J jump1 -W [%h]:%p jump2:2200"
 
 
 @pytest.mark.parametrize("hashed", [False, True])
@@ -70,12 +70,12 @@ def test_the_host_key_is_what_the_known_hosts_say(home: Path, hashed: bool) -> N
     if hashed:
         subprocess.run([need("ssh-keygen"), "-H", "-f", str(file)], check=True, capture_output=True)
     environ = {"HOME": str(home)}
-    assert way_to("ada@gpu1:2222", environ).host_key == key
-    assert way_to("ada@gpu1", environ).host_key == ""
-    assert way_to("gpu2", environ).host_key == key
+    assert find_ssh_route("ada@gpu1:2222", environ).host_key == key
+    assert find_ssh_route("ada@gpu1", environ).host_key == ""
+    assert find_ssh_route("gpu2", environ).host_key == key
 
 
 def test_a_revoked_key_is_never_taken(home: Path) -> None:
     (home / ".ssh" / "known_hosts").write_text(f"@revoked gpu1 {public(home, 'host_key')}\n")
     with pytest.raises(UsageError, match="revokes"):
-        way_to("gpu1", {"HOME": str(home)})
+        find_ssh_route("gpu1", {"HOME": str(home)})

@@ -1,4 +1,4 @@
-"""An easel: pictures drawn by a process of their own, which gets ready while nobody waits for it.
+"""Pictures drawn by a process of their own, which gets ready while nobody waits for it.
 
 To import matplotlib takes a third of a second. Before the ranks of a run start, a second processor has nothing to do; from then
 on they keep every processor busy, and after their end the person waits.
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Plot
 
 # The search path of this process, and not the folder that the person happens to be in.
-_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.painter import main; main()"
+_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.figures.plot_process import main; main()"
 _LEAVING_S = 1.0
 
 
-class Easel:
-    """Draws pictures: by a process of its own (`painter`) if `set_up` began one, in this one otherwise.
+class PlotWorker:
+    """Draws pictures: by a process of its own (`process`) if `set_up` began one, in this one otherwise.
 
     Whoever has it closes it.
     """
 
     def __init__(self) -> None:
-        self.painter: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self._at_work = False
 
     def set_up(self) -> None:
         """Begin the process, if there is none; returns at once. Where none can be begun, pictures are drawn here."""
-        if self.painter is not None:
+        if self.process is not None:
             return
         with contextlib.suppress(OSError):
-            self.painter = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-c", _BEGIN, *sys.path],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -59,16 +59,16 @@ class Easel:
             "subtitle": subtitle,
             "folder": str(folder),
         }
-        answers = self._asked(order)
+        answers = self._ask(order)
         if answers is None:
-            errors = [_drawn_here(plot, metrics, subtitle, folder) for plot in plots]
+            errors = [_draw_here(plot, metrics, subtitle, folder) for plot in plots]
         else:
             errors = [_error(answer) for answer in answers]
         return [(plot, error) for plot, error in zip(plots, errors, strict=True) if error is not None]
 
     def close(self) -> None:
         """End the process. May be called again."""
-        painter, self.painter = self.painter, None
+        painter, self.process = self.process, None
         at_work, self._at_work = self._at_work, False
         if painter is None or painter.stdin is None or painter.stdout is None:
             return
@@ -81,15 +81,15 @@ class Easel:
         painter.wait()
         painter.stdout.close()
 
-    def _asked(self, order: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    def _ask(self, order: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """The answers of the process, one a plot; None where it is not there any more."""
-        if self.painter is None or self.painter.stdin is None or self.painter.stdout is None:
+        if self.process is None or self.process.stdin is None or self.process.stdout is None:
             return None
         self._at_work = True
         try:
-            self.painter.stdin.write(json.dumps(order).encode() + b"\n")
-            self.painter.stdin.flush()
-            line = self.painter.stdout.readline()
+            self.process.stdin.write(json.dumps(order).encode() + b"\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
         except OSError:
             line = b""
         self._at_work = False
@@ -100,7 +100,7 @@ class Easel:
         return answers
 
 
-def _drawn_here(plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path) -> MissingError | None:
+def _draw_here(plot: Plot, metrics: Mapping[str, Any], subtitle: str, folder: Path) -> MissingError | None:
     from gpucourse.figures.plots import draw
 
     try:

@@ -115,7 +115,7 @@ print(json.dumps({"found": found, "others": len(listed(labs)) - os.path.lexists(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Premises:
+class HostFacts:
     """What a machine has. `python` is the interpreter that was chosen, `torch` whether it has torch.
 
     `identity` is the same for two names of one home folder on one machine, `home` for one home folder that several machines
@@ -205,7 +205,7 @@ class _Told:
         answers.within(self.others, 0, 10_000, "the number of labs")
 
 
-def look(link: Link, pythons: Sequence[str] = PYTHONS) -> Premises:
+def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
     """What the machine has. The first of `pythons` with torch is chosen, else the first that works.
 
     Changes nothing there. Raises MissingError where no Python 3.8 or newer is found.
@@ -218,19 +218,19 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> Premises:
         if not done.ok:
             continue
         # What its Python prints when it starts stands before.
-        found = answers.parse(link.node.name, "what it says of itself", _last_line(done), _Seen)
-        if tuple(map(int, found.version.split(".")))[:2] >= (3, 8):
-            seen.append((found, found.clock - time.time()))
-        if found.torch:
+        answer = answers.parse(link.node.name, "what it says of itself", _last_line(done), _Seen)
+        if tuple(map(int, answer.version.split(".")))[:2] >= (3, 8):
+            seen.append((answer, answer.clock - time.time()))
+        if answer.torch:
             break
-    best, skew = next((one for one in seen if one[0].torch), seen[0] if seen else (None, 0.0))
+    best, skew = next((candidate for candidate in seen if candidate[0].torch), seen[0] if seen else (None, 0.0))
     if best is None:
         raise MissingError(
             f"{link.node.name} ({link.node.address}) has no Python 3.8 or newer among {', '.join(pythons)}",
             hint="name it: node_python in gpucourse.yaml, such as /home/me/venv/bin/python",
         )
     late = time.time() - asked
-    return Premises(
+    return HostFacts(
         hostname=best.hostname,
         python=best.python,
         version=best.version,
@@ -265,12 +265,12 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
     if not done.ok:
         raise failure(link.node, verb, done.code, done.stderr)
     told = answers.parse(link.node.name, "what it says of our files there", done.stdout, _Told)
-    for one in told.found:
-        if not one.of_these(uid, runs):
-            raise answers.untrusted(
-                link.node.name, "what it says of our files there", f"{printable(one.id, 80)} is none of them"
+    for belonging in told.found:
+        if not belonging.of_these(uid, runs):
+            raise answers.make_untrusted_error(
+                link.node.name, "what it says of our files there", f"{printable(belonging.id, 80)} is none of them"
             )
-    return Belongings(found=tuple((one.kind, one.id) for one in told.found), others=told.others)
+    return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in told.found), others=told.others)
 
 
 def _last_line(done: Completed) -> bytes:

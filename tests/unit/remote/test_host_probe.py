@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.remote.premises import _Belonging
+from gpucourse.remote.host_probe import _Belonging
 
 
 @pytest.mark.parametrize(
