@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -203,6 +204,65 @@ def test_light_commands_stay_light(arguments: list[str], tmp_path: Path) -> None
         [sys.executable, "-c", probe], capture_output=True, text=True, env=environment, check=True, timeout=60
     )
     assert done.stderr.splitlines()[-1] == "0 []"
+
+
+TARGETS = {"local", "aws", "hosts"}
+ABOUT_ONE_TARGET = {  # who may import a target's folder beside the registry, and why
+    "cli/leaks.py": "it is about what an AWS account holds, whether or not a lab is on record",
+    "cli/cost.py": "it reads the ledger of what AWS bills",
+    "labs/doctor.py": "what it looks at is this computer: what simulated nodes take of it",
+}
+
+
+NO_QUESTIONS = {  # where the same words are no question
+    "model/deployment.py": "the classes of the records, by the target that each holds",
+    "hardware.py": "a key of the table of GPUs",
+}
+
+
+def home_of_a_target(path: Path) -> bool:
+    name = path.relative_to(SOURCE).as_posix()
+    return name == "labs/target.py" or any(name.startswith(f"labs/{target}/") for target in TARGETS)
+
+
+def names_a_target(node: ast.AST) -> bool:
+    """Whether it is the name of a target as a text, or a literal collection with such a name in it."""
+    if isinstance(node, ast.Constant):
+        return node.value in TARGETS
+    return isinstance(node, ast.Set | ast.Tuple | ast.List) and any(map(names_a_target, node.elts))
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if not home_of_a_target(path)], ids=lambda path: path.name)
+def test_nobody_asks_which_target_it_is(path: Path) -> None:
+    if path.relative_to(SOURCE).as_posix() in NO_QUESTIONS:
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        asked: list[ast.AST | None] = []
+        if isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchValue):
+            asked = [node.value]
+        elif isinstance(node, ast.Dict) and all(key and names_a_target(key) for key in node.keys):  # looked up by the name
+            asked = [*node.keys]
+        lines = [key.lineno for key in asked if isinstance(key, ast.expr) and names_a_target(key)]
+        assert lines == [], f"{path.name} asks for a target by its name: ask it for what you want to know"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if not home_of_a_target(path)], ids=lambda path: path.name)
+def test_nobody_imports_the_folder_of_a_target(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    used = {
+        node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and re.match(rf"gpucourse\.labs\.({'|'.join(TARGETS)})\b", node.module or "")
+    }
+    reason = ABOUT_ONE_TARGET.get(path.relative_to(SOURCE).as_posix())
+    assert bool(used) == bool(reason), (
+        f"{path.name} imports {used}: ask the target for it" if used else f"{path.name} needs no leave"
+    )
 
 
 def test_one_place_makes_what_connects_to_nodes() -> None:

@@ -166,11 +166,6 @@ def names() -> tuple[str, ...]:
     return tuple(TARGETS)
 
 
-def register(name: str, place: str) -> None:
-    """Add a target: its name, and `module:class` where it is implemented."""
-    TARGETS[name] = place
-
-
 def find(name: str) -> Target[Any, Any]:
     """The target of that name. Raises MissingError for one that this installation does not have."""
     if name not in TARGETS:

@@ -1,0 +1,74 @@
+"""A target takes one file and its line in the registry: the commands know no target by its name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.system.cli import Learner, Typed
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """\
+import sys
+from gpucourse.labs.target import TARGETS
+TARGETS["toy"] = "tests.toy_target:ToyTarget"
+from gpucourse.__main__ import run_command
+sys.exit(run_command(sys.argv[1:]))
+"""
+
+
+class ToyLearner(Learner):
+    """Somebody whose program has one more line in its registry."""
+
+    def types(self, *words: str, code: int | None = 0, timeout: float = 120, **_other: Any) -> Typed:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *words],
+            env={**self.environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        return Typed(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def learner(tmp_path: Path) -> Iterator[ToyLearner]:
+    """An empty workspace; whatever stands in the end is taken down."""
+    made = ToyLearner(tmp_path / "w")
+    yield made
+    made.types("destroy", "--all", "--discard")
+
+
+def test_a_target_of_one_file_does_what_every_target_does(learner: ToyLearner) -> None:
+    assert "2 to create" in learner.types("deploy", "3", "--target", "toy", "--dry-run").out
+    assert "Nothing is deployed" in learner.types("status").out
+    assert "module 3 stands" in learner.types("deploy", "3", "--target", "toy").out
+    [lab] = learner.documents("status")["stacks"]
+    assert (lab["deployment"]["target"], lab["healthy"], len(lab["nodes"])) == ("toy", True, 2)
+    learner.types("run", "3.1")
+    run = learner.newest_run()
+    assert (run["stack"], run["mode"], run["world_size"], run["verdict"]) == ("03-toy", "local", 2, "passed")
+    assert "03-toy is no lab on AWS: toys stand until they are put away" in learner.types("stop", "3", code=2).err
+    learner.types("destroy", "3")
+    [receipt] = [json.loads(path.read_text()) for path in (learner.workspace / "receipts").glob("*.json")]
+    assert (receipt["stack"], receipt["removed"], receipt["leftovers"]) == ("03-toy", ["node0", "node1"], [])
+    assert "Nothing is deployed" in learner.types("status").out
+
+
+def test_the_registry_decides_what_can_be_named(learner: ToyLearner) -> None:
+    assert "[local|aws|hosts|toy]" in learner.types("deploy", "--help").out
+    assert "'moon' is not one of 'local', 'aws', 'hosts', 'toy'" in learner.types("run", "3.1", "--target", "moon", code=2).err
+    assert "--link: only for simulated nodes" in learner.types("deploy", "3", "--target", "toy", "--link", "1gbit", code=2).err
+    settings = learner.workspace / "gpucourse.yaml"
+    settings.write_text("target: moon\n")
+    assert "target: Input should be 'local', 'aws', 'hosts' or 'toy'" in learner.types("deploy", "3", code=2).err
+    settings.unlink()
