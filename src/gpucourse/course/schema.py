@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from gpucourse.course.locate import find_course
-from gpucourse.model.manifest import COMPARISONS, Check, Module
+from gpucourse.model.manifest import Module
 from gpucourse.model.questions import KINDS, Question
 from gpucourse.model.quiz import Quiz, QuizQuestion
 from gpucourse.model.report_plan import ReportPlan
@@ -41,7 +41,6 @@ def schema(file: str = FILE) -> dict[str, Any]:
     document = model.model_json_schema()
     questions = [_only_with(kind, keys) for kind, keys in KINDS.items()]
     rules: dict[str, dict[str, Any]] = {
-        Check.__name__: {"oneOf": [{"required": [name]} for name in COMPARISONS]},
         Question.__name__: {"allOf": questions},
         QuizQuestion.__name__: {"allOf": questions},
     }

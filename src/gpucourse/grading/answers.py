@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gpucourse.grading.checks import format_value
-from gpucourse.grading.values import Unreadable, is_number, read
+from gpucourse.grading.values import Unreadable, read
 from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
-from gpucourse.model.fields import Scalar, is_utf8
+from gpucourse.model.fields import Scalar, is_number, is_utf8
 from gpucourse.model.questions import Question
 
 _NUMBER = re.compile(r"([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d*)?(?:[eE][-+]?\d+)?)\s*(.*)", re.DOTALL)

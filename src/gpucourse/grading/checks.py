@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from gpucourse.grading.values import Unreadable, is_number, read
-from gpucourse.model.fields import Scalar, is_evidence
-from gpucourse.model.manifest import Check, Exercise
+from gpucourse.grading.values import Unreadable, read
+from gpucourse.model.check import Check
+from gpucourse.model.check_kind import CheckKind
+from gpucourse.model.fields import Scalar, is_evidence, is_number
+from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import RENTED_WITH_GPU, Mode, is_simulated
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict, Verdict
 
-_WORDS = {"equals": "", "at_least": "at least ", "at_most": "at most ", "below": "below ", "above": "above "}
 _WORST_FIRST: tuple[Verdict, ...] = ("failed", "error", "passed")
 
 
@@ -57,20 +58,20 @@ def overall(results: Sequence[CheckResult]) -> Verdict:
 
 
 def _judge(check: Check, evidence: Mapping[str, object], *, on_gpu: bool) -> CheckResult:
-    name, operand = check.comparison
+    kind, operand = check.comparison
     if check.evidence == "gpu" and not on_gpu:
-        expected = f"{_WORDS[name]}{_operand_text(operand, check.unit)}"
+        expected = _with_words(kind, _operand_text(operand, check.unit))
         return _result(check, "not_measured", "not measured: needs a GPU", expected, hint="run it on a target with GPUs")
     try:
         wanted = read(operand, evidence) if isinstance(operand, str) and is_evidence(operand) else operand
-        expected = _describe_expected(check, name, wanted, operand)
+        expected = _describe_expected(check, kind, wanted, operand)
     except Unreadable as error:
         return _result(check, "error", "not compared", f"unknown: {error}", hint=_ERROR_HINT)
     try:
         observed = read(check.value, evidence)
         if observed is None and check.when_open:
             return _result(check, "not_measured", check.when_open, expected, hint=check.hint)
-        holds = _holds(name, observed, wanted, check.tolerance)
+        holds = _holds(kind, observed, wanted, check.tolerance)
     except Unreadable as error:
         return _result(check, "error", str(error), expected, hint=_ERROR_HINT)
     verdict: Verdict = "passed" if holds else "failed"
@@ -92,26 +93,14 @@ def _result(check: Check, verdict: Verdict, observed: str, expected: str, *, hin
     )
 
 
-def _holds(name: str, observed: object, wanted: object, tolerance: float) -> bool:
-    """Whether the comparison holds. Raises Unreadable where the two cannot be compared."""
-    if is_number(observed) and is_number(wanted):
-        left, right = observed, wanted
-        if not (math.isfinite(left) and math.isfinite(right)):  # type: ignore[arg-type]
-            return False
-        return _compare(name, left, right, tolerance)  # type: ignore[arg-type]
-    if name == "equals" and type(observed) is type(wanted) and isinstance(observed, (str, bool)):
-        return observed == wanted
-    raise Unreadable(f"{_describe(observed)} cannot be compared with {_describe(wanted)}")
-
-
-def _compare(name: str, left: float, right: float, tolerance: float) -> bool:
-    if name == "equals":
-        return abs(left - right) <= tolerance
-    if name == "at_least":
-        return left >= right
-    if name == "at_most":
-        return left <= right
-    return left < right if name == "below" else left > right
+def _holds(kind: CheckKind, observed: object, wanted: object, tolerance: float) -> bool:
+    """Whether the check holds. Raises Unreadable where the two cannot be compared."""
+    if is_number(observed) and is_number(wanted) and not (math.isfinite(observed) and math.isfinite(wanted)):
+        return False
+    answer = kind.holds(observed, wanted, tolerance)
+    if answer is None:
+        raise Unreadable(f"{_describe(observed)} cannot be compared with {_describe(wanted)}")
+    return answer
 
 
 def format_value(value: object, unit: str) -> str:
@@ -121,13 +110,17 @@ def format_value(value: object, unit: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _describe_expected(check: Check, name: str, wanted: object, operand: Scalar) -> str:
+def _describe_expected(check: Check, kind: CheckKind, wanted: object, operand: Scalar) -> str:
     if not isinstance(wanted, (int, float, str)):
         raise Unreadable(f"{operand} is {_describe(wanted)}")
     source = f" ({operand})" if isinstance(operand, str) and is_evidence(operand) else ""
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
-    limit = format_value(wanted, "" if margin else check.unit)
-    return f"{_WORDS[name]}{limit}{_with_unit(margin, check.unit) if margin else ''}{source}"
+    value = format_value(wanted, "" if margin else check.unit)
+    return _with_words(kind, f"{value}{_with_unit(margin, check.unit) if margin else ''}{source}")
+
+
+def _with_words(kind: CheckKind, text: str) -> str:
+    return f"{kind.words} {text}" if kind.words else text
 
 
 def _operand_text(operand: Scalar, unit: str) -> str:

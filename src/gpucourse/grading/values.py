@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpucourse.model.fields import EXPRESSION
+from gpucourse.model.fields import EXPRESSION, is_number
 
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf, "-inf": -math.inf, "-infinity": -math.inf}
 
@@ -43,11 +43,6 @@ def read(expression: str, evidence: Mapping[str, object]) -> object:
     if not value:
         raise Unreadable(f"{path} is an empty list, so there is no {reduce} of it")
     return value[-1] if reduce == "last" else _reduce(reduce, value, path)
-
-
-def is_number(value: object) -> bool:
-    """Whether the value is a number; true and false are not."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _walk(here: object, steps: Sequence[str], path: str, walked: str = "") -> Any:

@@ -19,8 +19,9 @@ from typing import Any
 from gpucourse.course.catalog import Catalog
 from gpucourse.course.lint import SOLUTIONS
 from gpucourse.errors import GpucourseError, UsageError
-from gpucourse.grading.values import Unreadable, is_number, read
+from gpucourse.grading.values import Unreadable, read
 from gpucourse.model.event import Note, Watcher
+from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.workspace.files import copy_file, read_metrics
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths

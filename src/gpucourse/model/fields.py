@@ -6,7 +6,7 @@ Each carries what an editor needs to check it (its JSON Schema) beside what this
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, TypeGuard
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -111,6 +111,11 @@ def is_evidence(text: str) -> bool:
     """Whether `text` reads something from the evidence: a path that begins with metrics, plan or run."""
     match = EXPRESSION.match(text)
     return bool(match and "." in match["path"] and match["path"].split(".")[0] in EVIDENCE)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether the value is a number; true and false are not."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _expression(text: str) -> str:

@@ -12,19 +12,17 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from gpucourse.hardware import hardware
+from gpucourse.model.check import Check
 from gpucourse.model.fields import (
     Bytes,
     ExerciseId,
-    Expression,
     FileName,
     ModuleId,
     Name,
     RelativePath,
     Rows,
     Scalar,
-    Slug,
     Text,
-    is_evidence,
 )
 from gpucourse.model.labs import Labs
 from gpucourse.model.launching import Launch
@@ -123,52 +121,6 @@ class Parameter(Strict):
             if value is not None and (objection := self.objection(value)):
                 raise ValueError(f"{key}: {objection}")
         return self
-
-
-class Check(Strict):
-    """One promise about a run, as data: a value read from the evidence, and one comparison.
-
-    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
-    every element, and min, max, median, last, count or sum makes one number of it. An operand may be such a path too
-    (`equals: plan.world_size`), or a number, a word, true or false. Where the learner may leave a part open, `when_open`
-    says so in place of a verdict: the script then writes null.
-    """
-
-    id: Slug
-    title: Text
-    value: Expression
-    equals: Scalar | None = None
-    at_least: float | str | None = None
-    at_most: float | str | None = None
-    below: float | str | None = None
-    above: float | str | None = None
-    tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
-    unit: str = ""
-    evidence: Literal["logic", "gpu"] = "logic"
-    when_open: Text | None = Field(default=None, description="what to say, instead of a fault, where the value is null")
-    hint: Text
-
-    @property
-    def comparison(self) -> tuple[str, Scalar]:
-        """The one comparison that is given: its name and its operand."""
-        return next((name, value) for name in COMPARISONS if (value := getattr(self, name)) is not None)
-
-    @model_validator(mode="after")
-    def _one_comparison(self) -> Check:
-        given = [name for name in COMPARISONS if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"needs exactly one of {', '.join(COMPARISONS)}; has {', '.join(given) or 'none'}")
-        name, operand = self.comparison
-        if name != "equals" and isinstance(operand, str) and not is_evidence(operand):
-            raise ValueError(f"{name}: '{operand}' is neither a number nor a path such as plan.world_size")
-        if isinstance(operand, float) and not math.isfinite(operand):
-            raise ValueError(f"{name}: {operand} is not a finite number")
-        if self.tolerance and name != "equals":
-            raise ValueError(f"tolerance belongs to equals, not to {name}")
-        return self
-
-
-COMPARISONS = ("equals", "at_least", "at_most", "below", "above")
 
 
 class Column(Strict):

@@ -31,7 +31,8 @@ from gpucourse.ui.text import format_count
 from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:  # these classes are made with pydantic, which commands that only look at records do not load
-    from gpucourse.model.manifest import Check, Exercise, Module, Parameter
+    from gpucourse.model.check import Check
+    from gpucourse.model.manifest import Exercise, Module, Parameter
     from gpucourse.model.questions import Question
 
 VERDICTS: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn"}
@@ -219,10 +220,9 @@ def _checks(checks: Sequence[Check]) -> Table:
 
 
 def _promise(check: Check) -> str:
-    name, operand = check.comparison
-    words = {"equals": "", "at_least": "at least ", "at_most": "at most ", "below": "below ", "above": "above "}
+    kind, operand = check.comparison
     margin = f" ± {check.tolerance:g}" if check.tolerance else ""
-    return f"{words[name]}{_value(operand)}{margin} {check.unit}".rstrip()
+    return f"{kind.words} {_value(operand)}{margin} {check.unit}".strip()
 
 
 def _commands(module: Module, exercise: Exercise) -> str:

@@ -1,0 +1,107 @@
+"""A check of a manifest: one promise about a run, as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import (
+    Field,
+    GetJsonSchemaHandler,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
+
+from gpucourse.model.check_kind import CheckKind, check_kinds
+from gpucourse.model.fields import Expression, Scalar, Slug, Text
+from gpucourse.model.strict import Strict
+
+
+class Check(Strict):
+    """One promise about a run, as data: a value read from the evidence, and one comparison.
+
+    `value` is a dotted path into `metrics` (the script's metrics.json), `plan` or `run`; a path through a list collects
+    every element, and min, max, median, last, count or sum makes one number of it. Beside the keys here a check has the name of
+    one kind of check (`check_kinds`) as a key, whose value is the operand; that may be such a path too
+    (`equals: plan.world_size`), or a number, a word, true or false. Where the learner may leave a part open, `when_open`
+    says so in place of a verdict: the script then writes null.
+    """
+
+    id: Slug
+    title: Text
+    value: Expression
+    tolerance: float = Field(default=0.0, ge=0, description="how far `equals` may be off, in the value's unit")
+    unit: str = ""
+    evidence: Literal["logic", "gpu"] = "logic"
+    when_open: Text | None = Field(default=None, description="what to say, instead of a fault, where the value is null")
+    hint: Text
+
+    _comparison: tuple[str, Scalar] = PrivateAttr()
+
+    @property
+    def comparison(self) -> tuple[CheckKind, Scalar]:
+        """The kind of this check, and its operand."""
+        name, operand = self._comparison
+        return check_kinds()[name], operand
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _one_kind(cls, data: Any, handler: ModelWrapValidatorHandler[Check]) -> Check:
+        if not isinstance(data, dict):
+            return handler(data)
+        given = {name: data[name] for name in check_kinds() if data.get(name) is not None}
+        errors = list(_operand_errors(given, data))
+        try:
+            check = handler({key: value for key, value in data.items() if key not in check_kinds()})
+        except ValidationError as error:
+            errors = [*(_again(detail) for detail in error.errors()), *errors]
+        if errors:
+            raise ValidationError.from_exception_data(cls.__name__, errors)
+        check._comparison = next(iter(given.items()))  # noqa: SLF001  # its own
+        return check
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema with a key for each kind, of which a check has one."""
+        reference = handler(core_schema)
+        schema = handler.resolve_ref_schema(reference)
+        for kind in check_kinds().values():
+            schema["properties"][kind.name] = {**TypeAdapter(kind.operand).json_schema(), "description": kind.description}
+        schema["oneOf"] = [{"required": [name]} for name in check_kinds()]
+        return reference
+
+
+def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[InitErrorDetails]:
+    """What is wrong with the kind of a check and its operand."""
+    names = ", ".join(check_kinds())
+    if len(given) != 1:
+        yield _error((), f"needs exactly one of {names}; has {', '.join(given) or 'none'}", data)
+    for name, operand in given.items():
+        kind = check_kinds()[name]
+        try:
+            TypeAdapter(kind.operand).validate_python(operand, strict=True)
+        except ValidationError as error:
+            yield from (_again(detail, name) for detail in error.errors())
+            continue
+        if isinstance(operand, float) and not math.isfinite(operand):
+            yield _error((), f"{name}: {operand} is not a finite number", data)
+        elif objection := kind.objection(operand):
+            yield _error((), f"{name}: {objection}", data)
+        elif data.get("tolerance") and not kind.tolerance:
+            those = " or ".join(kind.name for kind in check_kinds().values() if kind.tolerance)
+            yield _error((), f"tolerance belongs to {those}, not to {name}", data)
+
+
+def _error(place: tuple[str, ...], reason: str, data: Any) -> InitErrorDetails:
+    return {"type": PydanticCustomError("value_error", "{error}", {"error": reason}), "loc": place, "input": data}
+
+
+def _again(detail: Any, *place: str) -> InitErrorDetails:
+    """An error of pydantic as one that can be raised again, at a place further in."""
+    return {"type": detail["type"], "loc": (*place, *detail["loc"]), "input": detail["input"], "ctx": detail.get("ctx", {})}

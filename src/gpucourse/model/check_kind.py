@@ -1,0 +1,64 @@
+"""What a kind of check is, and which kinds there are: one for each file of `check_kinds`.
+
+A kind is one way to compare a value that was read with what the manifest says, its operand. Manifests, their JSON Schema, the
+lint, verdicts and screens all ask here, so that a new kind is one new file.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from gpucourse.model.fields import Scalar, is_evidence, is_number
+
+
+def _any_operand(_operand: Scalar) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckKind:
+    """One kind of check. `name` is its key in a manifest, `words` what a person reads before the operand ("at least").
+
+    `operand` is the type that pydantic holds the operand to; `objection` says what else is wrong with one, or None. An operand
+    may be a path into the evidence: then it is replaced by what stands there before anything is compared. `holds` takes the
+    value, the operand and the tolerance, and returns None where the two cannot be compared, which is never a pass. Numbers that
+    are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
+    """
+
+    name: str
+    words: str
+    description: str
+    holds: Callable[[object, object, float], bool | None]
+    operand: Any = Scalar
+    objection: Callable[[Scalar], str | None] = _any_operand
+    tolerance: bool = False
+
+
+def number_kind(name: str, words: str, description: str, compare: Callable[[float, float], bool]) -> CheckKind:
+    """A kind that compares two numbers, whose operand is a number or a path to one."""
+
+    def holds(observed: object, wanted: object, _tolerance: float) -> bool | None:
+        return compare(observed, wanted) if is_number(observed) and is_number(wanted) else None
+
+    def objection(operand: Scalar) -> str | None:
+        path = not isinstance(operand, str) or is_evidence(operand)
+        return None if path else f"'{operand}' is neither a number nor a path such as plan.world_size"
+
+    return CheckKind(
+        name=name, words=words, description=description, holds=holds, operand=int | float | str, objection=objection
+    )
+
+
+@cache
+def check_kinds() -> dict[str, CheckKind]:
+    """Every kind by its name. The one dictionary of the process: a kind that is put into it is known from then on."""
+    from gpucourse.model import check_kinds as folder
+
+    modules = (importlib.import_module(f"{folder.__name__}.{module.name}") for module in pkgutil.iter_modules(folder.__path__))
+    kinds: list[CheckKind] = [module.KIND for module in modules]
+    return {kind.name: kind for kind in kinds}
