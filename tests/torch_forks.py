@@ -1,4 +1,4 @@
-"""Python processes that have imported torch already, for tests: to import it takes a processor 1.6 s, and a fork takes none.
+"""Python processes that have torch already, for tests: its import takes a processor 1.6 s, its optimizers take as much again.
 
 A `Fork` runs a script as `python SCRIPT ...` would, in a fork of one process that imported torch and nothing of the script.
 Replaced is the start of the interpreter; the script, torch and the sockets between ranks are real. Run as a module, this file
@@ -113,7 +113,7 @@ class _Server:
                 self._starting = None
 
     def _end(self) -> None:
-        self._line.shutdown(socket.SHUT_RDWR)
+        self._line.close()
         self._process.wait()
 
 
@@ -137,7 +137,7 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
         ready = select.select([line.fileno(), wakes], [], [])[0]
         if wakes in ready:
             os.read(wakes, 4096)
-            _tell_ended(line)
+            _report_ended(line)
         if line.fileno() in ready:
             text = requests.readline()
             if not text:
@@ -152,7 +152,7 @@ def serve(line: socket.socket) -> dict[str, Any] | None:
             line.sendall(json.dumps({"started": pid}).encode() + b"\n")
 
 
-def _tell_ended(line: socket.socket) -> None:
+def _report_ended(line: socket.socket) -> None:
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -163,7 +163,7 @@ def _tell_ended(line: socket.socket) -> None:
         line.sendall(json.dumps({"ended": pid, "code": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
 
 
-def become(request: dict[str, Any]) -> None:
+def take_over(request: dict[str, Any]) -> None:
     """In a fork: be the process that was asked for, up to its first line."""
     output = os.open(request["output"], os.O_WRONLY | os.O_APPEND)
     for stream in (1, 2):
@@ -181,5 +181,5 @@ if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         asked = serve(connection)
     if asked is not None:
-        become(asked)
+        take_over(asked)
         runpy.run_path(sys.argv[0], run_name="__main__")

@@ -111,7 +111,7 @@ def laid_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
     return exercise, folder / exercise.script
 
 
-def ranked(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
+def run_ranks(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Finished:
     """The exercise as it is, by so many ranks that torchrun might have started. (test_exercises_on_nodes.py has torchrun.)"""
     return run_with_changes(exercise_id, folder, ranks=ranks, **settings)
 

@@ -21,8 +21,8 @@ from tests.system.exercising import (
     flags,
     laid_out,
     needs_torch,
-    ranked,
     read_finished,
+    run_ranks,
     run_with_changes,
     start,
     wait,
@@ -37,12 +37,12 @@ SMALL_TRAINING = {"samples": "1024", "hidden": "64", "batch_size": "64", "steps"
 
 @pytest.fixture(scope="module")
 def hello(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.1", 2, tmp_path_factory.mktemp("hello") / "a node's work", **SMALL_HELLO)
+    return run_ranks("3.1", 2, tmp_path_factory.mktemp("hello") / "a node's work", **SMALL_HELLO)
 
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.2", 2, tmp_path_factory.mktemp("training") / "a node's work")
+    return run_ranks("3.2", 2, tmp_path_factory.mktemp("training") / "a node's work")
 
 
 @pytest.mark.thorough
@@ -124,7 +124,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Fin
 @pytest.mark.parametrize("offered", [{"batch_size": "16"}, pytest.param({"hidden": "16384"}, marks=pytest.mark.thorough)])
 def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str], tmp_path: Path) -> None:
     """A small batch, and the widest layer: at a learning rate of 0.05 both diverge."""
-    run = ranked("3.2", 1, tmp_path / "work", **{"samples": "1024", "steps": "5"} | offered)
+    run = run_ranks("3.2", 1, tmp_path / "work", **{"samples": "1024", "steps": "5"} | offered)
     assert run.code == 0, run.output
     assert run.check("loss-fell").verdict == "passed", run.check("loss-fell").observed
 
@@ -146,7 +146,7 @@ def test_by_hand_from_a_checkout_it_is_a_world_of_one(exercise_id: str, settings
 @pytest.mark.thorough
 def test_three_ranks_and_numbers_that_do_not_divide(tmp_path: Path) -> None:
     odd = {"samples": "1001", "hidden": "33", "batch_size": "50", "steps": "5", "epochs": "1"}
-    run = ranked("3.2", 3, tmp_path / "work", **odd)
+    run = run_ranks("3.2", 3, tmp_path / "work", **odd)
     assert run.code == 0, run.output
     assert set(words(run.verdict())) == {"scaling", "shuffled-anew"}  # one epoch has no order to compare with
     assert run.metrics["share_samples"] == [333, 333, 333]

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, run_with_changes, start, wait, words
+from tests.system.exercising import (
+    Finished,
+    environment,
+    laid_out,
+    needs_torch,
+    run_ranks,
+    run_with_changes,
+    start,
+    wait,
+    words,
+)
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -18,7 +28,7 @@ NEEDS_GPU = {"faster": "not_measured: not measured: needs a GPU", "memory": "not
 
 @pytest.fixture(scope="module")
 def accumulation(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.5", 2, tmp_path_factory.mktemp("accumulation") / "a node's work")
+    return run_ranks("3.5", 2, tmp_path_factory.mktemp("accumulation") / "a node's work")
 
 
 @pytest.mark.thorough

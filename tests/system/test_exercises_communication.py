@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, run_with_changes, start, wait, words
+from tests.system.exercising import (
+    Finished,
+    environment,
+    laid_out,
+    needs_torch,
+    run_ranks,
+    run_with_changes,
+    start,
+    wait,
+    words,
+)
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -18,7 +28,7 @@ COLLECTIVES = ["AllReduce", "Broadcast", "AllGather", "ReduceScatter"]
 
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.3", 2, tmp_path_factory.mktemp("profile") / "a node's work", **SMALL)
+    return run_ranks("3.3", 2, tmp_path_factory.mktemp("profile") / "a node's work", **SMALL)
 
 
 @pytest.mark.thorough
@@ -68,7 +78,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(profile: Finished, tmp_path: P
 
 @pytest.mark.thorough
 def test_three_ranks_and_sizes_that_do_not_divide(tmp_path: Path) -> None:
-    run = ranked("3.3", 3, tmp_path / "work", min_bytes="4", max_bytes="400", factor="10", link_gbps="1e-5")
+    run = run_ranks("3.3", 3, tmp_path / "work", min_bytes="4", max_bytes="400", factor="10", link_gbps="1e-5")
     assert run.code == 0, run.output
     sizes = {row["bytes"] for row in run.metrics["sweep"]}
     assert sizes == {12, 36, 396}, "whole float32 elements, as many for each rank"

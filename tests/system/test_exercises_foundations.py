@@ -21,8 +21,8 @@ from tests.system.exercising import (
     free_port,
     laid_out,
     needs_torch,
-    ranked,
     read_finished,
+    run_ranks,
     run_with_changes,
     start,
     wait,
@@ -159,7 +159,7 @@ SMALL: dict[str, Any] = {"samples": "64", "batch_size": "16", "epochs": "2"}
 @pytest.fixture(scope="module")
 def shared_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     folder = tmp_path_factory.mktemp("shared") / "a node's work"
-    return ranked("0.2", 3, folder, epochs="2"), folder
+    return run_ranks("0.2", 3, folder, epochs="2"), folder
 
 
 @pytest.mark.thorough

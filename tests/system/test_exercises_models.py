@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, environment, laid_out, needs_torch, ranked, run_with_changes, start, wait, words
+from tests.system.exercising import (
+    Finished,
+    environment,
+    laid_out,
+    needs_torch,
+    run_ranks,
+    run_with_changes,
+    start,
+    wait,
+    words,
+)
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -18,7 +28,7 @@ SMALL_PIPELINE = {"hidden": "96", "batch_size": "256", "layers": "4", "steps": "
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.6", 2, tmp_path_factory.mktemp("pipeline") / "a node's work")
+    return run_ranks("3.6", 2, tmp_path_factory.mktemp("pipeline") / "a node's work")
 
 
 @pytest.mark.thorough
@@ -71,7 +81,7 @@ def check_plots_and_tables(run: Finished, folder: Path) -> None:
 
 @pytest.mark.thorough
 def test_three_ranks_and_layers_that_do_not_divide(tmp_path: Path) -> None:
-    run = ranked("3.6", 3, tmp_path / "work", **SMALL_PIPELINE | {"layers": "7", "schedule": "gpipe", "micro_batches": "2"})
+    run = run_ranks("3.6", 3, tmp_path / "work", **SMALL_PIPELINE | {"layers": "7", "schedule": "gpipe", "micro_batches": "2"})
     assert run.code == 0, run.output
     assert [part["layers"] for part in run.metrics["stages"]] == [2, 2, 3]
     assert {"gradients-right", "loss-equal", "parameters-equal", "all-layers"}.isdisjoint(words(run.verdict()))
@@ -110,7 +120,7 @@ def test_a_batch_that_cannot_be_cut_is_refused_with_a_sentence(tmp_path: Path) -
 
 @pytest.fixture(scope="module")
 def mesh(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.9", 4, tmp_path_factory.mktemp("mesh") / "a node's work")
+    return run_ranks("3.9", 4, tmp_path_factory.mktemp("mesh") / "a node's work")
 
 
 @pytest.mark.thorough

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.figures.plots import draw
-from tests.system.exercising import Finished, needs_torch, ranked, run_with_changes, words
+from tests.system.exercising import Finished, needs_torch, run_ranks, run_with_changes, words
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -17,7 +17,7 @@ SMALL_SCALING = {"hidden": "32", "batch_size": "24", "steps": "5", "depth": "1"}
 
 @pytest.fixture(scope="module")
 def curve(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.7", 4, tmp_path_factory.mktemp("curve") / "a node's work")
+    return run_ranks("3.7", 4, tmp_path_factory.mktemp("curve") / "a node's work")
 
 
 @pytest.mark.thorough
@@ -86,7 +86,7 @@ def test_workers_that_train_apart_or_less_show_even_with_fewer_ranks(
 
 @pytest.fixture(scope="module")
 def hooks(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
+    return run_ranks("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
 
 
 @pytest.mark.thorough

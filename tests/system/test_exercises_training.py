@@ -17,7 +17,7 @@ from tests.system.exercising import (
     environment,
     laid_out,
     needs_torch,
-    ranked,
+    run_ranks,
     run_with_changes,
     start,
     wait,
@@ -31,7 +31,7 @@ NEEDS_GPU = {"speed-up": "not_measured: not measured: needs a GPU"}
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return ranked("3.4", 2, tmp_path_factory.mktemp("training") / "a node's work")
+    return run_ranks("3.4", 2, tmp_path_factory.mktemp("training") / "a node's work")
 
 
 @pytest.mark.thorough
@@ -109,7 +109,7 @@ def mnist(folder: Path, count: int, side: int = 28, *, packed: bool = False) -> 
 def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
     """100 pictures of 3 classes, 20 held out; a batch of 10 becomes 9, so that three ranks share it evenly."""
     folder = mnist(tmp_path / "a real set", 100, packed=True)
-    run = ranked("3.4", 3, tmp_path / "work", data=str(folder), images="1000", batch_size="10", width="2", epochs="3")
+    run = run_ranks("3.4", 3, tmp_path / "work", data=str(folder), images="1000", batch_size="10", width="2", epochs="3")
     assert run.code == 0, run.output
     values = run.metrics
     assert (values["pictures"], values["classes"], values["trained_on"], values["held_out"]) == (str(folder), 3, 80, 20)
