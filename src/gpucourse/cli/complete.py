@@ -8,7 +8,7 @@ import typer
 
 from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import GpucourseError
-from gpucourse.labs.target import names
+from gpucourse.labs.target import list_targets
 
 Completer = Callable[[typer.Context, str], list[str]]
 
@@ -40,7 +40,7 @@ def exercises(session: Session) -> Iterator[str]:
 @_quietly
 def targets(_session: Session) -> Iterator[str]:
     """The names of targets."""
-    yield from names()
+    yield from list_targets()
 
 
 @_quietly

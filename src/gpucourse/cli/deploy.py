@@ -63,7 +63,7 @@ def deploy(
     json: JsonFlag = False,
 ) -> int:
     """Stand up the lab of a module; run again, it heals what died."""
-    from gpucourse.labs.deploy import target_of
+    from gpucourse.labs.deploy import choose_target
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import UnknownHosts
 
@@ -85,7 +85,7 @@ def deploy(
         key=key,
         trust=tuple(trust or ()),
     )
-    meant = target_of(session.context, request)
+    meant = choose_target(session.context, request)
     request = replace(request, target=meant.name)
     session.console.mode(meant.name)
     try:

@@ -55,13 +55,13 @@ def doctor(
 ) -> int:
     """Everything that would stop the course, each with the command that mends it."""
     from gpucourse.labs.request import PreflightRequest
-    from gpucourse.labs.target import HasAccount, every, find
+    from gpucourse.labs.target import HasAccount, find_target, load_targets
 
     session = session_of(ctx)
-    accounts = [one for one in every() if isinstance(one, HasAccount)]
+    accounts = [one for one in load_targets() if isinstance(one, HasAccount)]
     if policy:
         return _policy(session, accounts[0], json=json)
-    meant = find(target or (accounts[0].name if request_quota else session.context.settings.target))
+    meant = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))
     if not isinstance(meant, HasAccount):
         typed = {"region": region, "gpu": gpu, "nodes": nodes, "spot": spot}
         given = {name: value is not None for name, value in typed.items()}

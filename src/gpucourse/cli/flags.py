@@ -11,7 +11,7 @@ from typer.models import OptionInfo
 from gpucourse.cli import complete
 from gpucourse.errors import UsageError
 from gpucourse.hardware import hardware
-from gpucourse.labs.target import names
+from gpucourse.labs.target import list_targets
 from gpucourse.units import parse_duration
 
 
@@ -48,7 +48,7 @@ def target_option(what: str) -> OptionInfo:
     option: OptionInfo = typer.Option(
         "--target",
         help=what,
-        metavar=f"[{'|'.join(names())}]",
+        metavar=f"[{'|'.join(list_targets())}]",
         callback=_known_target,
         autocompletion=complete.targets,
         show_default=False,
@@ -57,8 +57,8 @@ def target_option(what: str) -> OptionInfo:
 
 
 def _known_target(name: str | None) -> str | None:
-    if name is not None and name not in names():
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names()))}.")
+    if name is not None and name not in list_targets():
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, list_targets()))}.")
     return name
 
 

@@ -37,7 +37,7 @@ class Session:
         """The opened workspace and the course. Made on first use, and said so. Raises UntrustedFolder for those of others."""
         from gpucourse.context import Context
         from gpucourse.course.locate import find_course, find_named_course
-        from gpucourse.labs.target import names as target_names
+        from gpucourse.labs.target import list_targets
 
         require_workspace(self.root, os.environ)
         if (course := find_named_course(os.environ)) is not None:
@@ -50,7 +50,7 @@ class Session:
             folders=find_course(os.environ),
             environ=os.environ,
             plot_worker=self.plot_worker,
-            targets=target_names(),
+            targets=list_targets(),
         )
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.labs.results import ChangeResult, Extension
-from gpucourse.labs.target import Clocked, every, find
+from gpucourse.labs.target import Clocked, find_target, load_targets
 from gpucourse.workspace import deployments
 
 
@@ -50,10 +50,10 @@ def _find_clocked_target(context: Context, module: str, gpu: str | None) -> Cloc
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)
     for lab in standing:
-        if isinstance(target := find(lab.target), Clocked) and gpu in {None, lab.gpu}:
+        if isinstance(target := find_target(lab.target), Clocked) and gpu in {None, lab.gpu}:
             return target
-    clocked = [target for target in every() if isinstance(target, Clocked)]
-    if standing and not isinstance(target := find(standing[0].target), Clocked):
+    clocked = [target for target in load_targets() if isinstance(target, Clocked)]
+    if standing and not isinstance(target := find_target(standing[0].target), Clocked):
         what = f"{standing[0].stack} is no lab on {' or '.join(target_class.label for target_class in clocked)}"
         raise UsageError(f"{what}: {target.no_clock}", hint=f"gpucourse destroy {wanted}")
     return clocked[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NodeUntrusted, StorageError, UnreachableError
-from gpucourse.labs.target import find
+from gpucourse.labs.target import find_target
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
@@ -46,7 +46,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Co
     if not discard:
         _whole(deployment, errors)
     away = [record for record in records if record.stack == deployment.stack and not record.collected]
-    gone = find(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
+    gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     for record in away:
         with hold_lock(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
@@ -125,7 +125,7 @@ def _not_home(context: Context, deployment: Deployment, record: RunRecord, error
     what = f"the outputs of run {record.id} are not home yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
-    meanwhile, mend = find(deployment.target).reach_again(context, deployment)
+    meanwhile, mend = find_target(deployment.target).reach_again(context, deployment)
     return kind(f"{what}{meanwhile}", hint=f"{mend}; {discard}")
 
 

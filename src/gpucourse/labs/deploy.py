@@ -9,19 +9,19 @@ from typing import Any
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, Interrupted, StorageError
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.target import Target, every, find
+from gpucourse.labs.target import Target, find_target, load_targets
 from gpucourse.model.deployment import Deployment
 from gpucourse.workspace import deployments
 
 
-def target_of(context: Context, request: DeployRequest) -> Target[Any, Any]:
+def choose_target(context: Context, request: DeployRequest) -> Target[Any, Any]:
     """The target that is named, else the one that the request can only mean, else that of the settings.
 
     Raises UsageError for flags that have a meaning on another target alone, MissingError for a target that is not here.
     """
-    implied = next((target.name for target in every() if target.is_meant_by(request)), None)
-    meant = find(request.target or implied or context.settings.target)
-    for other in every():
+    implied = next((target.name for target in load_targets() if target.is_meant_by(request)), None)
+    meant = find_target(request.target or implied or context.settings.target)
+    for other in load_targets():
         if other.name != meant.name and (flags := other.own_flags(request)):
             raise other.refuse_elsewhere(request, flags)
     return meant

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, LeftoverError, MissingError
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.target import Clocked, Searchable, every, find
+from gpucourse.labs.target import Clocked, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.event import Event, ResourceEvent, Watcher
@@ -87,7 +87,7 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
     deployment = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None)):
         return deployment
-    for target in every():
+    for target in load_targets():
         if isinstance(target, Searchable) and which.target in {None, target.name}:
             try:
                 deployment.untracked[target.name] = target.find_untracked(context, module)
@@ -98,7 +98,7 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
     """What those of these labs that cost money cost and have cost."""
-    return [paid for target in every() if isinstance(target, Clocked) for paid in target.preview_destroy(context, labs)]
+    return [paid for target in load_targets() if isinstance(target, Clocked) for paid in target.preview_destroy(context, labs)]
 
 
 def destroy(context: Context, targets: Survey, *, discard: bool) -> Destroyed:
@@ -147,7 +147,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
         home = bring_home(context, deployment, discard=discard)
         receipt.outputs_home, receipt.outputs_discarded = home.fetched, home.given_up
         try:
-            find(deployment.target).take_down(context, deployment, receipt)
+            find_target(deployment.target).take_down(context, deployment, receipt)
         except LeftoverError as error:  # nobody can say what is left, so there is nothing for a receipt to say
             deployments.save(context.paths, deployment, "destroying", error=error.what)
             raise
@@ -165,7 +165,7 @@ def _destroy_stack(context: Context, stack: str, receipts: list[Receipt], *, dis
 
 
 def _destroy_untracked(context: Context, name: str, things: list[CloudResource], receipts: list[Receipt]) -> None:
-    target = find(name)
+    target = find_target(name)
     made = target.remove_untracked(context, things) if isinstance(target, Searchable) else []
     for receipt in made:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack), receipt)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.results import LabHealth
-from gpucourse.labs.target import every, find
+from gpucourse.labs.target import find_target, load_targets
 from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import deployments, runs
@@ -48,7 +48,7 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
     active = runs.under_way(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
     seen: dict[str, LabHealth] = {}
-    for target in every():
+    for target in load_targets():
         health = target.health(context, [lab for lab in known if lab.target == target.name], ask_nodes=ask_nodes)
         seen |= health.labs
         warnings += health.warnings
@@ -68,7 +68,7 @@ def _stack(deployment: Deployment, active: list[RunRecord], health: LabHealth) -
 def _unknown(deployment: Deployment) -> LabHealth:
     """A lab on a target that this installation does not have."""
     try:
-        find(deployment.target)
+        find_target(deployment.target)
     except MissingError as error:
         return LabHealth(nodes=[NodeHealth(node=deployment.stack, healthy=False, known=False, detail=error.what)])
     return LabHealth(nodes=[])

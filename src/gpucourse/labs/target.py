@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
@@ -31,8 +32,8 @@ D_contra = TypeVar("D_contra", bound=Deployment, contravariant=True)
 
 
 class Target(Protocol[P, D_contra]):
-    """A kind of place where labs stand. A class that names this one as its base has to write the verbs without a body here;
-    the others say what is right where there is nothing special. Errors are those of errors.py.
+    """A kind of place where labs stand. A class with this base writes the four abstract verbs; the other
+    methods say what is right where there is nothing special. Errors are those of errors.py.
 
     `name` is what `--target` takes; `no_clock` says why its labs can neither be paused nor given more time. What only some
     targets can do is in the protocols below.
@@ -41,19 +42,23 @@ class Target(Protocol[P, D_contra]):
     name: str
     no_clock: str
 
+    @abstractmethod
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[P]:
         """What would stand, its price, and what hinders it; changes nothing. The locks of the stacks are held for the block."""
         ...
 
+    @abstractmethod
     def build(self, context: Context, proposal: P) -> Built:
         """Build what was proposed, inside the block of the proposal; one lab alone raises its error."""
         ...
 
+    @abstractmethod
     def health(self, context: Context, labs: Sequence[D_contra], *, ask_nodes: bool) -> Health:
         """How these labs are right now. Changes nothing; with `ask_nodes`, what the nodes themselves know is asked, too. It is
         called without labs as well: something may stand that no record explains."""
         ...
 
+    @abstractmethod
     def take_down(self, context: Context, deployment: D_contra, receipt: Receipt) -> None:
         """Remove everything of this lab, and write into the receipt what existed, what went and what is still there.
 
@@ -161,21 +166,21 @@ class HasAccount(Protocol):
         ...
 
 
-def names() -> tuple[str, ...]:
+def list_targets() -> tuple[str, ...]:
     """The names of all targets, as `--target` takes them."""
     return tuple(TARGETS)
 
 
-def find(name: str) -> Target[Any, Any]:
+def find_target(name: str) -> Target[Any, Any]:
     """The target of that name. Raises MissingError for one that this installation does not have."""
     if name not in TARGETS:
-        known = ", ".join(names())
+        known = ", ".join(list_targets())
         raise MissingError(f"there is no target {name} here", hint=f"these are known: {known}; install what brings {name}")
     module, _, kind = TARGETS[name].partition(":")
     target: Target[Any, Any] = getattr(importlib.import_module(module), kind)()
     return target
 
 
-def every() -> list[Target[Any, Any]]:
+def load_targets() -> list[Target[Any, Any]]:
     """All targets."""
-    return [find(name) for name in names()]
+    return [find_target(name) for name in list_targets()]

@@ -1,0 +1,124 @@
+"""Targets through their registry: which one is meant, what each can do, and labs on one that is not installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.labs import change
+from gpucourse.labs.deploy import choose_target
+from gpucourse.labs.destroy import DestroyRequest, destroy, survey
+from gpucourse.labs.request import DeployRequest
+from gpucourse.labs.status import status
+from gpucourse.labs.target import TARGETS, Clocked, HasAccount, Searchable, Target, find_target, list_targets, load_targets
+from gpucourse.model.deployment import Deployment, HostsDeployment, LocalDeployment
+from gpucourse.model.node import Inventory
+from gpucourse.units import now_utc
+from gpucourse.workspace import deployments
+from tests.unit.labs.aws.fakes import context_in, deployment_of, node
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return context_in(tmp_path)[0]
+
+
+def record(context: Context, kind: type[Deployment], target: str) -> Deployment:
+    """The record of a lab of module 3, stored."""
+    now = now_utc()
+    lab = kind(
+        stack=f"03-{target}", uid="u", module="3", target=target, template="t", phase="ready", created=now, updated=now,
+        nodes_wanted=1,
+    )  # fmt: skip
+    deployments.save(context.paths, lab)
+    return lab
+
+
+def test_every_registered_target_has_its_name_and_says_what_it_can_do() -> None:
+    assert [target.name for target in load_targets()] == list(list_targets()) == list(TARGETS)
+    for target in load_targets():
+        can = [isinstance(target, ability) for ability in (Clocked, Searchable, HasAccount)]
+        assert can == [target.name == "aws"] * 3
+        assert bool(target.no_clock) != can[0]
+
+
+def test_a_target_without_a_verb_cannot_be_made() -> None:
+    class Half(Target[object, Deployment]):  # type: ignore[type-var]  # it proposes nothing
+        name = no_clock = "half"
+
+    with pytest.raises(TypeError, match="build, health, propose, take_down"):
+        Half()  # type: ignore[abstract]  # that is the point
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        (DeployRequest(module="3"), "local"),
+        (DeployRequest(module="3", target="aws", gpu=("t4",)), "aws"),
+        (DeployRequest(module="3", hosts=("me@gpu1",)), "hosts"),
+        (DeployRequest(module="3", link="1gbit"), "local"),
+    ],
+)
+def test_the_target_that_is_meant(context: Context, request_: DeployRequest, name: str) -> None:
+    assert choose_target(context, request_).name == name
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        (DeployRequest(module="3", gpu=("t4",), spot=False), "--gpu, --spot: only for a lab on AWS"),
+        (DeployRequest(module="3", target="aws", link="1gbit"), "--link: only for simulated nodes"),
+        (DeployRequest(module="3", target="hosts", unpack_slurm=True), "--unpack-slurm: only for simulated nodes"),
+        (DeployRequest(module="3", target="local", hosts=("a",), trust=("SHA256:x",)), "--hosts, --trust: only for machines"),
+        (DeployRequest(module="3", target="aws", key=Path("k")), "--key: only for machines that exist already"),
+    ],
+)
+def test_a_flag_of_another_target_is_refused(context: Context, request_: DeployRequest, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as caught:
+        choose_target(context, request_)
+    assert str(caught.value.hint).startswith("gpucourse deploy 3 --target ")
+
+
+def test_a_lab_on_a_target_that_is_not_installed_is_shown_and_kept(context: Context) -> None:
+    record(context, Deployment, "moon")
+    [lab] = status(context).stacks
+    assert [(node.healthy, node.known, node.detail) for node in lab.nodes] == [(False, False, "there is no target moon here")]
+    result = destroy(context, survey(context, DestroyRequest(module="3", target="moon")), discard=False)
+    assert [type(error) for error in result.errors] == [MissingError]
+    assert deployments.load(context.paths, "03-moon") is not None
+    with pytest.raises(MissingError, match="there is no target moon here"):
+        find_target("moon")
+
+
+def test_a_lab_without_a_clock_says_why_it_has_none(context: Context) -> None:
+    with pytest.raises(MissingError, match="module 3 has no lab on AWS") as caught:
+        change.stop(context, "3")
+    assert caught.value.hint == "gpucourse deploy 3 --target aws"
+    record(context, LocalDeployment, "local")
+    verbs = (
+        lambda: change.stop(context, "3"),
+        lambda: change.start(context, "3"),
+        lambda: change.more_time(context, "3", 3600),
+        lambda: change.keep(context, "3", 3600),
+        lambda: change.allow_ip(context, "3"),
+    )
+    for verb in verbs:
+        with pytest.raises(UsageError, match="03-local is no lab on AWS: simulated nodes cost nothing"):
+            verb()
+    record(context, HostsDeployment, "hosts")
+    with pytest.raises(UsageError, match="it neither starts nor ends them"):
+        change.stop(context, "3")
+
+
+@pytest.mark.parametrize(("stopped", "verb"), [(True, "start"), (False, "allow-ip")])
+def test_each_target_knows_how_to_reach_its_nodes_again(context: Context, stopped: bool, verb: str) -> None:
+    lab = deployment_of(stopped=stopped, usd_per_hour="1.54")
+    lab.inventory = Inventory(stack=lab.stack, nodes=(node("node0"),))
+    meanwhile, mend = find_target("aws").reach_again(context, lab)
+    assert meanwhile == "; meanwhile 03-aws-t4 costs about $1.54 an hour"
+    assert mend.startswith(f"gpucourse {verb} 3 ")
+    here = record(context, LocalDeployment, "local")
+    assert find_target("local").reach_again(context, here) == ("", "gpucourse deploy 3 heals the nodes")
