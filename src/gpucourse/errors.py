@@ -66,7 +66,7 @@ class GpucourseError(Exception):
 
 
 class UsageError(GpucourseError):
-    """The command was typed wrongly: a value out of range, flags that exclude each other."""
+    """The command was typed wrongly: a value out of range, flags that cannot be combined."""
 
     exit_code = ExitCode.USAGE
     code = "usage"

@@ -41,7 +41,7 @@ COURSE = Path(__file__).resolve().parents[2]
         (["destroy"], 2, "name one module, or all of them", "gpucourse destroy --all"),
         (["destroy", "3", "--all"], 2, "name one module, or all of them", "gpucourse destroy --all"),
         (["destroy", "9"], 2, "there is no module '9'", "known: "),
-        (["logs", "-f", "--fold"], 2, "exclude each other", "gpucourse logs --fold"),
+        (["logs", "-f", "--fold"], 2, "cannot be combined", "gpucourse logs --fold"),
     ],
 )
 def test_wrong_words(learner: Learner, line: list[str], code: int, said: str, hint: str) -> None:

@@ -79,7 +79,7 @@ def test_destroy_collects_missing_outputs_and_refuses_when_it_cannot(two: Learne
     until(done.exists, what="the end of the run")
     kill_nodes(two)
     typed = two.types("destroy", "--all", code=7)
-    assert "are not home yet" in typed.err
+    assert "are not collected yet" in typed.err
     assert "--discard" in typed.err
     two.types("deploy", "3")
     receipt = two.documents("destroy", "3")["receipts"][0]
@@ -134,7 +134,7 @@ def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learne
     _, said = deploying.communicate(timeout=60)
     assert deploying.returncode in {0, 130}, said.decode()  # 0: all nodes stood before the signal arrived
     if deploying.returncode == 130:
-        assert b"gpucourse deploy 3 goes on, gpucourse destroy 3 takes it down" in said
+        assert b"gpucourse deploy 3 continues, gpucourse destroy 3 takes it down" in said
         assert learner.documents("status")["stacks"][0]["deployment"]["phase"] == "failed"
         learner.types("deploy", "3", "--nodes", "2")
         learner.types("ssh", "3", "--node", "1", "--", "true")

@@ -223,7 +223,7 @@ def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) 
 def _look_for_loss(world: World, code: int, verb: str) -> None:
     """Outputs that are not home are an error; the run waits for another try, and its lab stands."""
     record = world.record()
-    lost = [refused for refused in record["refused"] if refused["reason"].startswith("not brought home")]
+    lost = [refused for refused in record["refused"] if refused["reason"].startswith("not collected")]
     assert (code == 7) == bool(lost)
     assert record["collected"] != bool(lost)
     if lost:
@@ -252,7 +252,7 @@ def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.Captur
         code, printed, _ = world.types(capfd, *words)
         assert code == 7, printed
         waiting = world.record()
-        assert f"run {waiting['id']} has ended, and not all of it is home yet: node0:" in printed
+        assert f"run {waiting['id']} has ended, but not all of its outputs are collected yet: node0:" in printed
         assert "cannot be used" in printed
         assert "gpucourse destroy 3 --discard" in printed
         assert waiting["refused"][0]["node"] == "node0"
@@ -260,7 +260,7 @@ def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.Captur
         for again, expected in ((["runs"], 0), (["logs", "-f"], 7)):
             code, printed, _ = world.types(capfd, *again)
             assert code == expected, printed
-            assert "not all of it is home yet" in printed
+            assert "not all of its outputs are collected yet" in printed
     finally:
         world.node.lie = None
     assert world.types(capfd, "runs")[0] == 0
@@ -269,7 +269,7 @@ def test_run_fails_until_its_outputs_are_home(world: World, capfd: pytest.Captur
     assert list(world.workspace.glob("runs/*/*/outputs/node0/result.txt"))
 
 
-@pytest.mark.parametrize("error", [None, "node0 was lost from sight"])
+@pytest.mark.parametrize("error", [None, "node0 could not be followed to its end"])
 def test_destroy_keeps_a_lab_whose_outputs_cannot_be_used(
     world: World, capfd: pytest.CaptureFixture[str], error: str | None
 ) -> None:
@@ -281,7 +281,7 @@ def test_destroy_keeps_a_lab_whose_outputs_cannot_be_used(
         for _ in range(2):
             code, printed, _ = world.types(capfd, "destroy", "--all", "--yes")
             assert code == 7, printed
-            assert "are not home yet, and node0: what it sent of its outputs cannot be used" in printed
+            assert "are not collected yet, and node0: what it sent of its outputs cannot be used" in printed
             assert "gpucourse destroy 3 --discard" in printed
             assert world.stacks() == {"03-hosts"}, "the other lab is taken down all the same"
         code, printed, _ = world.types(capfd, "destroy", "3", "--discard", "--yes")

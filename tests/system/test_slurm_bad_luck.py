@@ -72,7 +72,7 @@ def test_the_error_file_of_a_batch_file_is_read_and_comes_home(cluster: Learner,
         (
             "--nodez=2",
             "sbatch does not understand the file (node0 said: sbatch: unrecognized option '--nodez=2'",
-            "mend the line",
+            "fix the line",
         ),
         ("--gres=gpu:2", "no set of nodes of this cluster can ever give what the job asks for", "sinfo -N"),
         ("--partition=cpu", "no partition 'cpu'; it has: gpu", "--set partition=gpu"),

@@ -129,7 +129,7 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: 
     heard(work.running, b"begun")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
     status = cluster.documents("status")["stacks"][0]["nodes"][0]
-    assert "one just submitted may start anew or be lost" in status["detail"]
+    assert "one just submitted may restart or be lost" in status["detail"]
     cluster.types("deploy", "2", "--quiet")
     work.let_go()
     told = ""

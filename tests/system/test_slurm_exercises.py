@@ -89,7 +89,7 @@ def test_a_terminal_that_is_closed_gives_the_gpu_back_and_counts(cluster: Learne
 
 def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
     assert "in your own terminal" in cluster.types("run", "2.2", code=2).err
-    assert "cannot run without it" in cluster.types("run", "2.2", "--detach", code=2).err
+    assert "cannot run detached" in cluster.types("run", "2.2", "--detach", code=2).err
     assert "srun --partition=gpu --gres=gpu:1 --pty bash" in cluster.types("run", "2.2", "--dry-run").out
 
 

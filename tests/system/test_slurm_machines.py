@@ -91,7 +91,7 @@ def test_a_slurmctld_killed_early_restarts_the_job_or_names_the_loss(cluster: Cl
     eventually("running", lambda: cluster.run_on_head(f"squeue -h -j {job} -o %T") == "RUNNING")
     eventually("begun", lambda: "early.seen" in cluster.run_on_head("ls /shared"))
     cluster.inside("node0", "pkill", "-KILL", "-x", "slurmctld")
-    eventually("named", lambda: "one just submitted may start anew or be lost" in cluster.states().get("node0", ""))
+    eventually("named", lambda: "one just submitted may restart or be lost" in cluster.states().get("node0", ""))
     cluster.up("node0")
     # Whether Slurm had stored the job by then is a matter of milliseconds.
     eventually("out of the queue", lambda: _skipping_the_wait(cluster) and (_is_whole(cluster) or _is_lost(cluster)))

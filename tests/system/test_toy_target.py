@@ -57,7 +57,7 @@ def test_a_target_of_one_file_does_what_every_target_does(learner: ToyLearner) -
     learner.types("run", "3.1")
     run = learner.newest_run()
     assert (run["stack"], run["mode"], run["world_size"], run["verdict"]) == ("03-toy", "local", 2, "passed")
-    assert "03-toy is no lab on AWS: toys stand until they are put away" in learner.types("stop", "3", code=2).err
+    assert "03-toy is not a lab on AWS: toys stand until they are put away" in learner.types("stop", "3", code=2).err
     learner.types("destroy", "3")
     [receipt] = [json.loads(path.read_text()) for path in (learner.workspace / "receipts").glob("*.json")]
     assert (receipt["stack"], receipt["removed"], receipt["leftovers"]) == ("03-toy", ["node0", "node1"], [])

@@ -10,7 +10,7 @@ from tests import cost_table
 
 def test_the_table_is_worked_out_from_the_manifests_and_the_shipped_prices() -> None:
     text = cost_table.PAGE.read_text(encoding="utf-8")
-    assert cost_table.page_with(cost_table.table()) == text, "write it anew: python -m tests.cost_table --write"
+    assert cost_table.page_with(cost_table.table()) == text, "write it again: python -m tests.cost_table --write"
 
 
 def test_every_command_on_the_page_exists() -> None:

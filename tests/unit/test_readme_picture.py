@@ -11,7 +11,7 @@ from tests.readme_picture import PICTURE
 
 SVG = PICTURE.read_text(encoding="utf-8")
 EXERCISE = load(find_course({})).exercise(readme_picture.EXERCISE)[1]
-ANEW = "take it anew: make picture"
+ANEW = "take it again: make picture"
 
 
 def test_it_shows_the_command_and_the_exercise() -> None:

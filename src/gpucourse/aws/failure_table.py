@@ -88,7 +88,7 @@ ROWS: tuple[Row, ...] = (
         ("UnsupportedOperation",),
         "parameter",
         "EC2 does not do this with a spot instance",
-        "take the lab down (gpucourse destroy) and deploy it again, which copies the stack anew; or deploy it without --spot",
+        "take the lab down (gpucourse destroy) and deploy it again, which copies the stack again; or deploy it without --spot",
         needle="spot",
     ),
     Row(

@@ -26,7 +26,7 @@ def answer(
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set speedup=1.9")] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="The run that your numbers speak of; the newest without.", autocompletion=complete.runs),
+        typer.Option("--run", help="The run that your numbers are about (default: the newest).", autocompletion=complete.runs),
     ] = None,
     template: Annotated[bool, typer.Option("--template", help="Write the sheet to fill in, and stop.")] = False,
     json: JsonFlag = False,
@@ -56,8 +56,8 @@ def answer(
         results = answers_of(context, answering.exercise)
     else:
         raise UsageError(
-            "there is nobody to ask, and no sheet of answers",
-            hint=f"gpucourse answer {exercise} --template writes one to fill in",
+            "not a terminal, and no answers were given",
+            hint=f"gpucourse answer {exercise} --set NAME=ANSWER; or --template, then --file",
         )
     if json:
         session.console.document({"exercise": answering.exercise.id, "run": answering.pinned, "answers": results})

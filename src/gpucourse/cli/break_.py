@@ -17,13 +17,13 @@ def break_(
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
     how: Annotated[
         Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
-        typer.Option("--how", help="Which fault; one by chance without.", show_default=False),
+        typer.Option("--how", help="Which fault (default: a random one).", show_default=False),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run an exercise with a fault planted in it: find out from the logs what it was, then tell `check`."""
+    """Run an exercise with a fault injected: find out from the logs what it was, then tell `check`."""
     from gpucourse.cli.flags import pairs
     from gpucourse.runs.break_ import break_exercise
     from gpucourse.runs.prepare import RunRequest

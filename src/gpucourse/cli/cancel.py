@@ -10,7 +10,7 @@ from gpucourse.errors import ExitCode
 
 
 def cancel(ctx: typer.Context, run: RunArgument = None, json: JsonFlag = False) -> int:
-    """End a run on every node, and bring home what it wrote."""
+    """End a run on every node, and collect what it wrote."""
     from gpucourse.runs.cancel import cancel as act
     from gpucourse.workspace import runs as records
 

@@ -19,19 +19,19 @@ def check(
         typer.Argument(help="The number of an exercise: 3.2", autocompletion=complete.exercises),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", help="Verify every exercise again; what no longer holds loses its mark.")
+        bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
         Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
-        typer.Option("--diagnosis", help="What the newest drill (break) suffered from.", show_default=False),
+        typer.Option("--diagnosis", help="The fault of the newest drill (break).", show_default=False),
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option("--rank", help="With --diagnosis: the rank where it sits.", show_default=False),
+        typer.Option("--rank", help="With --diagnosis: the rank at fault.", show_default=False),
     ] = None,
     run: Annotated[
         str | None,
-        typer.Option("--run", help="A run of the exercise; the newest without.", autocompletion=complete.runs),
+        typer.Option("--run", help="A run of the exercise (default: the newest).", autocompletion=complete.runs),
     ] = None,
     json: JsonFlag = False,
 ) -> int:
@@ -45,12 +45,12 @@ def check(
     if every == (exercise is not None):
         raise UsageError("name one exercise, or all of them", hint="gpucourse check 3.2, or gpucourse check --all")
     if rank is not None and diagnosis is None:
-        raise UsageError("--rank goes with --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
+        raise UsageError("--rank needs --diagnosis", hint="gpucourse check 3.2 --diagnosis kill-rank --rank 1")
     if run is not None and (every or diagnosis is not None):
-        raise UsageError("--run goes with one exercise, without --diagnosis", hint="gpucourse check 3.2 --run RUN")
+        raise UsageError("--run needs one exercise, and no --diagnosis", hint="gpucourse check 3.2 --run RUN")
     if diagnosis is not None:
         if exercise is None:
-            raise UsageError("--diagnosis is about one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
+            raise UsageError("--diagnosis needs one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
         return diagnose(session, exercise, diagnosis, rank, json=json)
     if exercise is not None:
         from gpucourse.runs.drill import open_drill
@@ -69,7 +69,7 @@ def check(
     bad = [check.exercise for check in checks if check.verdict and check.verdict.verdict in {"failed", "error"}]
     if bad:
         raise CheckFailed(
-            f"{len(bad)} of {len(checks)} exercises do not hold: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
+            f"{len(bad)} of {len(checks)} exercises do not pass: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
         )
     return ExitCode.DONE
 

@@ -16,5 +16,5 @@ def confirm(session: Session, question: str, *, yes: bool, command: str) -> bool
     if yes:
         return True
     if session.options.json or not sys.stdin.isatty() or not session.console.err.terminal:
-        raise UsageError("this asks before it goes on, and there is no terminal to ask at", hint=f"{command} --yes")
+        raise UsageError("this needs a confirmation, and there is no terminal", hint=f"{command} --yes")
     return session.console.ask(question, sys.stdin)

@@ -32,7 +32,7 @@ def deploy(
         typer.Option("--link", help="Simulated nodes: a slower network: 1gbit, or 1gbit,2ms; none.", show_default=False),
     ] = None,
     unpack_slurm: Annotated[
-        bool, typer.Option("--unpack-slurm", help="Simulated nodes: fetch Slurm for them alone, installing nothing.")
+        bool, typer.Option("--unpack-slurm", help="Simulated nodes: download Slurm for them only; nothing is installed.")
     ] = False,
     gpu: Annotated[
         str | None,
@@ -40,29 +40,33 @@ def deploy(
     ] = None,
     spot: Annotated[
         bool | None,
-        typer.Option("--spot/--no-spot", help="On AWS: spot instances, cheaper, taken back at will.", show_default=False),
+        typer.Option(
+            "--spot/--no-spot", help="On AWS: spot instances, cheaper, but AWS may take them back.", show_default=False
+        ),
     ] = None,
-    region: Annotated[str | None, typer.Option("--region", help="On AWS: where, as us-east-2.", show_default=False)] = None,
-    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: it ends itself after: 4h.", show_default=False)] = None,
-    ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the one address that may log in: 203.0.113.7/32")] = "",
+    region: Annotated[
+        str | None, typer.Option("--region", help="On AWS: the region, such as us-east-2.", show_default=False)
+    ] = None,
+    ttl: Annotated[str | None, typer.Option("--ttl", help="On AWS: time to live: 4h.", show_default=False)] = None,
+    ssh_cidr: Annotated[str, typer.Option("--ssh-cidr", help="On AWS: the only address that may log in: 203.0.113.7/32")] = "",
     hosts: Annotated[
         str | None,
         typer.Option("--hosts", help="Your own machines: me@gpu1,me@gpu2:2222", show_default=False),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option("--key", help="On hosts: the private key that opens them.", show_default=False),
+        typer.Option("--key", help="On hosts: the private key to log in with.", show_default=False),
     ] = None,
     trust: Annotated[
         list[str] | None,
-        typer.Option("--trust", help="On hosts: a host key's fingerprint that is right: SHA256:...", show_default=False),
+        typer.Option("--trust", help="On hosts: the fingerprint of a host key to trust: SHA256:...", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be built, and stop.")] = False,
     yes: YesFlag = False,
     over_budget: Annotated[bool, typer.Option("--yes-over-budget", help="On AWS: build it even above the budget.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Stand up the lab of a module; run again, it heals what died."""
+    """Deploy the lab of a module; typed again, it repairs what died."""
     from gpucourse.labs.deploy import choose_target
     from gpucourse.labs.request import DeployRequest
     from gpucourse.labs.results import UnknownHosts

@@ -22,16 +22,16 @@ def destroy(
         str | None, typer.Argument(help="The number of a module; or --all.", autocompletion=complete.modules)
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Every lab of this workspace.")] = False,
-    target: Annotated[str | None, target_option("Only the lab there, where the module has several.")] = None,
+    target: Annotated[str | None, target_option("Only the lab on this target, if the module has several.")] = None,
     gpu: Annotated[
         str | None,
         typer.Option("--gpu", help=f"Only the lab with that GPU: {any_gpu()}.", show_default=False),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Only labs that cost money are asked about.")] = False,
-    discard: Annotated[bool, typer.Option("--discard", help="Give up outputs that are not home yet.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (asked for paid labs only).")] = False,
+    discard: Annotated[bool, typer.Option("--discard", help="Discard outputs that are not collected yet.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Bring outputs home, take the lab down, and prove that nothing is left."""
+    """Collect outputs, take the lab down, and prove that nothing is left."""
     from gpucourse.labs.destroy import DestroyRequest, survey
     from gpucourse.labs.destroy import destroy as act
     from gpucourse.ui.views.lab import destroy_result

@@ -18,7 +18,7 @@ def dev(
     what: Annotated[Literal["check"], typer.Argument(help="check: everything that is wrong with a course.")],
     folder: Annotated[
         Path | None,
-        typer.Argument(help="The folder with modules/ and exercises/; the course in force without.", show_default=False),
+        typer.Argument(help="The folder with modules/ and exercises/ (default: the current course).", show_default=False),
     ] = None,
     run: Annotated[bool, typer.Option("--run", help="Also run every exercise on simulated nodes, and its solution.")] = False,
     module: Annotated[list[str] | None, typer.Option("--module", help="With --run: only this module.")] = None,
@@ -42,7 +42,5 @@ def dev(
         )
     if checked.complaints:
         raise ManifestError(checked.complaints, hint="how a module is written: docs/authoring.md")
-    session.console.note(
-        f"{checked.catalog.folders.modules}: {format_count(len(modules), 'module')}, nothing to complain about"
-    )
+    session.console.note(f"{checked.catalog.folders.modules}: {format_count(len(modules), 'module')}, no complaints")
     return ExitCode.DONE

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def doctor(
     ctx: typer.Context,
-    target: Annotated[str | None, target_option("What to look at: this machine, or your AWS account.")] = None,
+    target: Annotated[str | None, target_option("What to check: this machine, or your AWS account.")] = None,
     module: Annotated[
         str | None,
         typer.Option("--module", help="Only what this module needs.", autocompletion=complete.modules, show_default=False),
     ] = None,
     region: Annotated[
         str | None,
-        typer.Option("--region", help="Another region of AWS than the one in gpucourse.yaml.", show_default=False),
+        typer.Option("--region", help="An AWS region other than the one in gpucourse.yaml.", show_default=False),
     ] = None,
     gpu: Annotated[
         str | None,
@@ -53,7 +53,7 @@ def doctor(
     yes: YesFlag = False,
     json: JsonFlag = False,
 ) -> int:
-    """Everything that would stop the course, each with the command that mends it."""
+    """Everything that would stop the course, each with the command that fixes it."""
     from gpucourse.labs.request import PreflightRequest
     from gpucourse.labs.target import HasAccount, find_target, load_targets
 
@@ -144,6 +144,6 @@ def _only_on_aws(**given: bool) -> None:
     flags = [f"--{name.replace('_', '-')}" for name, there in given.items() if there]
     if flags:
         raise UsageError(
-            f"{' and '.join(flags)}: only a look at an AWS account knows that",
+            f"{' and '.join(flags)}: only with --target aws",
             hint=f"gpucourse doctor --target aws {' '.join(flags)}",
         )

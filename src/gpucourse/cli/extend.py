@@ -17,7 +17,7 @@ def extend(
     module: ModuleArgument,
     duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
     gpu: GpuOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask, also above the budget.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation, even above the budget.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """More time for a lab on AWS before it ends itself."""
@@ -33,5 +33,5 @@ def extend(
         command = f"gpucourse extend {module} {duration}"
         session.console.show(view(extension))
         if not confirm(session, "Spend more than the budget?", yes=yes, command=command):
-            raise Interrupted("nothing was changed", hint="the budget stands in gpucourse.yaml (budget_usd)")
+            raise Interrupted("nothing was changed", hint="the budget is set in gpucourse.yaml (budget_usd)")
     return show_change(session, lambda: act(session.context, extension), json=json)

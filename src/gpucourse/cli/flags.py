@@ -37,10 +37,10 @@ GpuOption = Annotated[
 
 RunArgument = Annotated[
     str | None,
-    typer.Argument(help="A run's id or a part of it, or an exercise; the newest without.", autocompletion=complete.runs),
+    typer.Argument(help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.runs),
 ]
 
-YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Simulated nodes cost nothing: nothing is asked.")]
+YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs).")]
 
 
 def target_option(what: str) -> OptionInfo:
@@ -72,7 +72,7 @@ def pairs(settings: Sequence[str], hint: str) -> dict[str, str]:
         if not equals or not name:
             raise UsageError(f"--set {setting}: not of the form name=value", hint=hint)
         if name in values:
-            raise UsageError(f"--set {name} is given twice: {values[name]} and {value}", hint=f"name {name} once")
+            raise UsageError(f"--set {name} was given twice: {values[name]} and {value}", hint=f"name {name} once")
         values[name] = value
     return values
 

@@ -29,7 +29,7 @@ def grade(
     ] = False,
     judge: Annotated[
         list[str] | None,
-        typer.Option("--judge", help="The same without being asked: 3.2/why=80 (percent)."),
+        typer.Option("--judge", help="Judge one answer without a prompt: 3.2/why=80 (percent)."),
     ] = None,
     by: Annotated[str | None, typer.Option("--by", help="Who judges, or who hands in.", show_default=False)] = None,
     bundle: Annotated[Path | None, typer.Option("--bundle", help="Write the file to hand in: work.zip")] = None,
@@ -41,9 +41,9 @@ def grade(
 ) -> int:
     """Your points, from evidence; or those of a bundle that was handed in."""
     if bundle is not None and (open_ or csv or review or judge):
-        raise UsageError("--bundle stands alone", hint="gpucourse grade --bundle work.zip")
+        raise UsageError("--bundle cannot be combined with other options", hint="gpucourse grade --bundle work.zip")
     if csv and json:
-        raise UsageError("--csv and --json exclude each other", hint="gpucourse grade --csv > points.csv")
+        raise UsageError("--csv and --json cannot be combined", hint="gpucourse grade --csv > points.csv")
     session = session_of(ctx)
     session.context.watch = lambda event: session.console.warn(event.text) if isinstance(event, Note) else None
     if bundle is not None:
@@ -163,12 +163,12 @@ def _review(session: Session, context: Context, judgements: list[str], by: str |
         return
     waiting = act.pending(context)
     if not waiting:
-        session.console.note("nothing waits for a person")
+        session.console.note("nothing is waiting for review")
         return
     if not somebody_there(session):
         first = waiting[0]
         raise UsageError(
-            f"{len(waiting)} answers wait, and nobody is there to ask",
+            f"answers to review: {len(waiting)}; this is not a terminal",
             hint=f"gpucourse grade --review --judge {first.exercise.id}/{first.question.id}=80 --by NAME",
         )
     _ask_judgements(session, context, waiting, by)
@@ -192,7 +192,7 @@ def _ask_judgements(session: Session, context: Context, waiting: list[Pending], 
             if not (percent.isascii() and percent.isdecimal()) or int(percent) > 100:
                 session.console.warn(f"'{line}' is not a whole number from 0 to 100")
                 continue
-            comment = ask(session, "a word to the learner> ") or ""
+            comment = ask(session, "comment for the learner> ") or ""
             made = act.judgement(
                 context, pending.exercise.id, pending.question.id, int(percent) / 100, by=name or usual, comment=comment
             )

@@ -13,7 +13,9 @@ from gpucourse.errors import ExitCode, UsageError
 
 def init(
     ctx: typer.Context,
-    folder: Annotated[Path | None, typer.Argument(help="Where; the present folder without.", show_default=False)] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(help="The folder (default: the current directory).", show_default=False)
+    ] = None,
 ) -> int:
     """Make a workspace: settings, and your own copies of the exercises."""
     from gpucourse.learning.init import copy_exercises

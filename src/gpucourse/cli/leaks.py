@@ -19,7 +19,7 @@ def leaks(
     ctx: typer.Context,
     clean: Annotated[bool, typer.Option("--clean", help="Remove what no lab on record explains.")] = False,
     everyone: Annotated[bool, typer.Option("--everyone", help="Count the labs of others in this account too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """What your AWS account still holds with the course's tag."""
@@ -69,8 +69,8 @@ def _verdict(left: list[CloudResource]) -> int:
     if not seen:
         kinds = ", ".join(sorted({resource.kind for resource in left}))
         raise LeftoverError(
-            f"not everything could be looked at ({kinds}), so nobody knows whether something is left",
-            hint="the permissions that it takes: gpucourse doctor --policy",
+            f"not everything could be checked ({kinds}), so something may be left",
+            hint="the permissions it needs: gpucourse doctor --policy",
         )
     from gpucourse.ui.text import format_count
 

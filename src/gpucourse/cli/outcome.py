@@ -35,7 +35,8 @@ def show_started(session: Session, record: RunRecord, *, json: bool) -> int:
     if json:
         session.console.document({"run": record})
     session.console.note(
-        f"run {record.id} goes on by itself. Come back: gpucourse logs {record.id} -f; end it: gpucourse cancel {record.id}"
+        f"run {record.id} is running in the background. "
+        f"Follow it: gpucourse logs {record.id} -f; stop it: gpucourse cancel {record.id}"
     )
     return ExitCode.DONE
 
@@ -100,7 +101,7 @@ def _make_failed_error(record: RunRecord) -> GpucourseError:
         else "not all of its jobs ended well"
         if record.slurm
         else "a node's launcher failed",
-        "timed_out": "it was not done before its time limit, and was ended",
+        "timed_out": "it reached its time limit and was stopped",
         "cancelled": "it was cancelled",
         "lost": record.error or (record.diagnoses[0].title if record.diagnoses else "a node was lost while it ran"),
     }

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def quiz(
     ctx: typer.Context,
-    again: Annotated[bool, typer.Option("--again", help="A new try, where one is finished.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Start a new attempt.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", help="One answer: --set blocks=40")] = None,
-    end: Annotated[bool, typer.Option("--end", help="End the try; what is open is then wrong.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="Every question, and stop.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Finish the attempt; unanswered counts as wrong.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List every question, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """25 questions over the lessons. Leave it when you like: it goes on where you stopped."""
@@ -38,7 +38,7 @@ def quiz(
     sitting = act.sit(context, again=again)
     if sitting is None:
         if settings or end:
-            raise UsageError("the last try is finished", hint="gpucourse quiz --again begins another")
+            raise UsageError("the last attempt is finished", hint="gpucourse quiz --again starts another")
         return _show(session, json=json)
     if settings:
         for result in act.take(context, sitting, pairs(settings, "gpucourse quiz --set NAME=ANSWER")):
@@ -48,7 +48,7 @@ def quiz(
     elif somebody_there(session):
         _ask(session, sitting)
     elif not json:
-        raise UsageError("there is nobody to ask", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
+        raise UsageError("the quiz needs a terminal", hint="gpucourse quiz --list, then gpucourse quiz --set NAME=ANSWER")
     return _show(session, json=json)
 
 

@@ -16,9 +16,9 @@ def report(
     ctx: typer.Context,
     form: Annotated[
         Literal["html", "pdf", "md"] | None,
-        typer.Option("--format", help="One format; html and pdf without.", show_default=False),
+        typer.Option("--format", help="One format (default: html and pdf).", show_default=False),
     ] = None,
-    author: Annotated[str, typer.Option("--author", help="Your name on it; the owner of gpucourse.yaml without.")] = "",
+    author: Annotated[str, typer.Option("--author", help="The author's name (default: the owner in gpucourse.yaml).")] = "",
     json: JsonFlag = False,
 ) -> int:
     """The final project: 2 to 3 pages from your own runs and words, as HTML and PDF."""

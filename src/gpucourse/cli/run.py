@@ -28,35 +28,35 @@ def run(
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
     sweep: Annotated[
         list[str] | None,
-        typer.Option(
-            "--sweep", help="Every one of these values, into one record: --sweep batch_size=16,32", show_default=False
-        ),
+        typer.Option("--sweep", help="Run once for each value: --sweep batch_size=16,32", show_default=False),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every exercise of a module, on every lab of it: run 4 --all")] = False,
     script: Annotated[Path | None, typer.Option("--script", help="Your own script instead of the exercise's.")] = None,
     extra: Annotated[
         list[Path] | None,
-        typer.Option("--with", help="A file or folder that travels along, beside the script.", show_default=False),
+        typer.Option("--with", help="A file or folder to upload beside the script.", show_default=False),
     ] = None,
     procs: Annotated[
         int | None,
-        typer.Option("--procs", help="Processes a node, for torchrun.", min=1, show_default=False),
+        typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
     ] = None,
     launcher: Annotated[
         Literal["python", "torchrun", "slurm"] | None,
-        typer.Option("--launcher", help="How to start it, where not as the exercise says."),
+        typer.Option("--launcher", help="The launcher, instead of the exercise's own."),
     ] = None,
-    target: Annotated[str | None, target_option("On which lab, where several stand.")] = None,
+    target: Annotated[str | None, target_option("On which target, if several labs are deployed.")] = None,
     gpu: Annotated[
         str | None, typer.Option("--gpu", help=f"On the lab with this GPU: {any_gpu()}.", show_default=False)
     ] = None,
-    timeout: Annotated[str | None, typer.Option("--timeout", help="End it after this long: 90s, 10m.")] = None,
-    silence: Annotated[str | None, typer.Option("--silence", help="Name ranks that say nothing for this long: 30s.")] = None,
-    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and come back at once.")] = False,
+    timeout: Annotated[str | None, typer.Option("--timeout", help="Stop it after this time: 90s, 10m.")] = None,
+    silence: Annotated[
+        str | None, typer.Option("--silence", help="Report ranks that print nothing for this long: 30s.")
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Run an exercise on every node at once: push, start, follow, bring home, draw, check."""
+    """Run an exercise on every node at once: push, start, follow, collect, draw, check."""
     session = session_of(ctx)
     if not (script or detach or dry_run):
         session.plot_worker.set_up()  # at once: most exercises have pictures, and from the ranks' start on no processor is free
@@ -120,6 +120,6 @@ def _refuse_mixture(exercise: str, sweep: list[str], *, mixed: bool) -> None:
         )
     if mixed:
         raise UsageError(
-            "--sweep, --all, --detach and --dry-run exclude each other",
+            "--sweep, --all, --detach and --dry-run cannot be combined",
             hint=f"gpucourse run {exercise} --set NAME=VALUE --dry-run shows one run",
         )

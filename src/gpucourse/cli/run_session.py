@@ -27,7 +27,7 @@ def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_
     context = session.context
     if detach:
         raise UsageError(
-            f"{run_request.exercise} is a session in your own terminal, so it cannot run without it",
+            f"{run_request.exercise} opens a session in your own terminal, so it cannot run detached",
             hint=f"gpucourse run {run_request.exercise}, without --detach",
         )
     if dry_run:

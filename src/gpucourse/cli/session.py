@@ -44,7 +44,7 @@ class Session:
             require_course(course, os.environ)
         workspace = open_workspace(self.root)
         if workspace.created:
-            self.console.note(f"made a workspace in {self.root}")
+            self.console.note(f"created a workspace in {self.root}")
         return Context(
             workspace=workspace,
             folders=find_course(os.environ),

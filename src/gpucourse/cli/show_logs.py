@@ -21,7 +21,7 @@ from gpucourse.workspace import runs
 def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int | None, fold: bool, times: bool = False) -> int:
     """Show the logs of a run; with `follow` go on until it has ended, and then show its result.
 
-    A run that came home while nobody looked has no captured screen yet: it is followed as if it had just ended.
+    A run that was collected while nobody looked has no captured screen yet: it is followed as if it had just ended.
     """
     context = session.context
     record = runs.find(context.paths, wanted)
@@ -31,7 +31,7 @@ def show_logs(session: Session, wanted: str | None, *, follow: bool, rank: int |
     try:
         record = settle(context, record)
     except GpucourseError as error:  # the nodes do not answer: what is at home can be read all the same
-        session.console.warn(f"this may not be all of it: {error.what}")
+        session.console.warn(f"this may be incomplete: {error.what}")
     if times:
         _times(session, record, rank)
     elif rank is not None:

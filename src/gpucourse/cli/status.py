@@ -13,7 +13,7 @@ from gpucourse.errors import ExitCode
 
 def status(
     ctx: typer.Context,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again every two seconds (on AWS ten), until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every two seconds (ten on AWS) until Ctrl-C.")] = False,
     json: JsonFlag = False,
 ) -> int:
     """Every lab and node, as it is right now; labs on AWS as the account says."""

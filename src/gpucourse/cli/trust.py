@@ -23,7 +23,7 @@ def trust(
     every: Annotated[bool, typer.Option("--list", help="Show what is trusted.")] = False,
     remove: Annotated[
         list[str] | None,
-        typer.Option("--remove", help="Trust this folder no longer.", autocompletion=complete.list_trusted_folders),
+        typer.Option("--remove", help="Stop trusting this folder.", autocompletion=complete.list_trusted_folders),
     ] = None,
     json: JsonFlag = False,
 ) -> int:

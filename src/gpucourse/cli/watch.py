@@ -21,7 +21,7 @@ def watch(
     ctx: typer.Context,
     exercise: Annotated[
         str | None,
-        typer.Argument(help="The number of an exercise; that of the newest run without.", autocompletion=complete.exercises),
+        typer.Argument(help="The number of an exercise (default: that of the newest run).", autocompletion=complete.exercises),
     ] = None,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,

@@ -185,9 +185,8 @@ def _diagnose_lost_nodes(evidence: Evidence, nodes: list[str]) -> Diagnosis:
         symptom="node-lost",
         title=f"{who} {'were' if len(nodes) > 1 else 'was'} lost",
         why=f"{evidence.lost or f'{who} went away while its ranks ran'}. Its ranks went with it; the others wait for them "
-        f"until their "
-        "time-out.",
-        next=f"gpucourse status shows which nodes live; gpucourse deploy {evidence.module} heals them; then run again",
+        f"until their timeout.",
+        next=f"gpucourse status shows which nodes live; gpucourse deploy {evidence.module} repairs them; then run again",
         nodes=nodes,
     )
 

@@ -107,7 +107,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
     if len(exercise.hints) < FEWEST_HINTS:
         yield f"{manifest}: {exercise.id}.hints: {len(exercise.hints)} of at least {FEWEST_HINTS}"
     yield from (
-        f"{manifest}: {exercise.id}.hints: the same hint stands twice: {hint[:60]}"
+        f"{manifest}: {exercise.id}.hints: the same hint appears twice: {hint[:60]}"
         for hint, count in Counter(exercise.hints).items()
         if count > 1
     )
@@ -209,7 +209,7 @@ def main() -> tuple[str, int]:
     catalog = load(find_course(os.environ))
     if complaints := lint(catalog):
         return "\n".join(complaints) + "\n", 2
-    return f"{catalog.folders.modules}: {len(catalog.modules)} modules, nothing to complain about\n", 0
+    return f"{catalog.folders.modules}: {len(catalog.modules)} modules, no complaints\n", 0
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class CollectedRuns:
 
 
 def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> CollectedRuns:
-    """End and collect every run of the stack that is not home yet; with `discard` only end them.
+    """End and collect every run of the stack that is not collected yet; with `discard` only end them.
 
     A node in the cloud that ended by itself took its outputs along: that is said, and is no error. Raises UnreachableError
     where outputs that nobody was told about cannot be fetched (NodeUntrusted where what the node sends cannot be used),
@@ -61,7 +61,7 @@ def _whole(deployment: Deployment, errors: Mapping[RunPaths, MissingError]) -> N
     for files, error in errors.items():
         if not files.hashes.exists():
             raise MissingError(
-                f"{error.what}; what that run wrote may not be home yet",
+                f"{error.what}; what that run wrote may not be collected yet",
                 hint=f"{error.hint}; or give its outputs up: gpucourse destroy {deployment.module} --discard",
             ) from error
 
@@ -86,7 +86,7 @@ def _fetch(
         with slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
             reach(context, fleet)
             if not record.has_ended and record.state != "collecting":
-                context.watch(Note(text=f"run {record.id} was still under way: ending it", level="warning"))
+                context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
             cancel(fleet, record.id)
             files, scheduled = runs.files_of(context.paths, record), record.slurm is not None
             result = follow(
@@ -109,7 +109,7 @@ def _fetch(
         home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]
     except StorageError as error:
         raise StorageError(
-            f"the outputs of run {record.id} are not home yet, and {error.what}",
+            f"the outputs of run {record.id} are not collected yet, and {error.what}",
             hint=f"free some space, or give these outputs up: gpucourse destroy {deployment.module} --discard",
         ) from error
     except UnreachableError as error:
@@ -122,7 +122,7 @@ def _fetch(
 
 def _not_home(context: Context, deployment: Deployment, record: RunRecord, error: UnreachableError) -> UnreachableError:
     """Why the lab was left standing; in the cloud also what that costs."""
-    what = f"the outputs of run {record.id} are not home yet, and {error.what}"
+    what = f"the outputs of run {record.id} are not collected yet, and {error.what}"
     discard = f"gpucourse destroy {deployment.module} --discard gives these outputs up"
     kind = NodeUntrusted if isinstance(error, NodeUntrusted) else UnreachableError
     meanwhile, mend = find_target(deployment.target).reach_again(context, deployment)

@@ -41,7 +41,7 @@ def record_outcome(context: Context, deployment: Deployment) -> Iterator[None]:
         if isinstance(error, Interrupted | KeyboardInterrupt):
             raise Interrupted(
                 f"deploying {deployment.stack} was interrupted; what was built so far is recorded",
-                hint=f"gpucourse deploy {deployment.module} goes on, gpucourse destroy {deployment.module} takes it down",
+                hint=f"gpucourse deploy {deployment.module} continues, gpucourse destroy {deployment.module} takes it down",
             ) from error
         raise
     deployments.save(context.paths, deployment, "ready")

@@ -1,4 +1,4 @@
-"""`doctor`: everything that would stop the course on this machine, found in one go, each with the command that mends it."""
+"""`doctor`: everything that would stop the course on this machine, found in one go, each with the command that fixes it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def course(context: Context) -> Finding:
     broken = context.catalog.broken
     if broken:
         return Finding(
-            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="mend these manifests"
+            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="fix these manifests"
         )
     return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")
 

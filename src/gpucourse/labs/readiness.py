@@ -39,7 +39,7 @@ def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) 
     )
     if "torch" in findings.missing:
         mend = f"{inventory.head.python} -m pip install 'gpucourse[local]'"
-        text = f"torch is not installed on {inventory.head.name}: exercises that need it will not run. Mend it with: {mend}"
+        text = f"torch is not installed on {inventory.head.name}: exercises that need it will not run. Fix it with: {mend}"
         context.watch(Note(text=text, level="warning"))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucourse.ports import Link
 
 _PATIENCE_S, _POLL_S = 30.0, 0.1
-_MENDS = "type gpucourse deploy again: it mends"
+_MENDS = "type gpucourse deploy again: it repairs this"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
 _AT_WORK = {"idle", "mixed", "allocated", "completing", "planned"}  # a lab that is deployed again may have jobs
 _FLAGS = "-+$^@#%!~"  # what sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer

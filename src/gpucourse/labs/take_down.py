@@ -39,7 +39,7 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: R
         deployments.save(context.paths, deployment, "destroying")
     with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
         receipt.removed = _down(context, lab)
-    with stage(context.watch, f"sweep {deployment.stack}", "looking for left-overs"):
+    with stage(context.watch, f"sweep {deployment.stack}", "looking for leftovers"):
         first = lab.scan_leftovers()
         if first:
             lab.end_everything()

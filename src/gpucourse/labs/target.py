@@ -86,8 +86,8 @@ class Target(Protocol[P, D_contra]):
         return {}
 
     def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:  # noqa: ARG002
-        """Where nodes do not answer: what that costs meanwhile, as the end of a sentence, and the command that mends it."""
-        return "", f"gpucourse deploy {deployment.module}{deployment.flag} heals the nodes"
+        """Where nodes do not answer: what that costs meanwhile, as the end of a sentence, and the command that fixes it."""
+        return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 
 
 @runtime_checkable

@@ -49,7 +49,7 @@ def check_count(exercise: Exercise, nodes: int) -> None:
 
 
 def choose_nodes(exercise: Exercise, inventory: Inventory, wanted: int | None, module: str) -> tuple[Node, ...]:
-    """The nodes that take part, head first. Raises UsageError with the command that mends it."""
+    """The nodes that take part, head first. Raises UsageError with the command that fixes it."""
     launch, deployed = exercise.launch, len(inventory.nodes)
     count = wanted if wanted is not None else min(launch.nodes, deployed)
     check_count(exercise, count)

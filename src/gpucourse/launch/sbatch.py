@@ -65,7 +65,7 @@ def _wishes(job: Job) -> str:
         ("When this is over, Slurm ends the job. The shorter the wish, the sooner it fits into a gap.", _time(job)),
         (f"Where everything is written that is printed: {number}, %N the machine.", f"--output=logs/{job_number}-%N.out"),
         (
-            "A job that Slurm starts again after a failure adds to its output, instead of beginning it anew.",
+            "A job that Slurm starts again after a failure adds to its output, instead of overwriting it.",
             "--open-mode=append",
         ),
     ]

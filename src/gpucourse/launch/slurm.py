@@ -37,7 +37,7 @@ def partition_of(request: LaunchRequest) -> tuple[str, bool]:
 
 
 def nodes_of(request: LaunchRequest, wanted: int | None) -> int:
-    """How many nodes each job gets. Raises UsageError with the command that mends it."""
+    """How many nodes each job gets. Raises UsageError with the command that fixes it."""
     count = wanted if wanted is not None else request.exercise.launch.nodes
     check_count(request.exercise, count)
     return count

@@ -72,7 +72,7 @@ def take(context: Context, sitting: Sitting, given: Mapping[str, Scalar]) -> tup
             if name not in known:
                 raise UnknownName("question of the quiz", name, known)
             if name in sitting.open.answers:
-                raise UsageError(f"{name} was answered in this try already", hint="gpucourse quiz goes on with the others")
+                raise UsageError(f"{name} was answered in this attempt already", hint="gpucourse quiz asks the others")
             try:
                 results.append(weigh(known[name], answer))
             except ValueError as error:
@@ -97,7 +97,7 @@ def _update_try(context: Context, sitting: Sitting) -> Iterator[None]:
         if place >= len(tries.tries):
             tries.tries.append(sitting.open)
         if tries.tries[place].ended is not None:
-            raise UsageError("this try was finished in another terminal", hint="gpucourse quiz shows its result")
+            raise UsageError("this attempt was finished in another terminal", hint="gpucourse quiz shows its result")
         sitting.tries, sitting.open = tries, tries.tries[place]
         yield
         write_record(context.paths.quiz, tries)

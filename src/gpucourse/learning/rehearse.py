@@ -158,7 +158,7 @@ def _evidence(exercise: Exercise, files: RunPaths, run: dict[str, Any], *, whole
             if not is_number(value):
                 yield f"questions.{question.id}: {path} is not one number on simulated nodes; evidence: gpu, where it needs one"
             elif exact and isinstance(value, float) and not value.is_integer():
-                yield f"questions.{question.id}: {path} is {value:g}, and no tolerance stands there (0, where it is exact)"
+                yield f"questions.{question.id}: {path} is {value:g}, and has no tolerance (0 if it is exact)"
     for wanted in exercise.deliverables if whole else ():
         if wanted.evidence == "logic" and not any(files.folder.glob(wanted.source)):
             yield f"deliverables: the run left nothing like {wanted.source} ({wanted.title})"

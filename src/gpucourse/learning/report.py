@@ -55,7 +55,7 @@ def report(context: Context, formats: tuple[Format, ...], author: str) -> Report
     plan = read_report_plan(context.folders.modules)
     if plan is None:
         place = context.folders.modules / FILE
-        raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what stands in it")
+        raise MissingError(f"this course has no report: there is no {place}", hint="docs/authoring.md says what it holds")
     content = gather(context, plan, author)
     if not any(chapter.sources for chapter in content.chapters):
         wanted = ", ".join(dict.fromkeys(chapter.exercise for chapter in plan.chapters))
@@ -242,7 +242,9 @@ def _write_pdf(context: Context, content: Report, target: Path) -> None:
     made = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, made.data)
     if made.lost:
-        text = f"{target.name}: no font here shows {made.lost[:20]} as it must be: boxes stand there, and report.html is whole"
+        text = (
+            f"{target.name}: no font here shows {made.lost[:20]} as it must be: boxes stand there, and report.html is complete"
+        )
         context.watch(Note(text=text, level="warning"))
     if made.pages > pdf.MOST_PAGES:
         text = f"{target.name} has {made.pages} pages, and a report has 2 to {pdf.MOST_PAGES}: say it in fewer words"

@@ -155,7 +155,7 @@ class Host:
 
     async def _add(self, spec: Spec) -> str:
         if spec.uid != self.uid:
-            self.stop()  # the folder belongs to a new stack: this one's nodes are left-overs
+            self.stop()  # the folder belongs to a new stack: this one's nodes are leftovers
             return "ending"
         async with self._turns[spec.name]:
             node = self.nodes.get(spec.name)

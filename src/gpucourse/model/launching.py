@@ -27,7 +27,7 @@ class SlurmLaunch(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> SlurmLaunch:
         if self.jobs and self.array:
-            raise ValueError("jobs and array exclude each other: equal jobs, or one job with a task for each value")
+            raise ValueError("jobs and array cannot be combined: equal jobs, or one job with a task for each value")
         if self.at_once and not self.array:
             raise ValueError("at_once belongs to array")
         return self

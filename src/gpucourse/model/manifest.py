@@ -68,7 +68,7 @@ class Parameter(Strict):
         if not isinstance(data, dict) or data.get("choices_of") != "instance types":
             return data
         if "choices" in data:
-            raise ValueError("choices and choices_of exclude each other")
+            raise ValueError("choices and choices_of cannot be combined")
         return data | {"choices": hardware().offered_types}
 
     @property
@@ -179,7 +179,7 @@ class Plot(Strict):
     @model_validator(mode="after")
     def _one_ideal(self) -> Plot:
         if self.ideal and self.ideal_key:
-            raise ValueError("ideal and ideal_key exclude each other")
+            raise ValueError("ideal and ideal_key cannot be combined")
         if self.ideal and self.kind == "bar":
             raise ValueError("bars stand on words, which have no ideal line: use ideal_key")
         if self.by and (self.kind == "bar" or self.ideal):

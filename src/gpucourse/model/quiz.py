@@ -49,7 +49,7 @@ class Quiz(Strict):
     def _agree(self) -> Quiz:
         for kind, names in (("lesson", [item.id for item in self.lessons]), ("question", [item.id for item in self.questions])):
             if twice := next((name for name in names if names.count(name) > 1), None):
-                raise ValueError(f"the {kind} {twice} stands twice")
+                raise ValueError(f"the {kind} {twice} appears twice")
         lessons = {lesson.id for lesson in self.lessons}
         for question in self.questions:
             if question.lesson not in lessons:

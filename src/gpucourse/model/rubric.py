@@ -44,7 +44,7 @@ class Part(Strict):
     def _of_this_module(self) -> Part:
         ids = [row.id for row in self.rows]
         if twice := next((id_ for id_ in ids if ids.count(id_) > 1), None):
-            raise ValueError(f"the row {twice} stands twice")
+            raise ValueError(f"the row {twice} appears twice")
         for row in self.rows:
             if strange := next((id_ for id_ in row.exercises if id_.partition(".")[0] != self.module), None):
                 raise ValueError(f"row {row.id}: {strange} is no exercise of module {self.module}")

@@ -149,7 +149,7 @@ def _value(event: yaml.Event, events: Iterator[yaml.Event], path: Path, document
         name, line = key.value, _line(key)
         here = (*path, name)
         if name in mapping:
-            document.complaints.append(Complaint(here, f"stands twice, here and in line {document.lines[here]}", line))
+            document.complaints.append(Complaint(here, f"appears twice, here and in line {document.lines[here]}", line))
             _value(next(events), events, (*here, "twice"), Document())
             continue
         document.lines[here] = line

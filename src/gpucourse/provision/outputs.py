@@ -83,7 +83,7 @@ def _consistent(nodes: list[Node]) -> None:
 def _wrong(where: str, what: str) -> InfrastructureError:
     return InfrastructureError(
         f"the stack's Terraform output `{where}` {what}",
-        hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` builds it anew",
+        hint="the stack does not fit this gpucourse: `gpucourse destroy` removes it, then `gpucourse deploy` rebuilds it",
     )
 
 

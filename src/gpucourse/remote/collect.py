@@ -86,7 +86,7 @@ class Missed:
 
 @dataclass(kw_only=True)
 class Home:
-    """What came home, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
+    """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
 
     outputs: list[OutputFile] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
@@ -179,7 +179,7 @@ def _persistently(
             have = _have(paths.node_outputs(node.name))
             limits = {"max_bytes": max_bytes, "output_limit": output_limit}
             wanted = json.dumps({"globs": list(globs), "have": have, **limits}).encode()
-            patience = Patience(f"{node.name}: bringing its outputs home", COLLECT_S, until=until)
+            patience = Patience(f"{node.name}: collecting its outputs", COLLECT_S, until=until)
             with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
                 stream = cast("IO[bytes]", _Reader(patience.watch(pieces)))
                 return unpack(node.name, stream, paths, max_bytes, have=have, output_limit=output_limit, disk=disk)

@@ -30,7 +30,7 @@ class DiskRoom:
                 raise StorageError(
                     f"{folder}: {format_bytes(size)} more would leave less than {format_bytes(_RESERVE)} free on its disk, "
                     f"which has {format_bytes(free)}",
-                    hint="free some space; gpucourse logs RUN then brings the rest home",
+                    hint="free some space; gpucourse logs RUN then collects the rest",
                 )
             self._promised += size
         try:

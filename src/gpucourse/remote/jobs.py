@@ -103,7 +103,7 @@ def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
         )
     return UnreachableError(
         f"{node.name}: {what} ended there with code {code}; it said: {said}",
-        hint="gpucourse ssh looks at the node; gpucourse deploy heals it",
+        hint="gpucourse ssh looks at the node; gpucourse deploy repairs it",
     )
 
 

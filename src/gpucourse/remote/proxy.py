@@ -22,7 +22,7 @@ def through(node: Node, timeout_s: float) -> socket.socket:
     except ValueError as error:  # a record that somebody changed; the settings refuse such a command
         raise UnreachableError(
             f"{node.name} does not answer: its proxy command cannot be used: {error}",
-            hint="mend ssh_proxy_command in gpucourse.yaml, then type deploy again",
+            hint="fix ssh_proxy_command in gpucourse.yaml, then type deploy again",
         ) from error
     ours, theirs = socket.socketpair()
     try:
@@ -32,7 +32,7 @@ def through(node: Node, timeout_s: float) -> socket.socket:
         ours.close()
         raise UnreachableError(
             f"{node.name} does not answer: the proxy command {words[0]} cannot be started: {error.strerror or error}",
-            hint="mend ssh_proxy_command in gpucourse.yaml",
+            hint="fix ssh_proxy_command in gpucourse.yaml",
         ) from error
     finally:
         theirs.close()

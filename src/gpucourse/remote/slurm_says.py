@@ -39,7 +39,7 @@ _TABLE = (
         r"[Ii]nvalid credential|Munge decode failed|munge_decode|Protocol authentication error|Zero Bytes were transmitted",
         InfrastructureError,
         "munge refuses a message: two machines do not have the same munge.key, or their clocks differ by minutes",
-        "compare `sha256sum /etc/munge/munge.key` and `date` on both; a lab of your own is mended by gpucourse deploy 2",
+        "compare `sha256sum /etc/munge/munge.key` and `date` on both; gpucourse deploy 2 repairs a lab of your own",
     ),
     _Known(
         r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
@@ -82,7 +82,7 @@ _TABLE = (
         r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|Invalid directive|not a valid",
         UsageError,
         "sbatch does not understand the file",
-        "mend the line that it names, and type the same again; with --dry-run you see the file that is submitted",
+        "fix the line that it names, and type the same again; with --dry-run you see the file that is submitted",
     ),
     _Known(
         r"scancel was taken",

@@ -330,7 +330,7 @@ def _stranger(node: Node, pinned: str, shown: str) -> OtherHostKey:
     return OtherHostKey(
         f"{node.name}: the machine at {node.address}:{node.port} shows another host key ({shown}) than the one on record "
         f"({known}); nothing was sent to it",
-        hint="if the node was made anew, type gpucourse deploy again; otherwise another machine answers at this address",
+        hint="if the node was rebuilt, type gpucourse deploy again; otherwise another machine answers at this address",
     )
 
 

@@ -34,7 +34,7 @@ _HINTS: dict[How, tuple[str, ...]] = {
         "DDP keeps all ranks in step, so the time of a common step says nothing. What does each rank do before they first "
         "meet, or "
         "by itself, without communication?",
-        "The last to come to the meeting waits least there: whose line says that it joined 0 s after it was ready? (3.2 also "
+        "The slow rank joins last: whose line says that it joined 0 s after it was ready? (3.2 also "
         "measures each rank's own step: its metrics, own_steps.)",
     ),
 }

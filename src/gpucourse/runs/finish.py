@@ -37,7 +37,7 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     runs.save(context.paths, record)
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    with stage(context.watch, "collect", "bringing outputs home", record.phases_s):
+    with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         _collect(context, fleet, record, exercise, files, until)
     record.state = "broken" if record.drill else end_state(record.node_exits)
     record.diagnoses = [] if record.drill else diagnose.diagnose(context, record)  # a drill is the learner's to diagnose
@@ -107,7 +107,7 @@ def _collect(
     home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
-        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not brought home: {error.error.what}"))
+        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
     # A run that never started as a whole left nothing on a node that says it knows no such run.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed

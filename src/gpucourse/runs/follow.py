@@ -83,7 +83,10 @@ def conclude(context: Context, fleet: Fleet, record: RunRecord) -> FollowedRun:
     Raises Interrupted when the person lets go, UnreachableError where a node's outputs are not home: the next command about
     the run then tries again.
     """
-    what, hint = f"run {record.id} has ended, and not all of it is home yet", f"gpucourse logs {record.id} brings the rest home"
+    what, hint = (
+        f"run {record.id} has ended, but not all of its outputs are collected yet",
+        f"gpucourse logs {record.id} collects the rest",
+    )
     try:
         verdict = finish(context, fleet, record)
     except KeyboardInterrupt as error:
@@ -127,8 +130,8 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
         raise _cut_off(context, record, error) from error
     except StorageError as error:
         raise StorageError(
-            f"{error.what}; the run itself goes on",
-            hint=f"free some space, then gpucourse logs {record.id} -f goes on where it stopped",
+            f"{error.what}; the run itself continues",
+            hint=f"free some space, then gpucourse logs {record.id} -f continues where it stopped",
         ) from error
     if result.detached:
         raise _make_detach_error(record)
@@ -168,14 +171,14 @@ def _cut_off(context: Context, record: RunRecord, error: FollowBroken) -> Unreac
     record.diagnoses = diagnose.diagnose(context, record, lost=error.what)
     runs.save(context.paths, record)
     return UnreachableError(
-        f"run {record.id} was lost from sight: {error.what}",
-        hint=f"gpucourse status shows which nodes live; gpucourse deploy {record.module} heals them; "
-        f"then gpucourse logs {record.id} -f takes the run up again",
+        f"run {record.id} could not be followed to its end: {error.what}",
+        hint=f"gpucourse status shows which nodes live; gpucourse deploy {record.module} repairs them; "
+        f"then gpucourse logs {record.id} -f follows it again",
     )
 
 
 def _make_detach_error(record: RunRecord) -> GpucourseError:
     return Interrupted(
-        f"let go of run {record.id}; it goes on",
-        hint=f"gpucourse logs {record.id} -f comes back to it, gpucourse cancel {record.id} ends it",
+        f"detached; run {record.id} keeps running",
+        hint=f"gpucourse logs {record.id} -f follows it, gpucourse cancel {record.id} stops it",
     )

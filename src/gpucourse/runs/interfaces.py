@@ -44,7 +44,7 @@ def find_interface(link: Link, peer: Node) -> str:
     if not done.ok or match is None:
         said = printable((done.stderr or done.stdout).decode(errors="replace").strip()[-200:])
         raise MissingError(
-            f"{link.node.name} knows no way to {peer.name} at {peer.private_address}: {said or 'ip route says nothing'}",
+            f"{link.node.name} has no route to {peer.name} at {peer.private_address}: {said or 'ip route says nothing'}",
             hint="the nodes must share a network, and have the program `ip` (iproute2)",
         )
     from gpucourse.remote import answers

@@ -44,7 +44,7 @@ def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Pa
     """The parameter and its values of `batch_size=16,32,64`, each one checked before anything starts.
 
     Raises UnknownName for a parameter that the exercise does not have; UsageError for a value that it does not take, fewer
-    than two, one that stands twice, or a parameter that is also set.
+    than two, one that appears twice, or a parameter that is also set.
     """
     from gpucourse.course.parameters import read_value, resolve
 
@@ -73,7 +73,7 @@ def values_of(context: Context, run_request: RunRequest, typed: str) -> tuple[Pa
     values = tuple(read_value(exercise, parameter, text, option="--sweep") for text in texts)
     if len(set(values)) < len(values):
         twice = next(value for value in values if values.count(value) > 1)
-        raise UsageError(f"--sweep {typed}: {twice} stands twice", hint="name each value once")
+        raise UsageError(f"--sweep {typed}: {twice} appears twice", hint="name each value once")
     return parameter, values
 
 

@@ -182,7 +182,7 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
     beside = find_imports(script)
     if beside:
         names = ", ".join(upload.name for upload in beside[:6]) + (f" and {len(beside) - 6} more" if len(beside) > 6 else "")
-        context.watch(Note(text=f"{script.name} imports what lies beside it, so that travels, too: {names}"))
+        context.watch(Note(text=f"{script.name} imports files beside it, so they are uploaded too: {names}"))
     own = [Upload(name=script.name, source=script.resolve()), *find_named_files(run_request.extra, script), *beside]
     taken = {upload.name: upload for upload in [*uploads[1:], *reversed(own)]}  # the learner's own win over the course's
     return f"./{script.name}" if script.name.startswith("-") else script.name, tuple(taken.values())  # else Python's own flag

@@ -242,7 +242,7 @@ def _enough(
         named = "; ".join(f"{node.name} is {node.state}{f' ({node.reason})' if node.reason else ''}" for node in down[:8])
         raise MissingError(
             f"{nodes} nodes are needed, and {len(fitting) - len(down)} of {len(fitting)} in {name} take jobs: {named}",
-            hint=(f"{deploy} heals it; or " if deploy else "")
+            hint=(f"{deploy} repairs it; or " if deploy else "")
             + f"on the head: scontrol update nodename={down[0].name} state=resume",
         )
     for node in down[:8]:

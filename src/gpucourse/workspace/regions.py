@@ -1,6 +1,6 @@
 """Every cloud region that this workspace ever built in: noted before anything is created there, and never forgotten.
 
-Looking for left-overs in one region too many costs a second, in one too few costs money.
+Looking for leftovers in one region too many costs a second, in one too few costs money.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Settings(BaseModel):
     )
     log_limit: Bytes = Field(default=1 << 30, ge=1 << 10, description="how much of each rank's log is kept: 1 GiB")
     output_limit: Bytes = Field(
-        default=10 << 30, ge=1 << 20, description="how much of the outputs of one node is brought home, for each run: 10 GiB"
+        default=10 << 30, ge=1 << 20, description="how much of the outputs of one node is collected, for each run: 10 GiB"
     )
     hosts: tuple[str, ...] = Field(default=(), description="machines that exist already, for the target hosts: user@name:port")
 
@@ -97,7 +97,7 @@ class Settings(BaseModel):
 def read_settings(path: Path, targets: Sequence[str] = ()) -> Settings:
     """The settings at `path`, or the defaults where there is no file. Raises ManifestError with every complaint; also about a
     target that is not among `targets`, where any are given."""
-    hint = f"mend {path}, or delete it to get the defaults back"
+    hint = f"fix {path}, or delete it to get the defaults back"
     try:
         document = read_document(read_bounded(path.resolve(), MAX_BYTES))
     except FileNotFoundError:

@@ -137,7 +137,7 @@ def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     eventually("a schedule each", lambda: len(lab.standing("schedule")) >= 2)
     assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
     for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
-        assert "stands already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
+        assert "exists already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
 
 
 @pytest.mark.thorough
@@ -146,7 +146,7 @@ def test_a_lab_whose_state_is_lost_is_not_built_beside_itself(tmp_path: Path) ->
         hand_made.lab(learner, nodes=2)
         before = set(hand_made.ids(learner))
         typed = learner.types(*DEPLOY, "--yes", timeout=240)
-        assert "what stands of it is removed and built anew" in typed.out
+        assert "what exists of it is removed and rebuilt" in typed.out
         assert len(hand_made.ids(learner)) == 2
         assert not before & set(hand_made.ids(learner))
         assert len(learner.standing("vpc")) == 1

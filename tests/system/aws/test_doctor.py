@@ -89,7 +89,7 @@ def test_everything_that_is_missing_is_told_at_once_with_what_mends_it(learner: 
         "gpucourse doctor --policy prints it",
     ):
         assert words in typed.out, words
-    assert "would stop the course" in typed.out
+    assert "are missing" in typed.out
 
 
 def test_what_may_not_be_seen_is_unknown_and_never_well(learner: Learner, account: Account) -> None:
@@ -100,8 +100,8 @@ def test_what_may_not_be_seen_is_unknown_and_never_well(learner: Learner, accoun
         assert findings[what]["state"] == "unknown", what
         assert findings[what]["mend"]
     shown = learner.types("doctor", "--target", "aws").out
-    assert "could not be looked at, so they may stop it too" in shown
-    assert "Nothing stands in the way" not in shown
+    assert "could not be checked, and may be missing too" in shown
+    assert "Ready. Start:" not in shown
 
 
 def test_credentials_that_are_gone_or_have_expired(learner: Learner, account: Account) -> None:
@@ -119,7 +119,7 @@ def test_a_region_that_is_not_written_like_one(learner: Learner) -> None:
 def test_no_answer_from_aws_at_all(learner: Learner) -> None:
     typed = learner.types("doctor", "--target", "aws", code=3, AWS_ENDPOINT_URL="http://127.0.0.1:9")
     assert "does not answer" in typed.out
-    assert "could not be looked at" in typed.out
+    assert "could not be checked" in typed.out
 
 
 def test_a_quota_is_asked_for_once(learner: Learner, account: Account) -> None:
@@ -161,7 +161,7 @@ def test_spot_and_on_demand_have_quotas_of_their_own(learner: Learner, account: 
     assert on_demand[f"quota {G_SPOT} (spot)"]["state"] == "warning"
     spot = learner.types("doctor", "--target", "aws", "--spot", "--json", code=3).document
     assert index_findings(spot)[f"quota {G_SPOT} (spot)"]["state"] == "missing"
-    assert "nothing to ask for" in learner.types("doctor", "--request-quota").out
+    assert "nothing to request" in learner.types("doctor", "--request-quota").out
     made = len(account.calls("RequestServiceQuotaIncrease"))
     learner.types("doctor", "--request-quota", "--spot", "--yes")
     assert account.calls("RequestServiceQuotaIncrease")[made].params["QuotaCode"] == G_SPOT
@@ -174,7 +174,7 @@ def test_nothing_is_asked_without_a_yes(learner: Learner, account: Account) -> N
     assert "gpucourse doctor --target aws --request-quota --yes" in nobody.err
     assert "Nothing was asked" in _type_at_a_terminal(learner, "n\n", "doctor", "--request-quota")
     assert len(account.calls("RequestServiceQuotaIncrease")) == made
-    assert "Asked of AWS" in _type_at_a_terminal(learner, "y\n", "doctor", "--request-quota")
+    assert "Requested from AWS" in _type_at_a_terminal(learner, "y\n", "doctor", "--request-quota")
     assert len(account.calls("RequestServiceQuotaIncrease")) == made + 1
 
 

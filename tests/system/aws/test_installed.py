@@ -53,7 +53,7 @@ def test_the_whole_way_from_the_wheel(program: Path, learner: CloudLearner, tmp_
     where = [str(program), "-c", "import gpucourse; print(gpucourse.__file__)"]
     output = subprocess.run(where, capture_output=True, text=True, check=True, cwd=elsewhere).stdout
     assert output.startswith(str(tmp_path))
-    assert "module 3 stands" in types("deploy", "3", "--target", "aws", "--yes")
+    assert "lab of module 3 is ready" in types("deploy", "3", "--target", "aws", "--yes")
     assert "passed" in types("run", "3.2", "--nodes", "2", *SMALL)
     assert "nothing is left" in types("destroy", "--all", "--yes")
     assert learner.standing() == []

@@ -99,7 +99,7 @@ def test_an_account_that_is_not_the_labs_own_is_told(learner: CloudLearner) -> N
     lab = hand_made.lab(learner)
     lab.cloud.account = "210987654321"
     deployments.save(WorkspacePaths(learner.workspace), lab)
-    assert "stands in the AWS account 210987654321" in outlook(learner).unknown
+    assert "is in the AWS account 210987654321" in outlook(learner).unknown
     typed = learner.types("destroy", "3", "--yes", code=3)
     assert "210987654321" in typed.err
     assert len(hand_made.ids(learner)) == 1

@@ -102,7 +102,7 @@ def test_what_may_not_be_looked_at_may_leak(learner: CloudLearner) -> None:
     typed = learner.types("leaks", code=8)
     assert "not allowed to look: elasticfilesystem:DescribeFileSystems" in typed.out
     assert "Look by hand\naws efs describe-file-systems" in typed.out
-    assert "not everything could be looked at (file system)" in typed.err
+    assert "not everything could be checked (file system)" in typed.err
 
 
 def test_what_cannot_be_removed_is_told_with_the_command(learner: CloudLearner) -> None:
@@ -145,7 +145,7 @@ def test_a_share_for_each_exercise_the_budget_and_the_end(learner: CloudLearner)
     runs.save(WorkspacePaths(learner.workspace), kept)
     learner.sets(budget_usd=2)
     typed = learner.types("cost")
-    assert "to the end it will not do" in typed.out
+    assert "not enough until the end" in typed.out
     assert "3.1" in typed.out
     assert "karpenter-provider-aws, 2026-07-20" in typed.out
     assert "gpucourse cost --billed" in typed.out

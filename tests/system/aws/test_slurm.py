@@ -129,7 +129,7 @@ def test_a_node_and_a_head_that_are_built_anew_find_the_others(lab: CloudLearner
     lost = [resource.id for resource in lab.standing("instance") if resource.tags["Node"] in {"node0", "node1"}]
     lab.account.client("ec2").terminate_instances(InstanceIds=lost)
     healed = lab.types("deploy", "2", "--target", "aws", "--yes", timeout=240)
-    assert "2 built anew" in healed.out
+    assert "2 rebuilt" in healed.out
     assert inside(lab, "node2", "sha256sum </etc/munge/munge.key") != key
     assert sorted(slurm.on_head(lab, "srun -N2 --gres=gpu:1 hostname").split()) == ["node1", "node2"]
 

@@ -184,7 +184,7 @@ def test_a_broken_manifest_is_told_and_its_files_are_not_called_unused(clean_cou
 
 def test_the_command_says_what_it_found(clean_course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUCOURSE_COURSE", str(clean_course.root))
-    assert main() == (f"{clean_course.folders.modules}: 1 modules, nothing to complain about\n", 0)
+    assert main() == (f"{clean_course.folders.modules}: 1 modules, no complaints\n", 0)
     clean_course.change("title: Rivers", "titel: Rivers")
     text, code = main()
     assert code == 2

@@ -62,7 +62,7 @@ def test_the_words_of_a_script(tmp_path: Path) -> None:
 
 def test_the_same_hint_twice(clean_course: Any) -> None:
     clean_course.change("[Look up., Look down., Listen.]", "[Look up., Look up., Listen.]")
-    assert lint(clean_course.load()) == [M + "hints: the same hint stands twice: Look up."]
+    assert lint(clean_course.load()) == [M + "hints: the same hint appears twice: Look up."]
 
 
 def test_a_solution_of_nothing_and_one_that_solves_nothing(clean_course: Any) -> None:

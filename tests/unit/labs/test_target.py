@@ -106,7 +106,7 @@ def test_a_lab_without_a_clock_says_why_it_has_none(context: Context) -> None:
         lambda: change.allow_ip(context, "3"),
     )
     for verb in verbs:
-        with pytest.raises(UsageError, match="03-local is no lab on AWS: simulated nodes cost nothing"):
+        with pytest.raises(UsageError, match="03-local is not a lab on AWS: simulated nodes cost nothing"):
             verb()
     record(context, HostsDeployment, "hosts")
     with pytest.raises(UsageError, match="it neither starts nor ends them"):
@@ -121,4 +121,4 @@ def test_each_target_knows_how_to_reach_its_nodes_again(context: Context, stoppe
     assert meanwhile == "; meanwhile 03-aws-t4 costs about $1.54 an hour"
     assert mend.startswith(f"gpucourse {verb} 3 ")
     here = record(context, LocalDeployment, "local")
-    assert find_target("local").reach_again(context, here) == ("", "gpucourse deploy 3 heals the nodes")
+    assert find_target("local").reach_again(context, here) == ("", "gpucourse deploy 3 repairs the nodes")

@@ -148,14 +148,14 @@ def test_wrong_words(learning: Learning) -> None:
     for words, said in (
         (["--set", "speedupp=2"], "there is no question 'speedupp'. Did you mean speedup?"),
         (["--set", "speedup"], "--set speedup: not of the form name=value"),
-        (["--set", "where=b", "--set", " where=c"], "--set where is given twice: b and c"),
+        (["--set", "where=b", "--set", " where=c"], "--set where was given twice: b and c"),
         (["--set", "why=It \udcff falls"], "the answer to 1.1 why: it is not text in UTF-8"),
         (["--set", "speedup=fast"], "the answer to 1.1 speedup: 'fast' is not a number"),
         (["--run", other.id], f"run {other.id} is one of 1.2, not of 1.1"),
         (["--run", lost.id], f"run {lost.id} did not succeed"),
         (["--run", "zzz"], "there is no run 'zzz'"),
         (["--file", "/nowhere.yaml"], "/nowhere.yaml cannot be read"),
-        ([], "there is nobody to ask, and no sheet of answers"),
+        ([], "not a terminal, and no answers were given"),
     ):
         assert said in learning.types("answer", "1.1", *words, code=2).err
     assert record.id in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out

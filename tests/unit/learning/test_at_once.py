@@ -42,7 +42,7 @@ def test_a_try_of_the_quiz_is_one_try_in_two_terminals(learning: Learning) -> No
     assert second is not None
     quiz.take(context, first, {"wet": "a"})
     quiz.take(context, second, {"cold": "4"})
-    with pytest.raises(UsageError, match="cold was answered in this try already"):
+    with pytest.raises(UsageError, match="cold was answered in this attempt already"):
         quiz.take(context, first, {"cold": "0"})
     quiz.take(context, first, {"white": "b"})
     with pytest.raises(UsageError, match="finished in another terminal"):

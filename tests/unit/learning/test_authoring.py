@@ -6,7 +6,7 @@ from tests.learning import Learning
 
 
 def test_a_course_with_nothing_to_complain_about(learning: Learning) -> None:
-    assert "1 module, nothing to complain about" in learning.types("dev", "check").err
+    assert "1 module, no complaints" in learning.types("dev", "check").err
     document = learning.types("dev", "check", str(learning.course), "--json").document
     assert (document["complaints"], document["modules"]) == ([], ["1"])
 

@@ -39,7 +39,7 @@ def test_one_run_is_checked_by_name_and_takes_no_mark(learning: Learning) -> Non
     for words, said in (
         (["1.2", "--run", bad.id], f"run {bad.id} is one of 1.1, not of 1.2"),
         (["1.1", "--run", "no-such"], "there is no run 'no-such'"),
-        (["--all", "--run", bad.id], "--run goes with one exercise, without --diagnosis"),
+        (["--all", "--run", bad.id], "--run needs one exercise, and no --diagnosis"),
     ):
         assert said in " ".join(learning.types("check", *words, code=2).err.split())
 
@@ -47,7 +47,7 @@ def test_one_run_is_checked_by_name_and_takes_no_mark(learning: Learning) -> Non
 def test_all_exercises_are_verified_again(learning: Learning) -> None:
     learning.record()
     said = learning.types("check", "--all")
-    assert "1 of 2 exercises hold." in said.out
+    assert "1 of 2 exercises pass." in said.out
     assert "not yet" in said.out
     document = learning.types("check", "--all", "--json").document
     assert [(exercise["exercise"], exercise["before"], exercise["regressed"]) for exercise in document["exercises"]] == [
@@ -80,7 +80,7 @@ def test_a_file_changed_after_the_run_takes_the_mark(learning: Learning) -> None
     assert "changed: metrics.json" in learning.types("check", "1.1", code=5).out
     metrics.write_text(before)
     learning.types("check", "1.1")
-    assert "1 of 2 exercises hold." in learning.types("check", "--all").out
+    assert "1 of 2 exercises pass." in learning.types("check", "--all").out
 
 
 def test_checking_does_not_break_the_seal(learning: Learning) -> None:
@@ -129,7 +129,7 @@ def test_wrong_words(learning: Learning) -> None:
     assert "name one exercise, or all of them" in learning.types("check", code=2).err
     assert "name one exercise, or all of them" in learning.types("check", "1.1", "--all", code=2).err
     assert "no run of 1.1 has succeeded yet" in learning.types("check", "1.1", code=3).err
-    assert "0 of 2 exercises hold." in learning.types("check", "--all").out
+    assert "0 of 2 exercises pass." in learning.types("check", "--all").out
 
 
 def test_an_exercise_says_what_is_still_open(learning: Learning) -> None:

@@ -151,7 +151,7 @@ def test_a_lab_goes_although_a_record_cannot_be_read(learning: Learning) -> None
     assert bring_home(context, lab, discard=False).given_up == [], "what it wrote is home: its files are sealed"
     (folder / "hashes.json").unlink()
     assert bring_home(context, lab, discard=True).given_up == []
-    with pytest.raises(MissingError, match=r"run\.json is damaged.*may not be home yet") as caught:
+    with pytest.raises(MissingError, match=r"run\.json is damaged.*may not be collected yet") as caught:
         bring_home(context, lab, discard=False)
     assert "gpucourse destroy 1 --discard" in caught.value.hint
 

@@ -69,7 +69,7 @@ def test_a_learners_own_judgement_is_shown_and_never_counts(learning: Learning, 
     said = learning.types("grade", *review, "--judge", "1.1/why=100", "--by", "Ada")
     assert "17.5 of 25 points" in said.out
     assert "1 for a person to judge (1 self-judged, not counted)" in " ".join(said.out.split())
-    assert "2.5 more points wait for an instructor, who judges your bundle: gpucourse grade --bundle work.zip" in said.out
+    assert "2.5 more points are pending review by an instructor: gpucourse grade --bundle work.zip" in said.out
     assert "your own judgement is not counted" in said.err
     answers = learning.types("answer", "1.1").out
     assert "self-judged, not counted: 100% good" in " ".join(answers.split())
@@ -78,7 +78,7 @@ def test_a_learners_own_judgement_is_shown_and_never_counts(learning: Learning, 
     leave(learning)
     opened = learning.types("grade", "--open", str(path)).out
     assert "17.5 then, 17.5 as counted here" in opened
-    assert f"2.5 more points wait for your judgement: gpucourse grade --open {path} --review" in " ".join(opened.split())
+    assert f"2.5 more points are pending review by you: gpucourse grade --open {path} --review" in " ".join(opened.split())
 
 
 def test_a_judgement_stored_by_an_earlier_version_is_not_counted(learning: Learning) -> None:
@@ -135,7 +135,7 @@ def test_a_reviewer_judges_at_the_terminal(learning: Learning) -> None:
     assert "look for  it falls" in said.out
     assert said.err.count("is not a whole number from 0 to 100") == 2
     assert [(judgement["comment"], judgement["by"]) for judgement in read_judgements(learning)] == [("not all of it", "Ada")]
-    assert "nothing waits for a person" in learning.types("grade", "--open", path, "--review", typing="").err
+    assert "nothing is waiting for review" in learning.types("grade", "--open", path, "--review", typing="").err
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_reviewer_judges_at_the_terminal(learning: Learning) -> None:
         (["--review", "--judge", "1.9/why=80"], "there is no exercise '1.9'"),
         (["--review", "--judge", "1.1/where=80"], "1.1 where is not free text"),
         (["--review", "--judge", "1.1/why=80", "--by", " "], "a judgement needs a name"),
-        (["--review"], "1 answers wait, and nobody is there to ask"),
-        (["--csv", "--json"], "--csv and --json exclude each other"),
-        (["--bundle", "x.zip", "--csv"], "--bundle stands alone"),
+        (["--review"], "answers to review: 1; this is not a terminal"),
+        (["--csv", "--json"], "--csv and --json cannot be combined"),
+        (["--bundle", "x.zip", "--csv"], "--bundle cannot be combined with other options"),
         (["--open", "/nowhere.zip"], "/nowhere.zip cannot be read"),
     ],
 )

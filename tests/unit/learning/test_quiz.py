@@ -72,7 +72,7 @@ def test_a_try_is_left_and_taken_up_again(quiz: Learning) -> None:
     assert "Is it wet?" not in said.out
     assert "'many' is not a number" in said.err
     assert "1 of 3 right" in said.out
-    assert "It scatters." in said.out.split("What was not right")[1]
+    assert "It scatters." in said.out.split("Wrong answers")[1]
     assert "1 of 3 right" in quiz.types("quiz").out, "the result stays"
 
 
@@ -84,7 +84,7 @@ def test_the_best_try_counts(quiz: Learning) -> None:
     assert document["best"] == {"right": 2, "of": 3, "tries": 2, "ended": document["best"]["ended"]}
     assert (document["finished"], document["right"]) == (True, 0)
     assert "key" not in json.dumps(document["questions"])
-    assert "2 of 3, the best of 2 tries" in quiz.types("grade").out
+    assert "2 of 3, the best of 2 attempts" in quiz.types("grade").out
 
 
 def test_questions_without_their_keys(quiz: Learning) -> None:
@@ -100,7 +100,7 @@ def test_questions_without_their_keys(quiz: Learning) -> None:
         (["--set", "wet=z"], "the answer to wet: 'z' is not one of a, b"),
         (["--set", "cold=4 K"], "the question asks for C"),
         (["--set", "wet"], "not of the form name=value"),
-        ([], "there is nobody to ask"),
+        ([], "the quiz needs a terminal"),
     ],
 )
 def test_wrong_words(quiz: Learning, words: list[str], said: str) -> None:
@@ -110,10 +110,10 @@ def test_wrong_words(quiz: Learning, words: list[str], said: str) -> None:
 
 def test_an_answer_stays_and_a_finished_try_too(quiz: Learning) -> None:
     quiz.types("quiz", "--set", "wet=b")
-    assert "was answered in this try already" in quiz.types("quiz", "--set", "wet=a", code=2).err
+    assert "was answered in this attempt already" in quiz.types("quiz", "--set", "wet=a", code=2).err
     quiz.types("quiz", "--end")
-    assert "the last try is finished" in quiz.types("quiz", "--set", "wet=a", code=2).err
-    assert "the last try is finished" in quiz.types("quiz", "--end", code=2).err
+    assert "the last attempt is finished" in quiz.types("quiz", "--set", "wet=a", code=2).err
+    assert "the last attempt is finished" in quiz.types("quiz", "--end", code=2).err
 
 
 def test_tries_of_a_newer_version_or_damaged_are_refused_and_kept(quiz: Learning) -> None:

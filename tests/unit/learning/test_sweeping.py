@@ -139,11 +139,11 @@ def test_as_a_document(running: Learning) -> None:
         (["--sweep", "depth=1"], "at least two values are needed"),
         (["--sweep", "depth=1,,2"], "at least two values are needed"),
         (["--sweep", "depth"], "not of the form name=1,2,3"),
-        (["--sweep", "depth=1,2,1"], "1 stands twice"),
+        (["--sweep", "depth=1,2,1"], "1 appears twice"),
         (["--sweep", "depth=1,2", "--set", "depth=3"], "depth is both swept and set"),
         (["--sweep", "depth=" + ",".join(map(str, range(1, 40)))], "39 values are more than 32"),
-        (["--sweep", "depth=1,2", "--detach"], "exclude each other"),
-        (["--sweep", "depth=1,2", "--all"], "exclude each other"),
+        (["--sweep", "depth=1,2", "--detach"], "cannot be combined"),
+        (["--sweep", "depth=1,2", "--all"], "cannot be combined"),
     ],
 )
 def test_wrong_words(running: Learning, words: list[str], said: str) -> None:

@@ -125,7 +125,7 @@ def test_a_requeued_job_of_which_one_node_was_lost_names_that_one(script_slurm: 
         slurm_watch.look(Job("r1"))
     assert ("sinfo", "-h", "-a", "-N", "-n", "node[1-2]", "-o", say.NODES) in cluster.asked
     assert "because its node failed (node2 is down*: Not responding)" in log()
-    assert "started anew" not in log()
+    assert "was restarted" not in log()
 
 
 def test_a_job_that_slurm_started_anew_without_a_word(script_slurm: Callable[..., Scripted]) -> None:
@@ -135,7 +135,7 @@ def test_a_job_that_slurm_started_anew_without_a_word(script_slurm: Callable[...
     slurm_submit.submit(spec())
     for _ in range(4):
         slurm_watch.look(Job("r1"))
-    assert log().count("job 7 was started anew at 05:49:56, from the beginning") == 1
+    assert log().count("job 7 was restarted at 05:49:56, from the beginning") == 1
 
 
 def test_a_held_job_names_the_command_that_lets_it_go(script_slurm: Callable[..., Scripted]) -> None:
@@ -143,7 +143,7 @@ def test_a_held_job_names_the_command_that_lets_it_go(script_slurm: Callable[...
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
     assert "gpucourse ssh 2 -- scontrol release 7;" in log()
-    assert "gpucourse deploy 2 mends it" in log()
+    assert "gpucourse deploy 2 repairs it" in log()
 
 
 def test_a_controller_that_is_down_is_told_once_and_never_an_end(script_slurm: Callable[..., Scripted]) -> None:

@@ -44,5 +44,5 @@ def test_no_way_names_the_node() -> None:
     def have_no_route(_node: Node, _command: str) -> Completed:
         return make_completed(code=2, complaint="RTNETLINK answers: Network is unreachable\n")
 
-    with pytest.raises(GpucourseError, match=r"node1 knows no way to node0 at 10\.77\.1\.5: RTNETLINK"):
+    with pytest.raises(GpucourseError, match=r"node1 has no route to node0 at 10\.77\.1\.5: RTNETLINK"):
         interfaces(fleet_of(have_no_route, HEAD, WORKER), [HEAD, WORKER])

@@ -48,7 +48,7 @@ def test_the_quote_says_what_when_how_much_and_each_price_source(tmp_path: Path)
         "03-aws-t4 in us-east-2a",
         "1 x g4dn.xlarge (T4, on-demand)",
         "2 to create",
-        "by itself at",
+        "automatically at",
         "120 GB disk (gp3)",
         "1 public address (IPv4)",
         "together",
@@ -95,7 +95,7 @@ def test_what_stands_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
     deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
     result = Deployed(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
     text = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "3.1"), width=80)
-    for words in ("module 3 stands", "$0.54 an hour (AWS Price List", "by itself in ", "Tried before", "no room"):
+    for words in ("lab of module 3 is ready", "$0.54 an hour (AWS Price List", "automatically in ", "Tried before", "no room"):
         assert words in text
     assert "gpucourse run 3.1" in text
     unguarded = replace(result, deployment=deployment_of(backstop="refused: iam:CreateRole"))

@@ -70,7 +70,7 @@ def test_a_lab_that_is_well_says_what_it_costs_and_what_ends_it() -> None:
     assert "$3.20 so far, $1.54 an hour" in page
     assert "in 2 h 00 min" in page
     assert "node0: in use (SSH sessions: 1)" in page
-    assert "Bring it back" not in page
+    assert "Repair it" not in page
 
 
 def test_an_idle_lab_says_when_it_ends() -> None:
@@ -90,7 +90,7 @@ def test_a_stopped_lab_is_started_and_a_lost_one_is_deployed() -> None:
     page = status(outlook(nodes=halted, stopped=True))
     assert "Start it again: gpucourse start 3" in page
     assert "– stopped" in page
-    assert "not well" not in page
+    assert "unhealthy" not in page
     gone = status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
     assert "AWS took the spot instance back" in gone
     assert "gpucourse deploy 3 --target aws" in gone
@@ -117,7 +117,7 @@ def test_leaks_of_each_kind(state: Standing) -> None:
     )  # fmt: skip
     page = render_page(leaks.holdings(held))
     assert ("Remove them by hand\naws ec2" in page) == (state == "leak")
-    assert ("Look by hand\naws ec2" in page) == ("may not look" in page) == (state == "unknown")
+    assert ("Check by hand\naws ec2" in page) == ("may not look" in page) == (state == "unknown")
     assert ("no leaks" in page) == (state in {"standing", "another's"})
     assert ("grace" in page) == (state != "unknown")
     assert ("--everyone" in page) == (state == "another's")
@@ -146,7 +146,7 @@ def test_the_cost_with_everything_and_with_nothing() -> None:
     )  # fmt: skip
     page = render_page(cost.cost(everything))
     for words in (
-        "$7.00 left of $10.00; to the end it will not do", "no record: gpucourse leaks", "3 Parallel computing",
+        "$7.00 left of $10.00; not enough until the end", "no record: gpucourse leaks", "3 Parallel computing",
         "less than $0.01", "0.50 h", "not final: $0.25", "2026-07-20", "a warning",
     ):  # fmt: skip
         assert words in page

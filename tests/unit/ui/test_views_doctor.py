@@ -33,12 +33,12 @@ def test_a_machine_that_lacks_something() -> None:
         "✓  Python  3.11\n"
         "✗  torch   not installed\n"
         "\n"
-        "How to mend it\n"
+        "How to fix it\n"
         "  torch  pip install torch\n"
         "\n"
-        "1 of 2 would stop the course.\n"
+        "1 of 2 are missing.\n"
     )
-    assert "Nothing stands in the way" in text(doctor.machine([GOOD]))
+    assert "Ready. Start:" in text(doctor.machine([GOOD]))
 
 
 def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
@@ -47,16 +47,16 @@ def test_an_account_with_the_price_of_each_module_and_of_the_course() -> None:
     assert "1       Basic GPU  1 x a     $0.55      2   $1.10" in shown
     assert "$12.72" in shown
     assert "Prices: a table, 2026-07-20." in shown
-    assert "Nothing stands in the way. Start: gpucourse deploy 1 --target aws" in shown
+    assert "Ready. Start: gpucourse deploy 1 --target aws" in shown
 
 
 def test_what_could_not_be_seen_is_never_well() -> None:
     shown = text(doctor.account(make_examined(GOOD, DARK)))
     assert "?  leftovers" in shown
-    assert "Nothing stands in the way" not in shown
-    assert "1 of 2 could not be looked at, so they may stop it too." in shown
+    assert "Ready. Start:" not in shown
+    assert "1 of 2 could not be checked, and may be missing too." in shown
     both = text(doctor.account(make_examined(BAD, DARK)))
-    assert "1 of 2 would stop the course. 1 of 2 could not be looked at" in both
+    assert "1 of 2 are missing. 1 of 2 could not be checked" in both
 
 
 def test_what_one_command_mends_is_told_once() -> None:
@@ -68,7 +68,7 @@ def test_commands_are_lines_to_copy() -> None:
     mend = "by someone who may, once: aws iam create-role '{\"a\":1}' && aws iam put-role-policy"
     shown = text(doctor.machine([Finding(what="backstop", state="warning", detail="no role", mend=mend)]))
     lines = [
-        "How to mend it: backstop",
+        "How to fix it: backstop",
         "# by someone who may, once",
         "aws iam create-role '{\"a\":1}'",
         "aws iam put-role-policy",
@@ -80,7 +80,7 @@ def test_quotas_say_what_comes_next() -> None:
     waiting = QuotaRequest(code=QUOTA.code, region=QUOTA.region, wanted=20, status="CASE_OPENED", opened_before=True)
     assert "ask for 20" in text(doctor.quotas([ShortQuota(quota=QUOTA)], "us-east-2"))
     assert "a request for 20 is open (CASE_OPENED)" in text(doctor.quotas([ShortQuota(quota=QUOTA, open=waiting)], "us-east-2"))
-    assert "there is nothing to ask for" in text(doctor.quotas([], "us-east-2"))
+    assert "nothing to request" in text(doctor.quotas([], "us-east-2"))
     shown = text(doctor.quota_requests([waiting]))
     assert "20 vCPU" in shown
     assert "hours to days" in shown

@@ -16,7 +16,7 @@ def test_status_of_a_sick_stack() -> None:
     shown = text(view)
     assert view.mode == "local"
     assert re.search(r"m3-local  3 Parallel computing  unhealthy  1 of 2  \d+ s  20261121-101500-otter", shown)
-    assert "node1  m3-local  worker  learner@127.0.0.1:2201  ✗ not well  its process has ended" in shown
+    assert "node1  m3-local  worker  learner@127.0.0.1:2201  ✗ unhealthy  its process has ended" in shown
     assert "gpucourse deploy 3" in shown
 
 
@@ -36,7 +36,7 @@ def test_deploy_planned_and_done(tmp_path: Path) -> None:
     assert "+    create   terraform_data.node[0]" in shown
     assert "1 to create, 1 to replace." in shown
     done = text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1"))
-    assert "2 ready in 1.00 s (2 changes, 1 brought back to health)" in done
+    assert "2 ready in 1.00 s (2 changes, 1 repaired)" in done
     assert "gpucourse run 3.1" in done
     nothing = Deployed(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
@@ -81,7 +81,7 @@ def receipt(*left: Leftover) -> Receipt:
 
 def test_a_receipt_proves_that_nothing_is_left() -> None:
     shown = text(lab.destroy_result([receipt()], Path("/w/receipts")))
-    for words in ("2 of 2 resources", "brought home from 1 run; discarded: r2", "✓ nothing is left", "/w/receipts"):
+    for words in ("2 of 2 resources", "collected from 1 run; discarded: r2", "✓ nothing is left", "/w/receipts"):
         assert words in shown
     assert "nothing to destroy" in text(lab.destroy_result([]))
     assert "gpucourse leaks" in text(lab.destroy_result([]))

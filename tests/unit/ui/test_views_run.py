@@ -88,7 +88,7 @@ def test_a_run_that_failed_names_the_rank_that_failed_first() -> None:
     shown = result(record(state="failed", node_exits=exits, first_failure=first, error="a rank died"))
     for words in (
         "rank 1 on node1, exit code -11",
-        "node0: ran past its time-out, 3 processes ended",
+        "node0: timed out, 3 processes ended",
         "node1: exit code 139 (signal 11)",
         "a rank died",
         "gpucourse logs 20261121-101500-otter --rank 1",

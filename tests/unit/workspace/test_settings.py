@@ -87,7 +87,7 @@ MERGE = "base: &a {x: 1}\n" + "".join(f"k{n}: &b{n} {{<<: [{', '.join(['*a'] * 5
         ("".join(f"k{n}: 1\n" for n in range(60_000)), "holds more than 25000 keys and values"),
         ("".join(f"k{n}: 1\n" for n in range(20_000)), "unknown key"),
         ("x" * (1 << 21), "larger than"),
-        ("target: local\ntarget: local\n", "stands twice"),
+        ("target: local\ntarget: local\n", "appears twice"),
     ],
     ids=range(20),
 )

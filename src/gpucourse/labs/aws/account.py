@@ -29,7 +29,7 @@ def check_account(account: Account, deployment: AwsDeployment) -> None:
     who = account.identity()
     if who.account != held:
         raise MissingError(
-            f"{deployment.stack} stands in the AWS account {held}, and these credentials are for {who.account}",
+            f"{deployment.stack} is in the AWS account {held}, and these credentials belong to {who.account}",
             hint="use the credentials that built it: AWS_PROFILE=NAME gpucourse ...",
         )
 

@@ -62,7 +62,7 @@ def build(context: Context, proposal: Proposal) -> Built:
             raise
         raise Interrupted(
             "\n".join(error.what for error in errors) or "interrupted",
-            hint=f"gpucourse deploy goes on; gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
+            hint=f"gpucourse deploy continues; gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
         ) from None
     labs = [end for end in ends if isinstance(end, Deployed)]
     if len(lab_proposals) == 1 and not labs:

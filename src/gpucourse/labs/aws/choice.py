@@ -151,7 +151,7 @@ def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: 
     cloud = standing.cloud
     if cloud.gpu != gpu:
         raise UsageError(
-            f"{standing.stack} stands already, with {cloud.gpu.upper()} since {gpu.upper()} was sold out then",
+            f"{standing.stack} exists already, with {cloud.gpu.upper()} since {gpu.upper()} was sold out then",
             hint=f"go on with it: gpucourse deploy {module.id} --target aws --gpu {cloud.gpu}; or first: "
             f"gpucourse destroy {module.id} --gpu {cloud.gpu}",
         )
@@ -165,12 +165,12 @@ def _fits(request: DeployRequest, module: Module, standing: AwsDeployment, gpu: 
     ]
     if differs:
         raise UsageError(
-            f"{standing.stack} stands already; {' and '.join(differs)} would be another lab",
+            f"{standing.stack} exists already; {' and '.join(differs)} would be another lab",
             hint=f"gpucourse destroy {module.id}, then deploy again",
         )
     if request.ttl_s is not None:
         raise UsageError(
-            f"{standing.stack} stands already, until {cloud.expires}; --ttl is for a new lab",
+            f"{standing.stack} exists already, until {cloud.expires}; --ttl is for a new lab",
             hint=f"gpucourse extend {module.id} 2h",
         )
 

@@ -35,7 +35,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     Raises UsageError for nothing at all and where the lab would live for more than 72 hours in all.
     """
     if seconds < 60:
-        raise UsageError("that is no more time", hint=f"gpucourse extend {module} 2h")
+        raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * LONGEST.total_seconds())  # refused below, with what would be right
     before, at = datetime.fromisoformat(deployment.cloud.expires), bill.now()
@@ -44,10 +44,10 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
     if expires > latest:
         room = max(0.0, (latest - max(before, at)).total_seconds() / 3600)
         raise UsageError(
-            f"{deployment.stack} would live until {expires:%Y-%m-%d %H:%M} UTC: more than 72 hours since it was built",
+            f"{deployment.stack} would exist until {expires:%Y-%m-%d %H:%M} UTC: more than 72 hours since it was built",
             hint=f"gpucourse extend {module} {int(room)}h is the most"
             if room >= 1
-            else f"build it anew when you go on: gpucourse destroy {module}",
+            else f"rebuild it when you continue: gpucourse destroy {module}",
         )
     rate = bill.per_hour(context, deployment)
     budget = context.settings.budget_usd
@@ -111,7 +111,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
     Raises UnreachableError that names the nodes that did not take it, MissingError for a stopped lab.
     """
     if seconds > LONGEST.total_seconds():
-        raise UsageError("no lab lives for more than 72 hours", hint=f"gpucourse keep {module} 2h")
+        raise UsageError("no lab may exist for more than 72 hours", hint=f"gpucourse keep {module} 2h")
     with lock_lab(context, module, gpu=gpu, verb="keep") as deployment:
         cloud = deployment.cloud
         if cloud.stopped:

@@ -38,7 +38,7 @@ def record_outcome(context: Context, deployment: AwsDeployment) -> Iterator[None
         _save_as_failed(context, deployment, "interrupted")
         raise Interrupted(
             f"deploying {deployment.stack} was interrupted. {describe_existing(context, deployment)}",
-            hint=f"{again(deployment)} goes on; {down(deployment)} takes it down",
+            hint=f"{again(deployment)} continues; {down(deployment)} takes it down",
         ) from error
     except GpucourseError as error:
         _save_as_failed(context, deployment, error.what)

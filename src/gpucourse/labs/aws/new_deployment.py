@@ -33,7 +33,7 @@ def same_account(choice: Choice, who: AwsIdentity) -> None:
     held = choice.standing and choice.standing.cloud.account
     if held and held != who.account:
         raise MissingError(
-            f"{choice.stack} stands in the AWS account {held}, and these credentials are for {who.account}",
+            f"{choice.stack} is in the AWS account {held}, and these credentials belong to {who.account}",
             hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
         )
 

@@ -106,7 +106,7 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
             proposal.lab_proposals.append(lab_proposal)
             proposal.quotes.append(lab_proposal.quote)
             if lab_proposal.forgotten:
-                text = "Terraform's state is lost, so what stands of it is removed and built anew; outputs come home first"
+                text = "Terraform's state is lost, so what exists of it is removed and rebuilt; outputs are collected first"
                 proposal.notes.append(f"{choice.stack}: {text}")
     except BaseException:
         for lab_proposal in proposal.lab_proposals:

@@ -135,14 +135,14 @@ def _pin_host_keys(context: Context, lab: CloudLab, inventory: Inventory, runnin
         if key is None:
             raise InfrastructureError(
                 f"{node.name} ({running[node.name].id}) did not show its SSH host key on its console within {seconds:.0f} s: "
-                "nobody vouches for the machine at its address",
+                "so the machine at its address cannot be trusted",
                 hint="type gpucourse deploy again: it asks once more",
             )
         return replace(node, host_key=key)
 
     from gpucourse.remote.fleet import each, values
 
-    with stage(context.watch, "host keys", "AWS vouches for the host keys"):
+    with stage(context.watch, "host keys", "AWS confirms the host keys"):
         vouched = {node.name: node for node in values(each(strangers, ask))}
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 

@@ -38,7 +38,7 @@ def stop(context: Context, module: str, *, gpu: str | None = None) -> ChangeResu
         if cloud.market == "spot":
             raise UsageError(
                 f"{deployment.stack} runs on spot instances, which cannot be stopped: only ended",
-                hint=f"gpucourse destroy {deployment.module} (outputs come home first)",
+                hint=f"gpucourse destroy {deployment.module} (outputs are collected first)",
             )
         _nothing_runs(context, deployment)
         account = account_of(context, deployment)
@@ -138,7 +138,7 @@ def _find_alive(account: Account, deployment: AwsDeployment) -> list[CloudInstan
     )
     raise MissingError(
         f"{deployment.stack} has no instance left: {said}",
-        hint=f"build them anew: gpucourse deploy {deployment.module} --target aws; or clear up: gpucourse destroy "
+        hint=f"rebuild them: gpucourse deploy {deployment.module} --target aws; or clear up: gpucourse destroy "
         f"{deployment.module}",
     )
 

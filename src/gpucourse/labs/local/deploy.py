@@ -43,7 +43,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
     began = time.monotonic()
     if request.unpack_slurm and request.dry_run:
         hint = f"gpucourse deploy {request.module} --target local {FLAG}"
-        raise UsageError(f"{FLAG}: --dry-run fetches nothing", hint=hint)
+        raise UsageError(f"{FLAG}: --dry-run downloads nothing", hint=hint)
     module, nodes = context.catalog.module(request.module), request.nodes
     stack = deployments.stack_name(module.id, "local")
     _check_count(module, nodes)

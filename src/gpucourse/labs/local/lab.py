@@ -78,10 +78,10 @@ def choose(
 
 
 def _nothing_runs(context: Context, deployment: LocalDeployment) -> None:
-    """Raises UsageError where a run is on the nodes, or not home yet: another link makes all of them anew."""
+    """Raises UsageError where a run is on the nodes, or not collected yet: another link makes all of them anew."""
     if going := runs.under_way(context.paths, deployment.stack):
         raise UsageError(
-            f"--link: another link makes the nodes anew, and run {going[0].id} is still on them",
+            f"--link: another link recreates the nodes, and run {going[0].id} is still on them",
             hint=f"gpucourse logs {going[0].id} -f follows it to its end, gpucourse cancel {going[0].id} ends it",
         )
 

@@ -21,7 +21,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
     """Labs of simulated nodes. They cost nothing, so nothing is asked; a look at them takes neither Terraform nor SSH."""
 
     name = "local"
-    no_clock = "simulated nodes cost nothing and have no clock: they stand until you destroy them"
+    no_clock = "simulated nodes cost nothing and have no deadline: they stay until you destroy them"
 
     def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[LocalProposal]:
         """See labs.local.deploy."""

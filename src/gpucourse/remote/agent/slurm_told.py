@@ -99,7 +99,7 @@ def _down(nodes: str) -> str:
 
 
 def _describe_new_start(row: Row) -> str:
-    words = "{} was started anew at {}, from the beginning: Slurm's controller had not stored its first start when it ended"
+    words = "{} was restarted at {}, from the beginning: Slurm's controller had not stored its first start when it ended"
     return words.format(_name(row), str(row["started"]).rpartition("T")[2])
 
 
@@ -107,7 +107,7 @@ def _forgotten(row: Row, was: str) -> tuple[str, ...]:
     lines = [f"{_name(row)}: Slurm does not know it any more, and it left no note: how it ended is unknown"]
     seen = f"It was {was} when it was last seen. " if was != "SUBMITTED" else ""
     lines.append(
-        f"{seen}If slurmctld was killed in its first seconds, or the whole cluster was started anew, then "
+        f"{seen}If slurmctld was killed in its first seconds, or the whole cluster was restarted, then "
         "the job is lost, and to be run again"
     )
     return tuple(lines)
@@ -119,7 +119,7 @@ def _waits(job: Job, row: Row, reason: str) -> str:
     if reason in say.HELD:
         line += ". To let it go: " + _on_the_head(job, "scontrol release {}".format(row["job"]))
     if reason == say.FAILED_START:
-        line += f"; why is told by gpucourse status, and in a lab of your own gpucourse deploy {_module(job)} mends it"
+        line += f"; gpucourse status says why, and in a lab of your own gpucourse deploy {_module(job)} repairs it"
     if reason == "BeginTime":
         line += ". To start it at once: " + _on_the_head(job, "scontrol update JobId={} StartTime=now".format(row["job"]))
     return line

@@ -41,7 +41,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
     columns: list[Column | str] = [
         Column("", style="strong"), Column("exercise", wrap=True), "now", "before", Column("what is wrong", wrap=True)
     ]  # fmt: skip
-    parts: list[Part] = [table(columns, [_row(recheck) for recheck in rechecks], title="Every exercise, verified again")]
+    parts: list[Part] = [table(columns, [_row(recheck) for recheck in rechecks], title="Every exercise, checked again")]
     hints = tuple(
         (f"{recheck.exercise} {check.id}", check.hint)
         for recheck in rechecks
@@ -53,7 +53,7 @@ def every(rechecks: Sequence[Recheck]) -> View:
         parts.append(Facts(hints, title="Where to look"))
     passed = sum(recheck.verdict is not None and recheck.verdict.verdict == "passed" for recheck in rechecks)
     lost = [recheck.exercise for recheck in rechecks if recheck.has_regressed]
-    footer = [f"{passed} of {len(rechecks)} exercises hold."]
+    footer = [f"{passed} of {len(rechecks)} exercises pass."]
     footer += [f"No longer passed: {', '.join(lost)}"] if lost else []
     modes = {recheck.verdict.mode for recheck in rechecks if recheck.verdict}
     return View(parts=tuple(parts), footer=tuple(footer), mode=SIMULATED if SIMULATED in modes else "")

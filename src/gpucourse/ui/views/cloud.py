@@ -38,7 +38,7 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
         later = ", ".join(choice.gpu.upper() for choice in proposal.later)
         now = " and ".join(lab_quote.gpu.upper() for lab_quote in quotes)
         said.append(
-            f"The quota holds these labs one after the other: {now} now, {later} after it. When you are done with {now}: "
+            f"The quota allows only one of these labs at a time: {now} now, {later} after it. When you are done with {now}: "
             f"gpucourse destroy {quotes[0].module} --gpu {quotes[0].gpu}, then this again with --gpu {proposal.later[0].gpu}"
         )
     if said:
@@ -51,13 +51,13 @@ def cloud_deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") 
     """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
-    about = standing(result, ssh_config, healed="built anew", where=_place(cloud) if cloud else ())
+    about = standing(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())
     parts: list[Part] = [about]
     if cloud and cloud.tried:
         parts.append(attempts(cloud.tried))
     after = f"run {exercise}" if exercise else f"show {deployment.module}"
     footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
-    title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
+    title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
     return View(title=title, parts=tuple(parts), footer=footer, mode=deployment.target)
 
 
@@ -80,8 +80,8 @@ def _what(quote: Quote, *, several: bool) -> Part:
             ("stack", f"{quote.stack} in {quote.zone}"),
             ("nodes", f"{quote.nodes} x {quote.instance_type} ({quote.gpu.upper()}, {quote.market})"),
             *((("head", f"1 x {quote.head}, which takes the jobs"),) if quote.head else ()),
-            ("plan", f"{plan} (resources)" if plan else "everything stands already: nothing to do"),
-            ("ends", f"by itself at {_clock(quote.expires)}, in {_hours(quote.hours)}"),
+            ("plan", f"{plan} (resources)" if plan else "everything exists already: nothing to do"),
+            ("ends", f"automatically at {_clock(quote.expires)}, in {_hours(quote.hours)}"),
             *((("if sold out", _others(quote)),) if quote.siblings else ()),
         ],
         title=quote.gpu.upper() if several else "",
@@ -120,7 +120,7 @@ def _place(cloud: Cloud) -> list[tuple[str, str | Cell]]:
     return [
         ("where", f"{cloud.zone}: {cloud.instance_type} ({cloud.gpu.upper()}, {cloud.market})"),
         ("costs", f"${Decimal(cloud.usd_per_hour):.2f} an hour ({cloud.priced})" if cloud.usd_per_hour else ""),
-        ("ends", f"by itself in {format_seconds(max(0.0, left))}, at {_clock(cloud.expires)}"),
+        ("ends", f"automatically in {format_seconds(max(0.0, left))}, at {_clock(cloud.expires)}"),
         ("backstop", Cell(cloud.backstop, "warn") if cloud.backstop else guard),
     ]
 
@@ -137,7 +137,7 @@ def _warnings(findings: Sequence[Finding]) -> list[str]:
         for finding in findings
         if finding.state in {"warning", "unknown"} and finding.kind not in {"price", "backstop"}
     ]
-    return [*told, "how to mend these: gpucourse doctor --target aws"] if told else []
+    return [*told, "how to fix these: gpucourse doctor --target aws"] if told else []
 
 
 def _clock(moment: str) -> str:

@@ -41,7 +41,7 @@ def _sums(known: Cost) -> Facts:
     if left is not None and known.budget_usd is not None:
         short = left < 0 or known.usd_to_end > known.budget_usd
         words = f"{usd(left)} left of {usd(known.budget_usd)}" if left >= 0 else f"{usd(-left)} above {usd(known.budget_usd)}"
-        budget = Cell(words + ("; to the end it will not do" if short and left >= 0 else ""), "warn" if short else "")
+        budget = Cell(words + ("; not enough until the end" if short and left >= 0 else ""), "warn" if short else "")
     return facts(
         [
             ("so far", f"about {usd(known.usd)}"),
@@ -88,7 +88,7 @@ def _shares(title: str, shares: Sequence[Share]) -> Table:
 
 def _bill(bill: BilledCost) -> Table:
     rows = [(name, usd(amount)) for name, amount in bill.services] or [
-        ("nothing yet: it comes a day late, and the tag Project must be a cost allocation tag", "")
+        ("nothing yet: bills are a day late, and the tag Project must be a cost allocation tag", "")
     ]
     final = "" if bill.final else ", not final"
     title = f"Billed by AWS from {bill.first} until {bill.until}{final}: {usd(bill.usd)}"

@@ -59,7 +59,7 @@ def catalog(
         entry.id for entry in modules if any(module_exercise.id not in progress for module_exercise in entry.exercises)
     ]
     first = next(iter([*unfinished, *(entry.id for entry in modules)]), "")
-    footer = (f"{done} of {len(ids)} exercises passed.{total} Read on with: gpucourse show {first}",) if ids else ()
+    footer = (f"{done} of {len(ids)} exercises passed.{total} Continue with: gpucourse show {first}",) if ids else ()
     return View(title="The course", parts=tuple(parts), footer=footer)
 
 
@@ -76,7 +76,7 @@ def module(module: Module, lesson: str, progress: Progress) -> View:
     return View(
         title=f"Module {module.id}: {module.title}",
         parts=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lesson)),
-        footer=(f"Stand up the lab: gpucourse deploy {module.id}", f"The first exercise: gpucourse show {first}"),
+        footer=(f"Deploy the lab: gpucourse deploy {module.id}", f"The first exercise: gpucourse show {first}"),
     )
 
 

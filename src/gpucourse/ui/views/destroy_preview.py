@@ -41,12 +41,12 @@ def destroy_preview(
     parts: list[Part] = [table(columns, rows)] if rows else []
     if untracked:
         things = [(stray.kind, stray.id if stray.seen else stray.note, stray.region, stray.state) for stray in untracked]
-        title = "Made by this workspace, and on no record of it"
+        title = "Made by this workspace, but not on its records"
         parts.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
-    fate = "is ended" if discard else "is ended, and its outputs come home"
+    fate = "is ended" if discard else "will be stopped, and its outputs collected"
     notes = [f"run {run} on {lab.deployment.stack}, which nobody saw end, {fate}" for lab in labs for run in lab.runs]
     if discard:
-        notes.append("outputs that are not home yet will be lost (--discard)")
+        notes.append("outputs that are not collected yet will be lost (--discard)")
     if others:
         notes.append(
             f"and {format_count(others, 'lab')} that costs nothing" if others == 1 else f"and {others} labs that cost nothing"

@@ -23,7 +23,7 @@ _STATES: dict[str, tuple[str, Style]] = {
 def machine(findings: Sequence[Finding]) -> View:
     """Everything that was looked at on this machine, and the command that mends what is not well."""
     parts = _findings(findings)
-    footer = (_verdict(findings, "Nothing stands in the way. Start: gpucourse deploy 3"),)
+    footer = (_verdict(findings, "Ready. Start: gpucourse deploy 3"),)
     return View(title="What the course needs on this machine", parts=tuple(parts), footer=footer)
 
 
@@ -33,7 +33,7 @@ def account(examined: PreflightReport) -> View:
     parts.append(_prices(examined))
     parts.append(Paragraph(f"Prices: {'; '.join(examined.sources)}.", "dim"))
     first = examined.prices[0].module
-    footer = (_verdict(examined.findings, f"Nothing stands in the way. Start: gpucourse deploy {first} --target aws"),)
+    footer = (_verdict(examined.findings, f"Ready. Start: gpucourse deploy {first} --target aws"),)
     title = f"What the course needs of AWS in {examined.region} ({examined.market})"
     return View(title=title, parts=tuple(parts), footer=footer)
 
@@ -41,7 +41,7 @@ def account(examined: PreflightReport) -> View:
 def quotas(short: Sequence[ShortQuota], region: str) -> View:
     """The quotas that do not hold what the course needs, and what can be done about each."""
     if not short:
-        return View(parts=(Paragraph(f"Every quota in {region} holds what the course needs: there is nothing to ask for."),))
+        return View(parts=(Paragraph(f"Every quota in {region} is large enough for the course: nothing to request."),))
     rows = [
         (
             shortage.quota.code,
@@ -71,7 +71,7 @@ def quota_requests(requests: Sequence[QuotaRequest]) -> View:
         "People at AWS decide, within hours to days, and may grant less.",
         "Their answer: gpucourse doctor --target aws, or https://console.aws.amazon.com/servicequotas/home/requests",
     )
-    return View(title="Asked of AWS", parts=(table(["quota", "asked for", "state", "request"], rows),), footer=footer)
+    return View(title="Requested from AWS", parts=(table(["quota", "asked for", "state", "request"], rows),), footer=footer)
 
 
 def _findings(findings: Sequence[Finding]) -> list[Part]:
@@ -83,7 +83,7 @@ def _findings(findings: Sequence[Finding]) -> list[Part]:
             mends.setdefault(finding.mend, []).append(finding.what)
     told = tuple((", ".join(whats), mend) for mend, whats in mends.items() if " && " not in mend)
     if told:
-        parts.append(Facts(told, title="How to mend it"))
+        parts.append(Facts(told, title="How to fix it"))
     parts += [_commands(", ".join(whats), mend) for mend, whats in mends.items() if " && " in mend]
     return parts
 
@@ -92,16 +92,16 @@ def _commands(what: str, mend: str) -> Part:
     """Several commands, to copy: one a line, below who should type them."""
     who, _, commands = mend.rpartition(": aws ")
     lines = f"aws {commands}".split(" && ") if who else mend.split(" && ")
-    return Code("\n".join(([f"# {who}"] if who else []) + lines), title=f"How to mend it: {what}")
+    return Code("\n".join(([f"# {who}"] if who else []) + lines), title=f"How to fix it: {what}")
 
 
 def _verdict(findings: Sequence[Finding], well: str) -> str:
     missing = sum(finding.state == "missing" for finding in findings)
     unknown = sum(finding.state == "unknown" for finding in findings)
-    unseen = f"{unknown} of {len(findings)} could not be looked at, so they may stop it too." if unknown else ""
+    unseen = f"{unknown} of {len(findings)} could not be checked, and may be missing too." if unknown else ""
     if missing:
-        return f"{missing} of {len(findings)} would stop the course. {unseen}".rstrip()
-    return f"Nothing that could be seen stands in the way. {unseen}" if unknown else well
+        return f"{missing} of {len(findings)} are missing. {unseen}".rstrip()
+    return f"Nothing that could be checked is missing. {unseen}" if unknown else well
 
 
 def _prices(examined: PreflightReport) -> Part:
@@ -126,7 +126,7 @@ def _prices(examined: PreflightReport) -> Part:
         Column("hours", align="right"),
         Column("$", align="right"),
     ]
-    title = "What it costs while a lab stands as long as its module usually takes"
+    title = "Estimated cost per module, for as long as it usually takes"
     return table(columns, rows, title=title)
 
 
@@ -138,5 +138,5 @@ def _next(shortage: ShortQuota) -> str:
     if shortage.open is not None:
         return f"a request for {shortage.open.wanted} is open ({shortage.open.status})"
     if shortage.quota.enough is None:
-        return f"cannot be asked for while it is not known: {shortage.quota.reason}"
+        return f"cannot be requested while it is unknown: {shortage.quota.reason}"
     return f"ask for {shortage.quota.needed + (shortage.quota.used or 0)}"

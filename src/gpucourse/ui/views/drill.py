@@ -18,11 +18,11 @@ def drill(record: RunRecord) -> View:
         title=f"{record.exercise}  break drill",
         parts=(
             facts([("run", record.id), ("ranks", str(record.world_size)), ("ended", "\n".join(ends))]),
-            Facts(tuple(words), title="One of these was planted. Which, and in which rank?"),
+            Facts(tuple(words), title="One of these faults was injected. Which one, and in which rank?"),
         ),
         footer=(
             f"Look: gpucourse logs {record.id}, with --rank R, --fold or --times",
-            f"Then say it: gpucourse check {record.exercise} --diagnosis WORD --rank R (the rank where it sits in one)",
+            f"Then submit: gpucourse check {record.exercise} --diagnosis WORD --rank R (--rank only if one rank is at fault)",
         ),
         mode=record.mode,
     )

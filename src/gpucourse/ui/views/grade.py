@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.learning.grade import Pending
 
 LEVELS = {"gpu": "gpu", "logic": "logic (simulated)", "none": UNICODE.absent}
-COUNTS = {"course": "", "bonus": ", bonus", "own": ", a score of its own"}
+COUNTS = {"course": "", "bonus": ", bonus", "own": ", scored separately"}
 FIELDS = ("who", "made", "module", "row", "title", "counts", "points", "earned", "waiting", "evidence", "missing")
 
 
@@ -27,7 +27,7 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
     parts: list[Part] = [_part(part) for part in result.parts]
     if result.quiz is not None:
         quiz = result.quiz
-        parts.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'try', 'tries')}")]))
+        parts.append(facts([("quiz", f"{quiz.right} of {quiz.of}, the best of {format_count(quiz.tries, 'attempt')}")]))
     total = f"{_points(result.earned)} of {_points(result.points)} points"
     bonus = f", and {_points(result.bonus)} of {_points(result.bonus_points)} as a bonus" if result.bonus_points else ""
     parts.append(Paragraph(total + bonus, "strong"))
@@ -36,9 +36,9 @@ def grade(result: Grade, *, who: str = "", bundle: str = "") -> View:
         parts.append(Items(lines, title="Changed after the run, so it counts for nothing"))
     footer = []
     if result.waiting:
-        judge = f"your judgement: gpucourse grade --open {bundle} --review"
-        hand_in = "an instructor, who judges your bundle: gpucourse grade --bundle work.zip"
-        footer.append(f"{_points(result.waiting)} more points wait for {judge if bundle else hand_in}")
+        judge = f"by you: gpucourse grade --open {bundle} --review"
+        hand_in = "by an instructor: gpucourse grade --bundle work.zip"
+        footer.append(f"{_points(result.waiting)} more points are pending review {judge if bundle else hand_in}")
     footer.append("Points come from evidence: what a run recorded, what is handed in, what was answered.")
     return View(title=f"Points{f' of {who}' if who else ''}", parts=tuple(parts), footer=tuple(footer))
 

@@ -28,7 +28,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     if not stacks and unreadable:
         return View(parts=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
     if not stacks:
-        return View(parts=(Paragraph("Nothing is deployed."),), footer=("Stand up a lab: gpucourse deploy 3",))
+        return View(parts=(Paragraph("Nothing is deployed."),), footer=("Deploy a lab: gpucourse deploy 3",))
     columns: list[Column | str] = [
         "stack",
         Column("module", wrap=True),
@@ -43,7 +43,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
     ]:
         parts.append(Facts(tuple(lacking), title="What is missing"))
     if slowed := [(stack.deployment.stack, stack.deployment.link) for stack in stacks if stack.deployment.link]:
-        parts.append(Facts(tuple(slowed), title="Networks with a speed of their own"))
+        parts.append(Facts(tuple(slowed), title="Networks with limited speed"))
     troubles = [(stack.deployment.stack, Cell(stack.deployment.error, "bad")) for stack in stacks if stack.deployment.error]
     if troubles:
         parts.append(Facts(tuple(troubles), title="What went wrong"))
@@ -88,10 +88,10 @@ def deploy_plan(result: Deployed) -> View:
 def deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
     """What stands now, how to get in, what to type next."""
     deployment = result.deployment
-    about = standing(result, ssh_config, healed="brought back to health")
+    about = standing(result, ssh_config, healed="repaired")
     after = f"run {exercise}" if exercise else f"show {deployment.module}"
     footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
-    title = f"{UNICODE.good} module {deployment.module} stands: {deployment.title}"
+    title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
     return View(title=title, parts=(about,), footer=footer, mode=deployment.mode)
 
 
@@ -149,7 +149,7 @@ def _cure(status: StackStatus) -> str:
         return f"Take down what is left of it: gpucourse destroy {deployment.module}"
     if status.cloud and status.cloud.stopped:
         return f"Start it again: gpucourse start {deployment.module}"
-    return f"Bring it back to health: gpucourse deploy {deployment.module}{deployment.flag}"
+    return f"Repair it: gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _state(status: StackStatus) -> Cell:
@@ -194,7 +194,7 @@ def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
         return Cell(f"{UNICODE.absent} unknown", "warn")
     if asleep and health.detail.startswith("stop"):  # stopping, stopped
         return Cell(f"{UNICODE.absent} stopped", "warn")
-    return Cell(f"{UNICODE.bad} not well", "bad")
+    return Cell(f"{UNICODE.bad} unhealthy", "bad")
 
 
 def _receipt(receipt: Receipt) -> list[Part]:
@@ -229,7 +229,7 @@ def _receipt(receipt: Receipt) -> list[Part]:
 def _outputs(receipt: Receipt) -> str:
     told = []
     if receipt.outputs_home:
-        told.append(f"brought home from {format_count(len(receipt.outputs_home), 'run')}")
+        told.append(f"collected from {format_count(len(receipt.outputs_home), 'run')}")
     if receipt.outputs_discarded:
         told.append(f"discarded: {', '.join(receipt.outputs_discarded)}")
     return "; ".join(told)
@@ -237,7 +237,7 @@ def _outputs(receipt: Receipt) -> str:
 
 def _count_actions(actions: Sequence[str]) -> str:
     if not actions:
-        return "Everything stands already: nothing to do."
+        return "Everything exists already: nothing to do."
     words = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
     counts = [f"{actions.count(action)} {words.get(action, action)}" for action in dict.fromkeys(actions)]
     return f"{', '.join(counts)}."

@@ -24,7 +24,7 @@ def holdings(held: LeakScan, *, clean: bool = False) -> View:
         else [("elsewhere", "nothing in the account's other regions")]
     )
     parts: list[Part] = [facts([("account", held.account), ("looked in", ", ".join(held.regions)), *unasked])]
-    for state, title in (("standing", "Labs on record"), ("another's", "Labs of others, whose time is not over: left alone")):
+    for state, title in (("standing", "Labs on record"), ("another's", "Labs of others that have not expired: left alone")):
         lines = _labs([thing for thing in held.things if thing.state == state])
         if lines:
             parts.append(Items(lines, title=title))
@@ -41,8 +41,8 @@ def holdings(held: LeakScan, *, clean: bool = False) -> View:
         parts.append(Paragraph(f"{UNICODE.good} Nothing else there carries the course's tag: no leaks.", "good"))
     if blind:
         rows = [(thing.kind, thing.region, Cell(thing.note, "warn")) for thing in blind]
-        parts.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be looked at"))
-        parts.append(Code("\n".join(thing.remove for thing in blind), title="Look by hand"))
+        parts.append(table(["kind", "region", Column("why", wrap=True)], rows, title="What could not be checked"))
+        parts.append(Code("\n".join(thing.remove for thing in blind), title="Check by hand"))
     footer = ["Remove them all: gpucourse leaks --clean"] if leaks and not clean else []
     if any(thing.state == "another's" for thing in held.things):
         footer.append("If those labs of others are your own: gpucourse leaks --clean --everyone")

@@ -16,7 +16,7 @@ from gpucourse.units import format_seconds
 BY_HAND = "By hand: copy the pushed files to a folder on each node, and paste the node's command there, on all nodes at once."
 BATCH_BY_HAND = (
     "By hand: make a folder that all nodes share, with logs/, outputs/ and work/ in it; copy the pushed files to work/, "
-    "save what stands below each name here beside work/, and type the command there."
+    "save the text below each name here beside work/, and type the command there."
 )
 SESSION_BY_HAND = "By hand: gpucourse ssh {module} opens a terminal on that node."
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
@@ -35,7 +35,7 @@ def launch(plan: LaunchPlan) -> View:
                 ("parameters", parameters(plan.parameters)),
                 ("time-out", f"{format_seconds(plan.timeout_s)}, a collective {format_seconds(plan.collective_timeout_s)}"),
                 ("pushed", "\n".join(f"{upload.name}  {UNICODE.dot}  {upload.source}" for upload in plan.uploads)),
-                ("brought home", "\n".join(("outputs/", *plan.outputs))),
+                ("collected", "\n".join(("outputs/", *plan.outputs))),
             ]
         )
     ]

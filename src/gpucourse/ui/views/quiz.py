@@ -49,20 +49,20 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     explained = {item.id: item.explanation for item in quiz.questions}
     wrong = tuple((item.id, explained[item.id]) for item in results if item.id not in right)
     if wrong:
-        parts.append(Facts(wrong, title="What was not right, and why"))
+        parts.append(Facts(wrong, title="Wrong answers, and why"))
     parts.append(Paragraph(f"{len(right)} of {len(results)} right", "good" if len(right) == len(results) else "strong"))
     done = sum(attempt.ended is not None for attempt in tries.tries)
     return View(
         title=quiz.title,
         parts=tuple(parts),
-        footer=(f"{format_count(done, 'try', 'tries')} so far. Another: gpucourse quiz --again",),
+        footer=(f"{format_count(done, 'attempt')} so far. Another: gpucourse quiz --again",),
     )
 
 
 def standing(quiz: Quiz, answered: int, right: int) -> View:
     """A try that is still open."""
     told = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
-    return View(title=quiz.title, parts=(Paragraph(told),), footer=("Go on: gpucourse quiz",))
+    return View(title=quiz.title, parts=(Paragraph(told),), footer=("Continue: gpucourse quiz",))
 
 
 def judgement(result: AnswerResult) -> View:

@@ -29,5 +29,5 @@ def report(result: ReportResult) -> View:
     if missing:
         parts.append(Items(tuple(sentence.replace("`", "") for sentence in missing), title="Not in it yet"))
     mark = UNICODE.error if missing else UNICODE.good
-    footer = ("Type the command again when that is done: the report is written anew.",) if missing else ()
+    footer = ("Type the command again when that is done: the report is written again.",) if missing else ()
     return View(title=f"{mark} {content.title}", parts=tuple(parts), footer=footer, mode=content.mode)

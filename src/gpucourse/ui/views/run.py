@@ -157,7 +157,7 @@ def _failure(record: RunRecord) -> list[Part]:
 
 def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     signal = f" (signal {code - 128})" if 128 < code < 192 else ""
-    words = {"exited": f"exit code {code}{signal}", "timed_out": "ran past its time-out", "lost": "was lost"}
+    words = {"exited": f"exit code {code}{signal}", "timed_out": "timed out", "lost": "was lost"}
     ended = f", {format_count(killed, 'process', 'processes')} ended" if killed else ""
     return f"{node}: {words.get(reason, reason)}{ended}"
 
@@ -226,19 +226,19 @@ def _home(record: RunRecord, files: RunPaths, exercise: Exercise | None, deliver
             ("plots", "\n".join(str(path) for path in pictures if path.is_file())),
             ("deliverables", str(deliverables) if copied and deliverables and deliverables.is_dir() else ""),
         ],
-        title="What came home",
+        title="Results",
     )
 
 
 def _next(record: RunRecord, exercise: Exercise | None) -> tuple[str, ...]:
     if not record.has_ended:
-        return (f"It goes on. Come back: gpucourse logs {record.id} -f", f"End it: gpucourse cancel {record.id}")
+        return (f"It is still running. Follow it: gpucourse logs {record.id} -f", f"Stop it: gpucourse cancel {record.id}")
     if record.culprit is not None:
         return (f"Its log: gpucourse logs {record.id} --rank {record.culprit}",)
-    again = f"The logs again: gpucourse logs {record.id}"
+    again = f"View logs: gpucourse logs {record.id}"
     if exercise is None or not exercise.questions or record.verdict in {"failed", "error"}:
         return (again,)
-    return (again, f"{format_count(len(exercise.questions), 'question')} about it: gpucourse answer {exercise.id}")
+    return (again, f"Answer {format_count(len(exercise.questions), 'question')}: gpucourse answer {exercise.id}")
 
 
 def _state(record: RunRecord) -> str:

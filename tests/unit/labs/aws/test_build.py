@@ -73,7 +73,7 @@ def test_what_terraform_cannot_remove_is_removed_by_tag(tmp_path: Path) -> None:
     lab: Any = Lab()
     build._remove_failed_attempt(context, lab)
     assert not lab.running
-    assert any("Going on without it, by tag" in event.text for event in events if isinstance(event, Note))
+    assert any("Continuing without it, by tag" in event.text for event in events if isinstance(event, Note))
 
 
 def test_no_other_place_is_tried_while_the_failed_try_left_something(tmp_path: Path) -> None:

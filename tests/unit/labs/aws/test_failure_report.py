@@ -77,7 +77,7 @@ def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyP
         failure_report.record_outcome(context, deployment),
     ):
         raise KeyboardInterrupt
-    assert "gpucourse deploy 3 --target aws --gpu t4 goes on" in stopped.value.hint
+    assert "gpucourse deploy 3 --target aws --gpu t4 continues" in stopped.value.hint
     assert phase() == "failed"
 
 

@@ -59,7 +59,7 @@ def take_down(context: Context, deployment: AwsDeployment, receipt: Receipt) -> 
     except (KeyboardInterrupt, Interrupted) as error:
         raise Interrupted(
             f"destroying {deployment.stack} was interrupted; what is left of it still costs",
-            hint=f"gpucourse destroy {deployment.module} goes on where this stopped",
+            hint=f"gpucourse destroy {deployment.module} continues where this stopped",
         ) from error
     except StackBusy:
         raise
@@ -88,7 +88,7 @@ def clear(context: Context, account: Account, uid: str, where: list[str]) -> tup
 
     Raises what a look raises.
     """
-    with stage(context.watch, f"sweep {uid}", f"looking for left-overs in {', '.join(where)}"):
+    with stage(context.watch, f"sweep {uid}", f"looking for leftovers in {', '.join(where)}"):
         resources = resource_scan.find(account, stack=uid, regions=where)
     if not resources:
         return [], []
@@ -99,7 +99,7 @@ def remove_all(
     context: Context, account: Account, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
 ) -> list[CloudResource]:
     """Remove these things; what a new look still finds, each with the reason where there is one. Raises what a look raises."""
-    text = "taking the backstop away" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
+    text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
     with stage(context.watch, f"remove {id(resources)}", text):
         refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
     with stage(context.watch, f"look again {id(resources)}", "looking once more"):
@@ -179,7 +179,7 @@ def with_terraform(context: Context, lab: CloudLab, before: list[CloudResource])
 
 
 def _without_terraform(context: Context, error: GpucourseError) -> None:
-    context.watch(Note(text=f"Terraform could not: {_short(error)}. Going on without it, by tag.", level="warning"))
+    context.watch(Note(text=f"Terraform could not: {_short(error)}. Continuing without it, by tag.", level="warning"))
 
 
 def _blind(context: Context, deployment: AwsDeployment, before: list[CloudResource], error: GpucourseError) -> NoReturn:
@@ -201,7 +201,7 @@ def _disarm(context: Context, account: Account, deployment: AwsDeployment) -> No
     """Schedules that end instances which are gone cost nothing and do nothing; still they go."""
     finding = schedule.disarm(account, stack=deployment.uid)
     if finding.state != "ok" and not deployment.cloud.backstop:
-        text = "the schedules that would have ended the lab could not be taken away; they cost nothing and find nothing to end"
+        text = "the schedules that would have ended the lab could not be removed; they cost nothing and end nothing"
         context.watch(Note(text=text))
 
 

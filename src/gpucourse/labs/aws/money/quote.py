@@ -48,7 +48,7 @@ class Quote:
         if not self.ends:
             return ()
         nodes = f"{self.ends} of its nodes go{'es' if self.ends == 1 else ''}"
-        return (f"{self.stack}: {nodes}; what runs on this lab is ended first, and its outputs come home",)
+        return (f"{self.stack}: {nodes}; what runs on this lab is stopped first, and its outputs are collected",)
 
     @property
     def creates(self) -> int:
@@ -124,7 +124,7 @@ class Budget:
             f"this would cost ${wanted:.2f} to its end; of the budget of ${self.budget:.2f} "
             f"${max(self.remaining, Decimal(0)):.2f} is left",
             hint=f"a shorter life (--ttl), --spot, fewer --nodes; or all the same: gpucourse deploy {module} --target aws "
-            "--yes-over-budget; the budget stands in gpucourse.yaml (budget_usd)",
+            "--yes-over-budget; the budget is set in gpucourse.yaml (budget_usd)",
         )
 
 
