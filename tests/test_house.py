@@ -210,7 +210,6 @@ TARGETS = {"local", "aws", "hosts"}
 ABOUT_ONE_TARGET = {  # who may import a target's folder beside the registry, and why
     "cli/leaks.py": "it is about what an AWS account holds, whether or not a lab is on record",
     "cli/cost.py": "it reads the ledger of what AWS bills",
-    "labs/doctor.py": "what it looks at is this computer: what simulated nodes take of it",
 }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import os
 import shutil
 import sys
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
+from gpucourse.labs.course import check_course
+from gpucourse.labs.target import load_targets
 from gpucourse.model.cloud import Finding
 from gpucourse.units import format_bytes
 
@@ -21,23 +21,11 @@ def doctor(context: Context) -> list[Finding]:
     return [
         _python(),
         _terraform(context),
-        _package("asyncssh", "simulated nodes"),
-        _package("torch", "exercises on simulated nodes"),
         _tool("ssh", "gpucourse ssh, editors", "install OpenSSH's client (apt install openssh-client)"),
-        *_slurm(context),
+        *(finding for target in load_targets() for finding in target.find_requirements(context)),
         _workspace(context),
-        course(context),
+        check_course(context),
     ]
-
-
-def course(context: Context) -> Finding:
-    """Whether every module can be read."""
-    broken = context.catalog.broken
-    if broken:
-        return Finding(
-            what="course", state="missing", detail="; ".join(error.what for error in broken), mend="fix these manifests"
-        )
-    return Finding(what="course", state="ok", detail=f"{len(context.catalog.modules)} modules in {context.folders.modules}")
 
 
 def _python() -> Finding:
@@ -54,39 +42,11 @@ def _terraform(context: Context) -> Finding:
     return Finding(what="Terraform", state="ok", detail=binary.describe())
 
 
-def _package(name: str, serves: str) -> Finding:
-    if importlib.util.find_spec(name) is None:
-        mend = f"{sys.executable} -m pip install 'gpucourse[local]'"
-        return Finding(what=name, state="missing", detail=f"not installed; needed for {serves}", mend=mend)
-    return Finding(what=name, state="ok", detail=importlib.metadata.version(name))
-
-
 def _tool(name: str, serves: str, mend: str) -> Finding:
     path = shutil.which(name)
     if path is None:
         return Finding(what=name, state="warning", detail=f"not found; needed for {serves}", mend=mend)
     return Finding(what=name, state="ok", detail=path)
-
-
-def _slurm(context: Context) -> list[Finding]:
-    """What the module with a cluster needs to have it on simulated nodes. Without it the rest of the course is unaffected."""
-    from gpucourse.labs.local.slurm_programs import choose_programs, way_without_root
-    from gpucourse.local.machines.requirements import Lacking, NoNamespaces, find_program, require, slurm_missing
-
-    module = next((module for module in context.catalog.modules if module.lab.scheduler == "slurm"), None)
-    if module is None:
-        return []
-    layer = choose_programs(context)
-    try:
-        require(slurm=True, layer=layer)
-    except Lacking as error:
-        if isinstance(error, NoNamespaces) and not slurm_missing():
-            detail = f"{find_program('slurmctld')}, but {error}: all nodes would be this one computer"
-            return [Finding(what="Slurm", state="warning", detail=detail, mend=error.remedy)]
-        detail = f"{error}; needed for module {module.id} on simulated nodes"
-        mend = f"{error.remedy}{way_without_root(context, f'gpucourse deploy {module.id}')}"
-        return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
-    return [Finding(what="Slurm", state="ok", detail=f"unpacked aside in {layer}" if layer else find_program("slurmctld"))]
 
 
 def _workspace(context: Context) -> Finding:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
     from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.model.cloud import CloudResource, QuotaRequest
+    from gpucourse.model.cloud import CloudResource, Finding, QuotaRequest
 
 TARGETS = {
     "local": "gpucourse.labs.local.target:LocalTarget",
@@ -65,6 +65,10 @@ class Target(Protocol[P, D_contra]):
         Raises LeftoverError where nobody can say what is left.
         """
         ...
+
+    def find_requirements(self, context: Context) -> list[Finding]:  # noqa: ARG002
+        """What its labs take of this computer besides what every lab does, and whether it is there."""
+        return []
 
     def is_meant_by(self, request: DeployRequest) -> bool:  # noqa: ARG002
         """Whether this request can only mean this target, where it names none."""

@@ -16,7 +16,7 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, MissingError, UsageError
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.needs import need_of, needs, validate_node_count
-from gpucourse.labs.doctor import course
+from gpucourse.labs.course import check_course
 from gpucourse.labs.request import PreflightRequest
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
 from gpucourse.model.event import stage
@@ -87,7 +87,7 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
         book = _book(account, labs)
         request = request_command(look.module, region=look.region, gpu=look.gpu, nodes=look.nodes)
         known = make_environment(context, book, market, look.ssh_cidr or context.settings.ssh_cidr, request)
-        findings = [*preflight(account, labs, known), *([course(context)] if context.catalog.broken else [])]
+        findings = [*preflight(account, labs, known), *([check_course(context)] if context.catalog.broken else [])]
     estimates = [(lab, estimate(book, lab, market=market)) for lab in labs]
     return PreflightReport(
         region=account.region,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.local.deploy import LocalProposal
     from gpucourse.labs.request import DeployRequest
+    from gpucourse.model.cloud import Finding
 
 
 class LocalTarget(Target["LocalProposal", LocalDeployment]):
@@ -49,6 +50,12 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
         from gpucourse.labs.take_down import take_down
 
         take_down(context, deployment, receipt, open_simulated(context, deployment))
+
+    def find_requirements(self, context: Context) -> list[Finding]:
+        """See labs.local.requirements."""
+        from gpucourse.labs.local.requirements import find_requirements
+
+        return find_requirements(context)
 
     def own_flags(self, request: DeployRequest) -> list[str]:
         """The network between the nodes, and where their Slurm comes from."""
