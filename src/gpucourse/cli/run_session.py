@@ -49,8 +49,7 @@ def run_session(session: Session, run_request: RunRequest, *, detach: bool, dry_
             act.close_session(context, opened_session, transcript)
             raise Interrupted(
                 f"the terminal of run {opened_session.record.id} was closed; its session has ended, and its record is whole",
-                hint="gpucourse runs; the transcript: "
-                f"{runs.files_of(context.paths, opened_session.record).folder / 'transcript.txt'}",
+                hint=f"gpucourse runs; the transcript: {runs.files_of(context.paths, opened_session.record).transcript}",
             )
         with session.console.watch() as live:
             context.watch = live

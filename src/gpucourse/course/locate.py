@@ -21,6 +21,10 @@ class CourseFolders:
     exercises: Path
     terraform: Path
 
+    def stack(self, template: str) -> Path:
+        """The Terraform files of a stack, by the name of their folder."""
+        return self.terraform / "stacks" / template
+
 
 def find_course(environ: Mapping[str, str]) -> CourseFolders:
     """The folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may leave `terraform/` to this one.

@@ -119,7 +119,7 @@ def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str,
 def _store(context: Context, exercise: Exercise, tables: Sequence[Grid]) -> Path:
     from gpucourse.workspace.files import write_text
 
-    path = context.paths.deliverables(exercise.id) / "comparison.md"
+    path = context.paths.comparison(exercise.id)
     parts = [f"# {exercise.id} {exercise.title}, compared"]
     for grid in tables:
         parts += [f"## {grid.title}", as_markdown(grid), *([grid.note] if grid.note else [])]

@@ -166,11 +166,11 @@ def _pictures(
         own = chart.rows == SUBJECTS
         plot, rows = (chart, {"subjects": numbers}) if own else side_by_side(chart, metrics)
         try:
-            draw(plot, rows, subtitle=subtitle, folder=place)
+            drawn = draw(plot, rows, subtitle=subtitle, folder=place)
         except MissingError as error:
             context.watch(Note(text=f"no chart {chart.file}: {error.what}", level="warning"))
             continue
-        png, svg = ((place / f"{chart.file}.{ending}").read_bytes() for ending in ("png", "svg"))
+        png, svg = (path.read_bytes() for path in drawn)
         yield Picture(title=chart.title, png=png, svg=svg)
 
 
@@ -215,9 +215,8 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
 def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
     from gpucourse.workspace.files import write_bytes
 
-    folder = context.paths.deliverables("F")
     for wanted in formats:
-        target = folder / f"report.{wanted}"
+        target = context.paths.report(wanted)
         if wanted == "html":
             from gpucourse.report import html
 
@@ -229,7 +228,7 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
 
             text, pictures = markdown.render(content)
             for name, data in pictures.items():
-                write_bytes(folder / name, data)
+                write_bytes(target.parent / name, data)
             write_bytes(target, text)
         yield target
 

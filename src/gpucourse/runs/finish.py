@@ -140,7 +140,7 @@ def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, 
 def _read_node_metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """The metrics of the first node that wrote some."""
     for node in record.nodes:
-        source = files.node_outputs(node) / "metrics.json"
+        source = files.node_metrics(node)
         if not _is_plain(source):
             continue
         try:

@@ -24,6 +24,7 @@ from gpucourse.runs.run import RunResult, run
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import copy_file, write_record, write_text
+from gpucourse.workspace.paths import RunPaths
 
 MOST_VALUES = 32
 MOST_ROWS = 6
@@ -92,7 +93,7 @@ def sweep(
     """
     _, exercise = context.catalog.exercise(run_request.exercise)
     sweep_id = runs.new_run(context.paths, exercise.id)
-    folder = context.paths.run(exercise.id, sweep_id).folder
+    files = context.paths.run(exercise.id, sweep_id)
     record = Sweep(
         id=sweep_id,
         exercise=exercise.id,
@@ -105,24 +106,24 @@ def sweep(
     try:
         for number, value in enumerate(values, 1):
             record.points.append(_point(context, run_request, parameter, value, number, run_one))
-            _write(context, exercise, record, folder)
+            _write(context, exercise, record, files)
     except BaseException as error:
         if not record.points:  # nothing ran: nothing is kept
-            folder.rmdir()
+            files.folder.rmdir()
             raise
         record.state, record.ended = "stopped", now_utc()
-        _write(context, exercise, record, folder)
+        _write(context, exercise, record, files)
         if isinstance(error, (KeyboardInterrupt, Interrupted)):
             why = error.what if isinstance(error, Interrupted) else "interrupted"
             raise Interrupted(
-                f"the sweep stopped after {len(record.points)} of {len(values)} values; they are kept in {folder}: {why}",
+                f"the sweep stopped after {len(record.points)} of {len(values)} values; they are kept in {files.folder}: {why}",
                 hint=error.hint if isinstance(error, Interrupted) else f"gpucourse runs {exercise.id}",
             ) from error
         raise
     record.state, record.ended = "done", now_utc()
     own_script = run_request.script.name if run_request.script else ""
-    files = _finish(context, exercise, record, folder, own_script)
-    return SweepResult(sweep=record, folder=folder, files=files, own_script=own_script)
+    made = _finish(context, exercise, record, files, own_script)
+    return SweepResult(sweep=record, folder=files.folder, files=made, own_script=own_script)
 
 
 def _point(
@@ -157,7 +158,7 @@ def _point(
     )
 
 
-def _write(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> None:
+def _write(context: Context, exercise: Exercise, record: Sweep, files: RunPaths) -> None:
     """Store the record with the table as it is now."""
     by_value = _metrics(context, exercise, record)
     for known, metrics in by_value.values():
@@ -174,7 +175,7 @@ def _write(context: Context, exercise: Exercise, record: Sweep, folder: Path) ->
         record.rows += [
             [row[0], row[1], *[grids.NOTHING] * (len(first.columns) - 2)] for row in summary if row[0] not in labels
         ]
-    write_record(folder / "sweep.json", record)
+    write_record(files.sweep, record)
 
 
 def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
@@ -191,12 +192,12 @@ def _table(exercise: Exercise, metrics: Mapping[str, Mapping[str, Any]]) -> Grid
     return None
 
 
-def _finish(context: Context, exercise: Exercise, record: Sweep, folder: Path, own_script: str) -> tuple[Path, ...]:
+def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths, own_script: str) -> tuple[Path, ...]:
     """The plot, the table as text, the seal; for the exercise's own script, copies of them among what is handed in. The files
     to look at."""
-    drawn = _draw(context, exercise, record, folder)
+    drawn = _draw(context, exercise, record, files.folder)
     record.pictures = [path.name for path in drawn]
-    write_record(folder / "sweep.json", record)
+    write_record(files.sweep, record)
     grid = Grid(
         title=record.title,
         columns=tuple(record.columns),
@@ -205,17 +206,17 @@ def _finish(context: Context, exercise: Exercise, record: Sweep, folder: Path, o
     )
     about = f"# {own_script or f'{exercise.id} {exercise.title}'}, by {record.parameter}"
     where = f"{record.device} · mode: {record.mode} · sweep {record.id}"
-    write_text(folder / "sweep.md", f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
+    write_text(files.sweep_table, f"{about}\n\n{where}\n\n{as_markdown(grid)}\n")
     finish.seal(context.paths.run(exercise.id, record.id), str(record.mode))
-    made = (folder / "sweep.json", folder / "sweep.md", *drawn)
+    made = (files.sweep, files.sweep_table, *drawn)
     if own_script:
         return made
-    files: list[Path] = []
+    copies: list[Path] = []
     for source in made:
-        target = context.paths.deliverables(exercise.id) / f"sweep-{record.parameter}{source.suffix}"
+        target = context.paths.delivered_sweep(exercise.id, record.parameter, source.suffix)
         copy_file(source, target)
-        files.append(target)
-    return tuple(files)
+        copies.append(target)
+    return tuple(copies)
 
 
 def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> list[Path]:

@@ -125,7 +125,7 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
     from gpucourse.workspace.files import write_text
 
     for file in plan.batch.files if plan.batch else ():
-        write_text(files.folder / f"{file.name}.sbatch", file.text)
+        write_text(files.batch(file.name), file.text)
 
 
 def add_metrics(

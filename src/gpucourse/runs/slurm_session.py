@@ -94,7 +94,7 @@ def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSess
 def close_session(context: Context, open_session: OpenSession, transcript: str) -> follow.FollowedRun:
     """Prove that the GPU is free again, keep the transcript (clean text), bring home what was written, and judge it."""
     record, files = open_session.record, runs.files_of(context.paths, open_session.record)
-    write_text(files.folder / "transcript.txt", transcript)
+    write_text(files.transcript, transcript)
     with stage(context.watch, "release", "asking Slurm whether the GPU is free again", record.phases_s):
         last = _wait_until_gone(open_session)
     if last is None or record.slurm is None:
@@ -102,7 +102,7 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
         runs.save(context.paths, record)
         raise ExerciseFailed(
             f"run {record.id}: the session never began; Slurm gave it no node",
-            hint=f"what srun said is in {files.folder / 'transcript.txt'}",
+            hint=f"what srun said is in {files.transcript}",
         )
     over = slurm.has_ended(last)
     record.slurm.jobs = [last]

@@ -61,6 +61,18 @@ class WorkspacePaths:
         """What the owner of this workspace, as a reviewer, judged of another learner's free text."""
         return self.private / "reviews" / key / f"{exercise}.json"
 
+    def comparison(self, exercise: str) -> Path:
+        """The tables of the newest comparison of runs of one exercise."""
+        return self.deliverables(exercise) / "comparison.md"
+
+    def delivered_sweep(self, exercise: str, parameter: str, ending: str) -> Path:
+        """A file of the newest sweep over a parameter, as it is handed in; `ending` with its dot."""
+        return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
+
+    def report(self, ending: str) -> Path:
+        """The final report in the format of that ending."""
+        return self.deliverables("F") / f"report.{ending}"
+
     @property
     def receipts(self) -> Path:
         """One receipt a destroy."""
@@ -174,6 +186,11 @@ class StackPaths:
         return self.terraform / "gpucourse.auto.tfvars.json"
 
     @property
+    def declarations(self) -> Path:
+        """Where the stack's Terraform files declare a variable for each value, as those of version 0.1 do."""
+        return self.terraform / "variables.tf"
+
+    @property
     def plan_file(self) -> Path:
         """The plan that was shown and is about to be applied."""
         return self.terraform / "gpucourse.tfplan"
@@ -281,6 +298,33 @@ class RunPaths:
     def node_outputs(self, node: str) -> Path:
         """What one node's script wrote."""
         return self.outputs / node
+
+    def node_metrics(self, node: str) -> Path:
+        """What one node's script measured."""
+        return self.node_outputs(node) / "metrics.json"
+
+    def node_queue(self, node: str) -> Path:
+        """The queue of Slurm as that node showed it while jobs waited."""
+        return self.node_outputs(node) / "squeue.txt"
+
+    @property
+    def transcript(self) -> Path:
+        """`transcript.txt`: what a session in the learner's terminal showed, as clean text."""
+        return self.folder / "transcript.txt"
+
+    def batch(self, name: str) -> Path:
+        """A file that sbatch was given."""
+        return self.folder / f"{name}.sbatch"
+
+    @property
+    def sweep(self) -> Path:
+        """`sweep.json`: every value of a sweep, with its run."""
+        return self.folder / "sweep.json"
+
+    @property
+    def sweep_table(self) -> Path:
+        """`sweep.md`: the table over all values."""
+        return self.folder / "sweep.md"
 
     def plot(self, name: str, ending: str) -> Path:
         """A picture of this run."""

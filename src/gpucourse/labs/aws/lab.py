@@ -74,7 +74,7 @@ def open_cloud(context: Context, deployment: AwsDeployment) -> CloudLab:
     paths = context.paths.stack(deployment.stack)
     terraform = TerraformStack(
         paths=paths,
-        template=context.folders.terraform / "stacks" / deployment.template,
+        template=context.folders.stack(deployment.template),
         variables=variables(context, deployment),
         binary=find_terraform(context.environ, cache=context.paths.terraform_version),
         environ=context.environ,
@@ -101,7 +101,7 @@ def variables(context: Context, deployment: AwsDeployment) -> dict[str, object]:
         "tags": tags(context, deployment),
     }
     # A lab keeps the Terraform files that it was built with, and those of 0.1 have a variable for each value.
-    flat = (context.paths.stack(deployment.stack).terraform / "variables.tf").is_file()
+    flat = context.paths.stack(deployment.stack).declarations.is_file()
     return asked if flat else {"lab": asked | {"gpus": instance_type(cloud.instance_type).gpus}}
 
 

@@ -166,7 +166,7 @@ def open_simulated(context: Context, deployment: LocalDeployment) -> SimulatedLa
     }
     terraform = TerraformStack(
         paths=paths,
-        template=context.folders.terraform / "stacks" / deployment.template,
+        template=context.folders.stack(deployment.template),
         variables=variables,
         binary=find_terraform(context.environ, cache=context.paths.terraform_version),
         environ=context.environ,

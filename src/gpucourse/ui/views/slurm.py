@@ -69,7 +69,7 @@ def queue(record: RunRecord, files: RunPaths) -> list[Part]:
     """The queue as squeue showed it while jobs waited."""
     if record.slurm is None:
         return []
-    picture = files.node_outputs(record.nodes[0]) / "squeue.txt"
+    picture = files.node_queue(record.nodes[0])
     if not picture.is_file():
         return []
     return [Code(clean(picture.read_text(encoding="utf-8", errors="replace")).rstrip("\n"), title="The queue, as it was")]
