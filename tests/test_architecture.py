@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from gpucourse.cli.app import tree
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -14,6 +19,13 @@ MAX_MODULES = 25  # of a package, at one level; cli has a file a command
 PACKAGES = sorted({path.parent for path in SOURCE.rglob("*.py")} - {SOURCE / "cli"})
 USERS_OF_PATHS = ["cli", "labs", "learning", "runs", "ui"]  # what is given a workspace, and asks it where a file is
 TEMPORARY = {"learning/rehearse.py": "a folder that is gone when the command ends"}
+VERBS = ["labs", "learning", "runs", "workspace"]
+COMMAND_FILES = [Path(inspect.getfile(command.callback)) for command in tree().registered_commands if command.callback]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+IMPORTED_AS = {"python-terraform": "python_terraform", "fpdf2": "fpdf", "PyYAML": "yaml", "Hypothesis": "hypothesis"}
+NOT_IMPORTED = [("pytest-xdist", "tests/whole.py", '"-n"'), ("pytest-timeout", "pyproject.toml", "\ntimeout = ")]
+TABLE = dict(re.findall(r"^\| ([\w-]+)(?: \(tests\))? \| (`[^|]+`) \|", PAGE, re.MULTILINE))
+ROWS = {library: homes for library, homes in TABLE.items() if library not in {row[0] for row in NOT_IMPORTED}}
 CLOCKS = {"time", "datetime", "os", "random", "secrets", "socket", "subprocess", "threading", "asyncio"}
 
 
@@ -59,3 +71,47 @@ def test_where_a_file_is_only_the_paths_know(path: Path) -> None:
 @pytest.mark.parametrize("path", modules_of("coach"), ids=name_of)
 def test_the_coach_has_no_clock_and_asks_nobody(path: Path) -> None:
     assert not imports_of(path) & CLOCKS
+
+
+@cache
+def names_of_verbs() -> set[str]:
+    """Every module, and every function of a module, that carries a command out."""
+    modules = modules_of(*VERBS)
+    functions = {node.name for path in modules for node in nodes_of(path) if isinstance(node, ast.FunctionDef)}
+    return {path.stem for path in modules} | functions
+
+
+@pytest.mark.parametrize("command", [path.stem for path in COMMAND_FILES])
+def test_what_a_command_does_is_found_under_its_name(command: str) -> None:
+    assert command in names_of_verbs()
+
+
+def places_of(homes: str) -> list[Path]:
+    """The files and folders that a row of the table names."""
+    return [SOURCE / home if (SOURCE / home).exists() else ROOT / home for home in re.findall(r"`([^`]+)`", homes)]
+
+
+@cache
+def imports_of_everything() -> dict[Path, set[str]]:
+    return {
+        path: imports_of(path)
+        for folder in ("src", "exercises", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+
+
+@pytest.mark.parametrize(("library", "homes"), ROWS.items())
+def test_a_library_is_used_where_the_table_says(library: str, homes: str) -> None:
+    name, places = IMPORTED_AS.get(library, library), places_of(homes)
+    scope = ROOT / places[0].relative_to(ROOT).parts[0]  # tests may look at a library of the program, and mostly do
+    users = [path for path, names in imports_of_everything().items() if name in names and path.is_relative_to(scope)]
+    for user in users:
+        assert any(user.is_relative_to(place) for place in places), f"{user.relative_to(ROOT)} imports {library}: {homes}"
+    for place in places:
+        assert any(user.is_relative_to(place) for user in users), f"{place.relative_to(ROOT)} does not use {library} any more"
+
+
+@pytest.mark.parametrize(("library", "place", "words"), NOT_IMPORTED)
+def test_what_pytest_loads_is_switched_on_where_the_table_says(library: str, place: str, words: str) -> None:
+    assert PAGE.count(f"| {library} (tests) | `{place}` |") == 1
+    assert words in (ROOT / place).read_text(encoding="utf-8")
