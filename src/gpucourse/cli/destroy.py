@@ -42,33 +42,35 @@ def destroy(
     context = session.context
     with session.console.watch() as live:
         context.watch = live
-        targets = survey(context, DestroyRequest(module=module, target=target, gpu=gpu))
-    _agree(session, targets, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
-    if any(lab.simulated for lab in targets.labs):
+        survey_result = survey(context, DestroyRequest(module=module, target=target, gpu=gpu))
+    _agree(session, survey_result, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
+    if any(lab.simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
     with session.console.watch() as live:
         context.watch = live
-        result = act(context, targets, discard=discard)
+        result = act(context, survey_result, discard=discard)
     if json:
         session.console.document(
             {"receipts": result.receipts} | ({"error": _describe_errors(result.errors)} if result.errors else {})
         )
     if result.receipts or not result.errors:
         asked = _not_deployed(module, target, gpu)
-        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=targets.others))
+        session.console.show(destroy_result(result.receipts, context.paths.receipts, asked=asked, others=survey_result.others))
     return _worst(session, result.errors)
 
 
-def _agree(session: Session, targets: Survey, *, yes: bool, discard: bool, command: str) -> None:
+def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool, command: str) -> None:
     """Ask, where something that costs money goes. Raises Interrupted after a no."""
-    if yes or not (targets.strays or any(lab.costs for lab in targets.labs)):
+    if yes or not (survey_result.untracked_resources or any(lab.costs for lab in survey_result.labs)):
         return
     from gpucourse.cli.confirm import confirm
     from gpucourse.labs.destroy import preview_destroy
     from gpucourse.ui.views.destroy_preview import destroy_preview as view
 
-    paid = preview_destroy(session.context, targets.labs)
-    session.console.show(view(paid, untracked=targets.strays, others=len(targets.labs) - len(paid), discard=discard))
+    paid = preview_destroy(session.context, survey_result.labs)
+    session.console.show(
+        view(paid, untracked=survey_result.untracked_resources, others=len(survey_result.labs) - len(paid), discard=discard)
+    )
     if not confirm(session, "Take this down?", yes=yes, command=command):
         raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")
 

@@ -54,6 +54,6 @@ def _find_clocked_target(context: Context, module: str, gpu: str | None) -> Cloc
             return target
     clocked = [target for target in load_targets() if isinstance(target, Clocked)]
     if standing and not isinstance(target := find_target(standing[0].target), Clocked):
-        what = f"{standing[0].stack} is no lab on {' or '.join(target_class.label for target_class in clocked)}"
+        what = f"{standing[0].stack} is not a lab on {' or '.join(able.label for able in clocked)}"
         raise UsageError(f"{what}: {target.no_clock}", hint=f"gpucourse destroy {wanted}")
     return clocked[0]

@@ -57,7 +57,7 @@ class Survey:
     trouble: GpucourseError | None = None
 
     @property
-    def strays(self) -> list[CloudResource]:
+    def untracked_resources(self) -> list[CloudResource]:
         """Everything that no record knows, on whichever target."""
         return [thing for things in self.untracked.values() for thing in things]
 
@@ -84,16 +84,16 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
         for lab in records
         if module in {None, lab.module} and which.target in {None, lab.target} and which.gpu in {None, lab.gpu}
     ]
-    deployment = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
+    result = Survey(labs=labs, others=[lab for lab in records if lab not in labs], unreadable=unreadable)
     if not (which.everything or (not labs and which.gpu is None)):
-        return deployment
+        return result
     for target in load_targets():
         if isinstance(target, Searchable) and which.target in {None, target.name}:
             try:
-                deployment.untracked[target.name] = target.find_untracked(context, module)
+                result.untracked[target.name] = target.find_untracked(context, module)
             except GpucourseError as error:
-                deployment = replace(deployment, trouble=deployment.trouble or error)
-    return deployment
+                result = replace(result, trouble=result.trouble or error)
+    return result
 
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
@@ -101,11 +101,11 @@ def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackC
     return [paid for target in load_targets() if isinstance(target, Clocked) for paid in target.preview_destroy(context, labs)]
 
 
-def destroy(context: Context, targets: Survey, *, discard: bool) -> Destroyed:
+def destroy(context: Context, survey_result: Survey, *, discard: bool) -> Destroyed:
     """Take down what was found. Every stack is tried, whatever happens to the others."""
-    stacks = [lab.stack for lab in targets.labs]
+    stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
-    errors: list[GpucourseError] = list(targets.unreadable)
+    errors: list[GpucourseError] = list(survey_result.unreadable)
 
     def destroy_stack(stack: str) -> None:
         own = context if len(stacks) == 1 else replace(context, watch=_label_events(context.watch, stack))
@@ -113,11 +113,11 @@ def destroy(context: Context, targets: Survey, *, discard: bool) -> Destroyed:
 
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
     errors += [end for end in ends if end is not None]
-    for name, things in targets.untracked.items():
+    for name, things in survey_result.untracked.items():
         if things:
             _collect_errors(partial(_destroy_untracked, context, name, things, receipts), errors)
-    if targets.trouble and not any(type(error) is type(targets.trouble) for error in errors):
-        errors.append(targets.trouble)
+    if survey_result.trouble and not any(type(error) is type(survey_result.trouble) for error in errors):
+        errors.append(survey_result.trouble)
     return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
-from gpucourse.errors import MissingError
-from gpucourse.labs.results import LabHealth
-from gpucourse.labs.target import find_target, load_targets
+from gpucourse.errors import GpucourseError
+from gpucourse.labs.results import Health, LabHealth
+from gpucourse.labs.target import find_target, list_targets
 from gpucourse.model.deployment import Deployment, NodeHealth
 from gpucourse.model.record import RunRecord
 from gpucourse.workspace import deployments, runs
@@ -48,11 +48,15 @@ def status(context: Context, *, ask_nodes: bool = True) -> Status:
     active = runs.under_way(context.paths)
     warnings = [f"{error.what}; {error.hint}" for error in unreadable.values()]
     seen: dict[str, LabHealth] = {}
-    for target in load_targets():
-        health = target.health(context, [lab for lab in known if lab.target == target.name], ask_nodes=ask_nodes)
+    for name in dict.fromkeys([*list_targets(), *(lab.target for lab in known)]):
+        labs = [lab for lab in known if lab.target == name]
+        try:
+            health = find_target(name).health(context, labs, ask_nodes=ask_nodes)
+        except GpucourseError as error:  # also of a target that is not installed: the labs of others are shown all the same
+            health = Health(labs={lab.stack: _unknown(lab, error) for lab in labs})
         seen |= health.labs
         warnings += health.warnings
-    stacks = [_stack(lab, active, seen.get(lab.stack) or _unknown(lab)) for lab in known]
+    stacks = [_stack(lab, active, seen[lab.stack]) for lab in known]
     return Status(stacks=stacks, warnings=warnings, unreadable=len(unreadable))
 
 
@@ -65,10 +69,5 @@ def _stack(deployment: Deployment, active: list[RunRecord], health: LabHealth) -
     )
 
 
-def _unknown(deployment: Deployment) -> LabHealth:
-    """A lab on a target that this installation does not have."""
-    try:
-        find_target(deployment.target)
-    except MissingError as error:
-        return LabHealth(nodes=[NodeHealth(node=deployment.stack, healthy=False, known=False, detail=error.what)])
-    return LabHealth(nodes=[])
+def _unknown(deployment: Deployment, error: GpucourseError) -> LabHealth:
+    return LabHealth(nodes=[NodeHealth(node=deployment.stack, healthy=False, known=False, detail=error.what)])

@@ -12,6 +12,7 @@ from gpucourse.labs import change
 from gpucourse.labs.deploy import choose_target
 from gpucourse.labs.destroy import DestroyRequest, destroy, survey
 from gpucourse.labs.request import DeployRequest
+from gpucourse.labs.results import Health
 from gpucourse.labs.status import status
 from gpucourse.labs.target import TARGETS, Clocked, HasAccount, Searchable, Target, find_target, list_targets, load_targets
 from gpucourse.model.deployment import Deployment, HostsDeployment, LocalDeployment
@@ -19,6 +20,13 @@ from gpucourse.model.node import Inventory
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import context_in, deployment_of, node
+
+
+class Blind:
+    """As much of a target as `status` asks for."""
+
+    def health(self, *_: object, **_more: object) -> Health:
+        raise MissingError("it is dark")
 
 
 @pytest.fixture
@@ -91,6 +99,15 @@ def test_a_lab_on_a_target_that_is_not_installed_is_shown_and_kept(context: Cont
     assert deployments.load(context.paths, "03-moon") is not None
     with pytest.raises(MissingError, match="there is no target moon here"):
         find_target("moon")
+
+
+def test_a_target_that_cannot_look_hides_no_other(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TARGETS, "hosts", f"{__name__}:Blind")
+    record(context, HostsDeployment, "hosts")
+    record(context, LocalDeployment, "local")
+    [blind, local] = status(context).stacks
+    assert [node.detail for node in blind.nodes] == ["it is dark"]
+    assert (local.deployment.stack, [node.node for node in local.nodes]) == ("03-local", ["node0"])
 
 
 def test_a_lab_without_a_clock_says_why_it_has_none(context: Context) -> None:
