@@ -125,7 +125,7 @@ def test_it_ends_with_whoever_began_it() -> None:
     ask = (
         "from gpucourse.figures.plot_worker import PlotWorker\n"
         "worker = PlotWorker(); worker.set_up()\n"
-        "print(worker.painter.pid, flush=True); input()"
+        "print(worker.process.pid, flush=True); input()"
     )
     with subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
