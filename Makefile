@@ -11,7 +11,7 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test slow fuzz parts lint format bench gpu-proof picture schema lock clean
+.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture schema lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -19,6 +19,11 @@ demo: $(VENV)/.local
 # Every promise once, by the cheapest means that still uses the real part.
 test: $(VENV)/.dev parts
 	$(BIN)/python -m tests.whole $(PYTEST_ARGS)
+
+# Some of them, as they fail or pass: make test-one T=tests/unit/launch, or T="tests/system/test_hosts.py -k trust".
+T ?= tests/unit
+test-one: $(VENV)/.dev
+	$(BIN)/python -m pytest $(T)
 
 # The other tests: those that look a second time at what `make test` looks at once, and ten minutes of random input.
 slow: $(VENV)/.dev parts

@@ -18,6 +18,7 @@ from typing import NoReturn
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
 from tests.parts import INSTALLED, lack, need
+from tests.ports import take_port
 
 _CONFIG = """\
 ListenAddress 127.0.0.1
@@ -66,15 +67,8 @@ def openssh_nodes(folder: Path, count: int, key: Path, *, shell: str = "") -> It
             server.process.wait(10)
 
 
-def free_port() -> int:
-    """A TCP port that nobody listens on right now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 def _start(sshd: str, folder: Path, name: str, shell: str) -> Server:
-    home, port = folder / name / "home", free_port()
+    home, port = folder / name / "home", take_port()
     home.mkdir(parents=True)
     public = ensure_client_key(folder / name / "host_key")
     config = folder / name / "sshd_config"

@@ -48,6 +48,7 @@ class Made:
     params: Mapping[str, Any]
     status: int
     code: str
+    invocation: str = ""
 
 
 @dataclass

@@ -34,6 +34,8 @@ class Call:
     protocol: str
     content_type: str
     params: Mapping[str, Any] = field(default_factory=dict)
+    invocation: str = ""
+    """What an AWS SDK calls one call of its user, however often it has to send it."""
 
     @property
     def name(self) -> str:
@@ -70,6 +72,7 @@ def read(environ: Environ) -> Call:
     content_type = environ.get("CONTENT_TYPE", "")
     path = unquote(environ.get("PATH_INFO", "/"))
     common = {"service": service, "region": region, "key": key, "content_type": content_type}
+    common["invocation"] = environ.get("HTTP_AMZ_SDK_INVOCATION_ID", "")
     if content_type.startswith("application/x-www-form-urlencoded"):
         form = dict(parse_qsl(body.decode(), keep_blank_values=True))
         protocol = "ec2" if service == "ec2" else "query"

@@ -17,6 +17,7 @@ from tests.mock_aws.refused import Refused
 from tests.mock_aws.services.table import ACTIONS
 from tests.mock_aws.state import State
 
+_READING = ("Describe", "Get", "List")
 _MOVING = {"RunInstances", "StartInstances", "StopInstances", "TerminateInstances"}
 
 
@@ -26,6 +27,7 @@ class Gate:
     def __init__(self, state: State) -> None:
         self._state = state
         self._moto = DomainDispatcherApplication(create_backend_app)
+        self._answered: dict[tuple[str, str], Answer] = {}
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
@@ -35,11 +37,24 @@ class Gate:
         with self._state.lock:
             known = facts.of(self._state, call)
         stopped = self._state.faults.before(call, known)
-        answer = wire.refuse(call, stopped) if stopped else self._carry_out(call, environ)
+        answer = wire.refuse(call, stopped) if stopped else self._answer_once(call, environ)
         if not stopped and (late := self._state.faults.after(call, known)):
+            self._answered.pop((call.invocation, call.name), None)
             answer = wire.refuse(call, late)
         self._state.journal(call, answer)
         return _send(answer, environ, start_response)
+
+    def _answer_once(self, call: Call, environ: Environ) -> Answer:
+        """Do what is asked. An SDK sends a call again whose good answer it did not get: it gets that answer now, and nothing
+        is made a second time."""
+        with self._state.lock:
+            key = (call.invocation, call.name)
+            if call.invocation and key in self._answered:
+                return self._answered[key]
+            answer = self._carry_out(call, environ)
+            if answer.status < 400 and not call.action.startswith(_READING):
+                self._answered[key] = answer
+            return answer
 
     def _carry_out(self, call: Call, environ: Environ) -> Answer:
         with self._state.lock:

@@ -72,6 +72,7 @@ class State:
             "params": dict(call.params),
             "status": answer.status,
             "code": answer.code,
+            "invocation": call.invocation,
         }
         self._append(CALLS, json.dumps(entry, default=str))
 

@@ -28,6 +28,7 @@ def learner(tmp_path: Path) -> Iterator[Learner]:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with two nodes up, shared by the tests of a file that do not harm them."""
     learner = Learner(tmp_path_factory.mktemp("lab") / "workspace")
+    learner.takes_ports()
     learner.types("deploy", "3")
     yield learner
     _leaves_nothing(learner)

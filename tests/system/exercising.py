@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from tests import torch_forks
+from tests.ports import take_port
 from tests.system.cli import Learner
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -68,12 +68,6 @@ def environment(out: Path) -> dict[str, str]:
         "GPUCOURSE_OUT": str(out),
         "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "60",
     }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def wait(process: subprocess.Popen[str] | torch_forks.Fork) -> str:
@@ -124,7 +118,7 @@ def run_with_changes(exercise_id: str, folder: Path, *changes: tuple[str, str], 
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {script.name}"
         text = text.replace(old, new)
     script.write_text(text, encoding="utf-8")
-    meeting = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    meeting = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(take_port())}
     command = [sys.executable, script.name, *flags(exercise, **settings)]
     processes = [
         start(command, folder, {**environment(folder), **meeting, "RANK": str(rank), "LOCAL_RANK": str(rank)})

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from gpucourse.figures.plots import draw
+from tests.ports import take_port
 from tests.system.exercising import (
     Finished,
     environment,
     flags,
-    free_port,
     laid_out,
     needs_torch,
     read_finished,
@@ -271,7 +271,7 @@ def test_the_launcher_starts_real_processes_that_meet(launcher_run: tuple[Finish
 def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
     exercise, script = laid_out("0.3", tmp_path / "work")
     command = [sys.executable, script.name, *flags(exercise, nnodes="2", nproc_per_node="1", answer="4-7")]
-    meeting = environment(script.parent) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    meeting = environment(script.parent) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(take_port())}
     nodes = [start(command, script.parent, meeting | {"NODE_RANK": str(node)}) for node in (0, 1)]
     outputs = [wait(node) for node in nodes]
     run = read_finished(exercise, max(abs(node.returncode) for node in nodes), "".join(outputs), script.parent, 1)
@@ -284,7 +284,7 @@ def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
 def test_torchrun_tells_the_same(tmp_path: Path) -> None:
     exercise, script = laid_out("0.3", tmp_path / "work")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
-    process = start([*command, f"--master-port={free_port()}", "worker.py"], script.parent, environment(script.parent))
+    process = start([*command, f"--master-port={take_port()}", "worker.py"], script.parent, environment(script.parent))
     output = wait(process)
     assert process.returncode == 0, output
     rows = read_finished(exercise, 0, output, script.parent, 2).metrics["ranks"]
@@ -322,7 +322,7 @@ def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: 
 @pytest.mark.thorough
 def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     exercise, script = laid_out("0.3", tmp_path / "work")
-    alone = {"NODE_RANK": "0", "MASTER_PORT": str(free_port()), "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "1"}
+    alone = {"NODE_RANK": "0", "MASTER_PORT": str(take_port()), "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "1"}
     words = [sys.executable, script.name, *flags(exercise, nproc_per_node="1")]
     process = start(words, script.parent, environment(script.parent) | alone)
     output = wait(process)

@@ -28,6 +28,24 @@ def shared_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account
         yield account
 
 
+def test_a_call_that_an_sdk_sends_again_is_done_once(shared_account: Account) -> None:
+    """The answer was lost on its way; a call of its own, in the same words, is done."""
+    ids = iter(["first", "first", "second"])
+    ec2 = shared_account.client("ec2")
+    ec2.meta.events.register(
+        "before-send.ec2.CreateVpc",
+        lambda request, **_: request.headers.update({"amz-sdk-invocation-id": next(ids)}),
+        unique_id="again",
+    )
+    try:
+        networks = [ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"] for _ in range(3)]
+    finally:
+        ec2.meta.events.unregister("before-send.ec2.CreateVpc", unique_id="again")
+    assert networks[0] == networks[1] != networks[2]
+    for network in networks[1:]:
+        ec2.delete_vpc(VpcId=network)
+
+
 @pytest.fixture
 def account(shared_account: Account) -> Iterator[Account]:
     yield shared_account

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.local import environment
+from tests.ports import take_port
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells which addresses a process listens on")
 
@@ -59,13 +60,8 @@ def _listens(tmp_path: Path, *command: str, **more: str) -> set[str]:
     return set(line.split()[2:])
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_torchrun_listens_on_loopback_alone(tmp_path: Path) -> None:
-    port = str(_free_port())
+    port = str(take_port())
     addresses = _listens(
         tmp_path,
         "-m",
@@ -88,7 +84,7 @@ def test_torchrun_of_a_script_listens_on_loopback_alone(tmp_path: Path) -> None:
         "torch.distributed.run",
         "--nnodes=1",
         "--rdzv-backend=c10d",
-        f"--rdzv-endpoint=localhost:{_free_port()}",
+        f"--rdzv-endpoint=localhost:{take_port()}",
     )
     assert addresses
     assert addresses <= LOOPBACK
@@ -96,7 +92,7 @@ def test_torchrun_of_a_script_listens_on_loopback_alone(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_python_ranks_listen_on_loopback_alone(tmp_path: Path) -> None:
-    addresses = _listens(tmp_path, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(_free_port()))
+    addresses = _listens(tmp_path, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(take_port()))
     assert addresses
     assert addresses <= LOOPBACK
 

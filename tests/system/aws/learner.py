@@ -36,7 +36,10 @@ class CloudLearner(Learner):
 
     def describe_surroundings(self) -> str:
         """The account's last calls: which was refused, which was made twice."""
-        calls = (f"{call.at:.3f} {call.service}:{call.action} {call.status} {call.code}" for call in self.account.calls()[-60:])
+        calls = (
+            f"{call.at:.3f} {call.service}:{call.action} {call.status} {call.code} {call.invocation[:8]}"
+            for call in self.account.calls()[-60:]
+        )
         return "\nthe account's last calls:\n" + "\n".join(calls)
 
     def deployment(self, stack: str = "03-aws-t4") -> dict[str, Any]:
@@ -76,7 +79,7 @@ def cloud_learner(
         pytest.skip("the AWS provider is not on this machine: name a folder that holds it in TF_PLUGIN_MIRROR")
     with mock_account(folder / "the account", behind=behind, quotas=quotas, gaps=gaps) as account:
         learner = CloudLearner(folder / "work space", dict(account.environment), account)
-        learner.workspace.mkdir(parents=True)
+        learner.takes_ports()
         learner.sets(ssh_proxy_command=account.proxy_command, node_python=sys.executable, ssh_cidr=CIDR)
         yield learner
         assert learner.processes() == []
