@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.cli.app import tree
+from gpucourse.remote.agent.slurm_words import AT_WORK, STATES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -26,6 +27,15 @@ IMPORTED_AS = {"python-terraform": "python_terraform", "fpdf2": "fpdf", "PyYAML"
 NOT_IMPORTED = [("pytest-xdist", "tests/whole.py", '"-n"'), ("pytest-timeout", "pyproject.toml", "\ntimeout = ")]
 TABLE = dict(re.findall(r"^\| ([\w-]+)(?: \(tests\))? \| (`[^|]+`) \|", PAGE, re.MULTILINE))
 ROWS = {library: homes for library, homes in TABLE.items() if library not in {row[0] for row in NOT_IMPORTED}}
+UNLISTED = {"botocore": "`aws`", "cryptography": "`remote/keys.py`"}  # each comes with one that is listed
+SLURM_WORDS = {*STATES, *AT_WORK}
+SLURM_TABLES = {
+    "remote/agent/slurm_words.py": "the table",
+    "remote/agent/slurm_watch.py": "the two ends of a job that left a note",
+    "local/machines/reports.py": "starts the daemons of simulated machines, and never meets `remote`",
+    "coach/jobs.py": "what a learner is told of a node that failed; pure, so below `remote`",
+    "ui/views/slurm.py": "colours",
+}
 CLOCKS = {"time", "datetime", "os", "random", "secrets", "socket", "subprocess", "threading", "asyncio"}
 
 
@@ -100,7 +110,7 @@ def imports_of_everything() -> dict[Path, set[str]]:
     }
 
 
-@pytest.mark.parametrize(("library", "homes"), ROWS.items())
+@pytest.mark.parametrize(("library", "homes"), [*ROWS.items(), *UNLISTED.items()])
 def test_a_library_is_used_where_the_table_says(library: str, homes: str) -> None:
     name, places = IMPORTED_AS.get(library, library), places_of(homes)
     scope = ROOT / places[0].relative_to(ROOT).parts[0]  # tests may look at a library of the program, and mostly do
@@ -115,3 +125,30 @@ def test_a_library_is_used_where_the_table_says(library: str, homes: str) -> Non
 def test_what_pytest_loads_is_switched_on_where_the_table_says(library: str, place: str, words: str) -> None:
     assert PAGE.count(f"| {library} (tests) | `{place}` |") == 1
     assert words in (ROOT / place).read_text(encoding="utf-8")
+
+
+def test_torch_runs_on_the_nodes_alone_and_typer_hides_click() -> None:
+    users = [path for path, names in imports_of_everything().items() if names & {"torch", "click"}]
+    assert not [path for path in users if path.is_relative_to(SOURCE)]
+
+
+def tables_of_slurms_words(path: Path) -> list[str]:
+    """The collections in a file that hold two or more of Slurm's words for a state."""
+    tables: list[str] = []
+    for node in nodes_of(path):
+        items = (
+            node.keys if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.Set | ast.List | ast.Tuple) else []
+        )
+        words = [item for item in items if isinstance(item, ast.Constant) and item.value in SLURM_WORDS - {"planned"}]
+        tables += [ast.unparse(node)] if len(words) > 1 else []
+    return tables
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=name_of)
+def test_slurms_words_are_in_one_table(path: Path) -> None:
+    assert bool(tables_of_slurms_words(path)) == (name_of(path) in SLURM_TABLES)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "unit" / "cli").glob("test_*.py")), ids=lambda path: path.name)
+def test_a_unit_test_of_the_command_line_is_named_as_its_file(path: Path) -> None:
+    assert (SOURCE / "cli" / path.name.removeprefix("test_")).is_file()

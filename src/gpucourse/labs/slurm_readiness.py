@@ -11,6 +11,7 @@ from gpucourse.errors import InfrastructureError, Interrupted
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Inventory, Node
+from gpucourse.remote.agent import slurm_words
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _PATIENCE_S, _POLL_S = 30.0, 0.1
 _MENDS = "type gpucourse deploy again: it repairs this"
 _LIST = "sinfo -h -N -o '%N|%T|%G|%E'"
-_AT_WORK = {"idle", "mixed", "allocated", "completing", "planned"}  # a lab that is deployed again may have jobs
-_FLAGS = "-+$^@#%!~"  # what sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer
+_AT_WORK, _FLAGS = slurm_words.AT_WORK, slurm_words.NODE_FLAGS
 # How often slurmctld wrote since its start that it rejects every job at first, with a reason that is none. It says so when the
 # first job comes. Before that, what gives 23.11 away (and no other) is a plugin for MPI that it could not load.
 _WRONG_REASONS = (

@@ -43,6 +43,11 @@ STATES = {
     "FORGOTTEN": (ENDED, "lost"),  # ours: Slurm does not know it any more, and it left no note
 }
 
+AT_WORK = ("idle", "mixed", "allocated", "completing", "planned")
+"""The states of a node that is as it should be: a lab that is deployed again may have jobs."""
+NODE_FLAGS = "-+$^@#%!~"
+"""What sinfo puts behind a state (24.11: `mixed-`, planned for a job), but for `*`: it does not answer."""
+
 FAILED_START = "launch failed requeued held"
 
 # Why a job waits, for a person. A reason that is not here is shown as it is.

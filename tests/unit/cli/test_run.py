@@ -1,0 +1,33 @@
+"""`run` refuses what it cannot do before anything is looked at, and says what to type instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.cli.boundary import run_command
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "hint"),
+    [
+        ("", "which exercise?", "gpucourse list shows them; or --script FILE for one of your own"),
+        ("3.2 --timeout soon", "--timeout: 'soon' is not a duration", "gpucourse run 3.2 --timeout 10m"),
+        ("3.2 --silence soon", "--silence: 'soon' is not a duration", "gpucourse run 3.2 --silence 10m"),
+        ("3.2 --set a", "--set a: not of the form name=value", "gpucourse show 3.2 lists its parameters"),
+        ("3.2 --sweep a=1 --sweep b=2", "--sweep is there 2 times", "gpucourse run 3.2 --sweep a=1, then the other one"),
+        ("3 --all --sweep a=1", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
+        ("3.2 --sweep a=1 --detach", "cannot be combined", "gpucourse run 3.2 --set NAME=VALUE --dry-run shows one run"),
+        ("3 --all --dry-run", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
+        ("--script x.sbatch --launcher python", "x.sbatch is a file for sbatch", "gpucourse run --script x.sbatch"),
+    ],
+)
+def test_what_is_refused(
+    words: str, what: str, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(tmp_path / "workspace"))
+    assert run_command(["run", *words.split()]) == 2
+    error = " ".join(capfd.readouterr().err.split())
+    assert what in error
+    assert hint in error
