@@ -1,0 +1,152 @@
+"""A workspace of version 0.1 is opened by the program of today: runs, logs, answers, points, receipts, records of labs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import to_builtins
+
+from gpucourse.cli.boundary import run_command
+from gpucourse.model.deployment import AwsDeployment, HostsDeployment, LocalDeployment, Receipt
+from gpucourse.workspace import deployments
+from gpucourse.workspace.files import read_record
+from gpucourse.workspace.locate import open_workspace
+
+STORED = Path(__file__).resolve().parents[1] / "data" / "workspace-0.1"
+FIRST, SECOND, DDP = "20261122-022010-prairie", "20261122-022121-mesa", "20261122-022031-velvet"
+
+
+def lost(now: Any, stored: Any, place: str = "") -> list[str]:
+    """Where a record as it is read now lacks or changes what was stored. It may hold more."""
+    if isinstance(stored, dict):
+        return [line for key in stored for line in lost(now.get(key, "nothing"), stored[key], f"{place}.{key}")]
+    if isinstance(stored, list) and len(now) == len(stored):
+        return [line for index, item in enumerate(stored) for line in lost(now[index], item, f"{place}.{index}")]
+    return [] if now == stored else [f"{place}: {stored} is now {now}"]
+
+
+@dataclass
+class Learner:
+    """Somebody who comes back to that workspace."""
+
+    workspace: Path
+    capture: pytest.CaptureFixture[str]
+
+    def types(self, *words: str, code: int = 0) -> str:
+        """Run a command; what it printed."""
+        self.capture.readouterr()
+        answer = run_command(list(words))
+        out, err = self.capture.readouterr()
+        assert answer == code, f"gpucourse {' '.join(words)} answered {answer}:\n{out}\n{err}"
+        return out
+
+    def asks(self, *words: str, code: int = 0) -> Any:
+        """The JSON document of a command."""
+        return json.loads(self.types(*words, "--json", code=code))
+
+    def put_lab(self, stack: str) -> None:
+        """Put the record of a lab that stood into the workspace."""
+        folder = self.workspace / ".gpucourse" / "deployments"
+        folder.mkdir(exist_ok=True)
+        shutil.copy(STORED / "labs" / f"{stack}.json", folder)
+
+
+@pytest.fixture
+def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Learner:
+    workspace = tmp_path / "workspace"
+    shutil.copytree(STORED, workspace, ignore=shutil.ignore_patterns("labs", "README.md"))
+    for name in [name for name in os.environ if name.startswith("GPUCOURSE")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GPUCOURSE_WORKSPACE", str(workspace))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return Learner(workspace, capfd)
+
+
+def test_runs_and_status(learner: Learner) -> None:
+    assert learner.asks("status")["stacks"] == []
+    runs = {run["record"]["id"]: run["record"] for run in learner.asks("runs")["runs"]}
+    assert set(runs) == {FIRST, SECOND, DDP}
+    for run in runs.values():
+        stored = STORED / "runs" / run["exercise"] / run["id"] / "run.json"
+        assert lost(run, json.loads(stored.read_text())) == []
+    assert {run["state"] for run in runs.values()} == {"succeeded"}
+    assert (runs[DDP]["exercise"], runs[DDP]["verdict"], runs[DDP]["world_size"]) == ("3.2", "passed", 2)
+    assert [output["path"] for output in runs[DDP]["outputs"]] == ["outputs/node0/metrics.json"]
+
+
+def test_logs(learner: Learner) -> None:
+    said = learner.types("logs", DDP, "--rank", "0")
+    assert "loss 2.3121 before, 0.4881 after 3 epochs" in said
+    assert "epoch 3/3  rank 1" in learner.types("logs", DDP)
+    learner.types("logs", "20200101-000000-nobody", code=2)
+
+
+def test_checks_and_the_seal_hold(learner: Learner) -> None:
+    verdict = learner.asks("check", "3.2", "--run", DDP)["verdict"]
+    assert verdict["verdict"] == "passed"
+    assert {check["verdict"] for check in verdict["checks"]} == {"passed", "not_measured"}
+    learner.types("check", "--all")
+
+
+def test_answers_and_points(learner: Learner) -> None:
+    said = learner.types("answer", "3.2")
+    assert "your recording shows 35.76 %" in said
+    assert "kept for a person to judge" in said
+    part = next(part for part in learner.asks("grade")["parts"] if str(part["module"]) == "3")
+    assert part["points"] > 0
+    assert "changed" not in json.dumps(part)
+
+
+def test_a_run_that_was_changed_is_seen(learner: Learner) -> None:
+    metrics = learner.workspace / "runs" / "3.2" / DDP / "metrics.json"
+    metrics.write_text(metrics.read_text().replace("0.48805", "0.38805"))
+    assert "Changed after the run" in learner.types("grade", code=5)
+    learner.types("check", "--all", code=5)
+
+
+def test_runs_side_by_side(learner: Learner) -> None:
+    said = learner.types("compare", FIRST, SECOND)
+    assert FIRST in said
+    assert SECOND in said
+
+
+def test_the_receipt_is_kept(learner: Learner) -> None:
+    [receipt] = (learner.workspace / "receipts").glob("*.json")
+    before = receipt.read_text()
+    learner.types("status")
+    learner.types("destroy", "--all")
+    assert receipt.read_text() == before
+    assert lost(to_builtins(read_record(receipt, Receipt)), json.loads(before)) == []
+
+
+def test_a_lab_of_each_target_is_read(learner: Learner) -> None:
+    stacks = ("00-local", "01-hosts", "04-aws-l4")
+    for stack in stacks:
+        learner.put_lab(stack)
+    labs = deployments.every(open_workspace(learner.workspace).paths)
+    for stack, lab in zip(stacks, labs, strict=True):
+        stored = json.loads((STORED / "labs" / f"{stack}.json").read_text())
+        assert lost(to_builtins(lab), {key: value for key, value in stored.items() if value not in ({}, None)}) == []
+    local, hosts, aws = labs
+    assert isinstance(local, LocalDeployment)
+    assert (local.link, local.has_slurm, local.simulated) == ("1gbit", True, True)
+    assert isinstance(hosts, HostsDeployment)
+    assert (hosts.variables.hosts, hosts.existed_before) == (["ada@192.0.2.7"], True)
+    assert isinstance(aws, AwsDeployment)
+    assert (aws.gpu, aws.costs, aws.cloud.market, aws.cloud.ttl_hours) == ("l4", True, "spot", 4.0)
+    assert [lab.inventory.nodes[0].gpus for lab in (local, hosts, aws) if lab.inventory] == [0, 1, 1]
+
+
+def test_a_lab_whose_nodes_are_gone_is_taken_down(learner: Learner) -> None:
+    """Such a lab stood when the computer was switched off."""
+    learner.put_lab("00-local")
+    [lab] = learner.asks("status")["stacks"]
+    assert (lab["deployment"]["stack"], lab["healthy"], len(lab["nodes"])) == ("00-local", False, 2)
+    assert "nothing is left" in learner.types("destroy", "0")
+    assert learner.asks("status")["stacks"] == []
