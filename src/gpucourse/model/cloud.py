@@ -18,7 +18,6 @@ FindingKind = Literal[
     "backstop",  # whether AWS itself can end the instances
     "other",
 ]
-Charged = Literal["instance", "burst", "disk", "address", "storage"]
 FailureKind = Literal[
     "account",  # the account as such may not: its plan, its verification, a block
     "quota",  # a limit that AWS raises on request
@@ -124,57 +123,6 @@ class LabNeed:
     machines: tuple[Machines, ...]
     storage_gib: int = 0
     hours: Decimal = Decimal(2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """A price in USD for one hour of one unit, with where it was read and on which day (ISO 8601). `note` limits it."""
-
-    usd_per_hour: Decimal
-    source: str
-    date: str
-    note: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CostLine:
-    """One line of an estimate: so many units at a rate."""
-
-    what: str
-    kind: Charged
-    units: Decimal
-    rate: Rate
-
-    @property
-    def per_hour(self) -> Decimal:
-        """USD an hour for all units."""
-        return self.units * self.rate.usd_per_hour
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
-    """What a lab costs while it stands."""
-
-    lines: tuple[CostLine, ...]
-
-    @property
-    def per_hour(self) -> Decimal:
-        """USD an hour for everything together."""
-        return sum((line.per_hour for line in self.lines), Decimal(0))
-
-    def over(self, hours: Decimal | int) -> Decimal:
-        """USD for that many hours."""
-        return self.per_hour * hours
-
-    @property
-    def oldest(self) -> str:
-        """The day of the oldest price in it."""
-        return min((line.rate.date for line in self.lines), default="")
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Where the prices were read, each once, with its day."""
-        return tuple(dict.fromkeys(f"{line.rate.source}, {line.rate.date}" for line in self.lines))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,49 +249,3 @@ class CloudResource:
         """The same in the words of a receipt."""
         where = f"{self.id} in {self.region}" + (f" ({self.note})" if self.note else "")
         return Leftover(kind=self.kind, id=where, remove=self.remove)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charge:
-    """Something that costs by the hour. `item` is its id in the cloud, `since` when it began, where the cloud says so."""
-
-    item: str
-    kind: Charged
-    what: str
-    stack: str
-    module: str
-    rate: Rate
-    units: Decimal = Decimal(1)
-    market: Market = "on-demand"
-    zone: str = ""
-    since: datetime | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Span:
-    """A charge over a time: `ended` is None while it goes on."""
-
-    charge: Charge
-    started: datetime
-    ended: datetime | None = None
-    reason: str = ""
-
-    def cost(self, now: datetime, since: datetime | None = None, until: datetime | None = None) -> Decimal:
-        """USD of it up to now, or of the part of it that lies between two moments. Instances count a minute at least."""
-        first = max(self.started, since) if since else self.started
-        last = min(self.ended or now, now)
-        last = min(last, until) if until else last
-        seconds = Decimal(str(max(0.0, (last - first).total_seconds())))
-        if self.charge.kind == "instance" and since is None and until is None and now >= self.started:
-            seconds = max(seconds, Decimal(60))
-        return seconds * self.charge.units * self.charge.rate.usd_per_hour / 3600
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunTime:
-    """When a run of an exercise used a stack, so that its share of the cost can be told."""
-
-    exercise: str
-    stack: str
-    started: datetime
-    ended: datetime | None = None

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from gpucourse.model.cloud import Charge, Rate, RunTime, Span
+from gpucourse.model.money import Bill, Charge, Rate, Span
 from gpucourse.outside.documents import parse_json
 from gpucourse.units import parse_moment
 from gpucourse.workspace.files import read_file, storing
@@ -24,42 +24,6 @@ from gpucourse.workspace.lock import hold_lock
 VERSION = 1
 _MOST_BYTES = 32 << 20
 _LARGEST_AMOUNT = Decimal(10) ** 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ledger:
-    """The ledger as it was read: every span in the order of its beginning, and how many lines could not be understood."""
-
-    spans: tuple[Span, ...]
-    damaged: int = 0
-
-    def open(self, *, stack: str | None = None) -> tuple[Span, ...]:
-        """What still costs, of one stack or of all."""
-        return tuple(span for span in self.spans if span.ended is None and stack in {None, span.charge.stack})
-
-    def total(self, now: datetime) -> Decimal:
-        """USD of everything up to now."""
-        return sum((span.cost(now) for span in self.spans), Decimal(0))
-
-    def per_hour(self, *, stack: str | None = None) -> Decimal:
-        """USD an hour of what costs right now."""
-        return sum((span.charge.units * span.charge.rate.usd_per_hour for span in self.open(stack=stack)), Decimal(0))
-
-    def by(self, field: str, now: datetime) -> dict[str, Decimal]:
-        """USD up to now by a field of the charges: `module`, `stack`, `kind`, `market`, `zone` or `item`."""
-        totals: dict[str, Decimal] = {}
-        for span in self.spans:
-            key = str(getattr(span.charge, field))
-            totals[key] = totals.get(key, Decimal(0)) + span.cost(now)
-        return totals
-
-    def by_exercise(self, runs: Iterable[RunTime], now: datetime) -> dict[str, Decimal]:
-        """USD that the stacks cost while each exercise ran on them. What cost while nothing ran is in no exercise."""
-        totals: dict[str, Decimal] = {}
-        for run in runs:
-            share = (span.cost(now, run.started, run.ended or now) for span in self.spans if span.charge.stack == run.stack)
-            totals[run.exercise] = totals.get(run.exercise, Decimal(0)) + sum(share, Decimal(0))
-        return totals
 
 
 def begin(path: Path, charges: Sequence[Charge], at: datetime) -> None:
@@ -87,14 +51,14 @@ def settle(
     """
     known = ended or {}
     costing = {charge.item for charge in charges}
-    for span in read(path).open(stack=stack):
+    for span in read(path).of(stack).open():
         if span.charge.item not in costing:
             moment, reason = known.get(span.charge.item, (at, "gone"))
             end(path, [span.charge.item], moment, reason)
     begin(path, charges, at)
 
 
-def read(path: Path) -> Ledger:
+def read(path: Path) -> Bill:
     """The ledger at `path`, empty where there is none. Lines that make no sense are counted, not read. Raises
     MissingError where it is no plain file, or larger than any honest one."""
     lines = (read_file(path, _MOST_BYTES) or b"").split(b"\n")
@@ -106,7 +70,7 @@ def read(path: Path) -> Ledger:
             _take(parse_json(line), spans, running)
         except (ValueError, KeyError, TypeError, InvalidOperation):
             damaged += 1
-    return Ledger(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
+    return Bill(spans=tuple(sorted(spans, key=lambda span: span.started)), damaged=damaged)
 
 
 def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> None:
@@ -124,22 +88,12 @@ def _take(entry: dict[str, Any], spans: list[Span], running: dict[str, int]) -> 
 
 
 def _charge(entry: dict[str, Any]) -> Charge:
-    return Charge(
-        item=entry["item"],
-        kind=entry["kind"],
-        what=entry["what"],
-        stack=entry["stack"],
-        module=entry["module"],
-        units=_amount(entry["units"]),
-        market=entry["market"],
-        zone=entry["zone"],
-        rate=Rate(
-            usd_per_hour=_amount(entry["usd_per_hour"]),
-            source=entry["source"],
-            date=entry["date"],
-            note=entry.get("note", ""),
-        ),
-    )
+    rate = Rate(usd_per_hour=_amount(entry["usd_per_hour"]), note=entry.get("note", ""), **_texts(entry, "source date"))
+    return Charge(units=_amount(entry["units"]), rate=rate, **_texts(entry, "item kind what stack module market zone"))
+
+
+def _texts(entry: dict[str, Any], names: str) -> dict[str, Any]:
+    return {name: entry[name] for name in names.split()}
 
 
 def _amount(text: str) -> Decimal:
@@ -150,20 +104,8 @@ def _amount(text: str) -> Decimal:
 
 
 def _plain(charge: Charge) -> dict[str, str]:
-    return {
-        "item": charge.item,
-        "kind": charge.kind,
-        "what": charge.what,
-        "stack": charge.stack,
-        "module": charge.module,
-        "units": str(charge.units),
-        "market": charge.market,
-        "zone": charge.zone,
-        "usd_per_hour": str(charge.rate.usd_per_hour),
-        "source": charge.rate.source,
-        "date": charge.rate.date,
-        "note": charge.rate.note,
-    }
+    values = {**vars(charge.rate), **vars(charge)}
+    return {name: str(value) for name, value in values.items() if name not in {"rate", "since"}}
 
 
 def _line(event: str, at: datetime, **fields: str) -> bytes:

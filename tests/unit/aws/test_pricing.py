@@ -9,7 +9,8 @@ import pytest
 
 from gpucourse.aws.pricing import PRICE_LIST, SPOT_HISTORY, PriceBook, estimate, refresh_prices
 from gpucourse.errors import MissingError, UnknownName, UsageError
-from gpucourse.model.cloud import LabNeed, Machines, Market, Rate
+from gpucourse.model.cloud import LabNeed, Machines, Market
+from gpucourse.model.money import Rate, usd_per_hour
 from tests.unit.aws.cloud import ScriptedAccount, make_refusal
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -26,7 +27,7 @@ def gpu(name: str, count: int = 1) -> Machines:
 
 
 def cents(need: LabNeed, market: Market = "on-demand", book: PriceBook = BOOK) -> str:
-    return f"{estimate(book, need, market=market).over(need.hours):.2f}"
+    return f"{usd_per_hour(estimate(book, need, market=market)) * need.hours:.2f}"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_spot_goes_for_the_nodes_and_not_for_the_head() -> None:
 
 def test_an_estimate_names_its_parts_and_they_add_up() -> None:
     total = estimate(BOOK, lab(HEAD, gpu("g4dn.xlarge", 3), storage=10))
-    assert [(line.kind, int(line.units)) for line in total.lines] == [
+    assert [(line.kind, int(line.units)) for line in total] == [
         ("instance", 1),
         ("instance", 3),
         ("burst", 1),
@@ -71,11 +72,10 @@ def test_an_estimate_names_its_parts_and_they_add_up() -> None:
     ]
     parts = Decimal("0.0416") + 3 * Decimal("0.526") + 4 * Decimal("0.005") + Decimal("0.08")
     monthly = 320 * Decimal("0.08") / 730 + 10 * Decimal("0.30") / 730
-    assert abs(total.per_hour - parts - monthly) < Decimal("1e-20")
-    assert total.over(4) == total.per_hour * 4
-    assert all(line.rate.source and line.rate.date for line in total.lines)
-    assert total.oldest == "2026-07-20"
-    assert any("karpenter" in source for source in total.sources)
+    assert abs(usd_per_hour(total) - parts - monthly) < Decimal("1e-20")
+    assert all(line.rate.source and line.rate.date for line in total)
+    assert min(line.rate.date for line in total) == "2026-07-20"
+    assert any("karpenter" in line.rate.origin for line in total)
 
 
 def test_spot_without_a_zone_is_the_dearest_and_with_one_that_zones() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import StorageError
-from gpucourse.model.cloud import Charge, Charged, Market, Rate, RunTime
+from gpucourse.model.cloud import Market
+from gpucourse.model.money import Charge, Charged, Rate
 from gpucourse.workspace.ledger import begin, end, read, settle
 from gpucourse.workspace.paths import WorkspacePaths
 
@@ -130,19 +131,17 @@ def test_totals_by_module_stack_kind_and_market(path: Path) -> None:
     assert ledger.by("market", now)["spot"] == 2
     for field in ("module", "stack", "kind", "market", "zone", "item"):
         assert sum(ledger.by(field, now).values(), Decimal(0)) == ledger.total(now)
-    assert ledger.per_hour(stack="01-aws") == 2
+    assert ledger.of("01-aws").per_hour() == 2
 
 
-def test_an_exercise_costs_what_its_stack_cost_while_it_ran(path: Path) -> None:
+def test_a_stack_costs_between_two_moments_what_stood_then(path: Path) -> None:
     begin(path, [charge("i-1", "1"), charge("i-2", "1"), charge("i-3", "7", stack="01-aws")], T0)
     end(path, ["i-2"], T0 + 2 * HOUR)
-    runs = [
-        RunTime(exercise="3.1", stack="03-aws", started=T0 + HOUR / 2, ended=T0 + HOUR),
-        RunTime(exercise="3.2", stack="03-aws", started=T0 + HOUR, ended=T0 + 3 * HOUR),
-        RunTime(exercise="3.2", stack="03-aws", started=T0 + 9 * HOUR),
-        RunTime(exercise="2.1", stack="02-aws", started=T0, ended=T0 + HOUR),
-    ]
-    assert read(path).by_exercise(runs, T0 + 10 * HOUR) == {"3.1": 1, "3.2": 2 + 1 + 1, "2.1": 0}
+    bill, now = read(path).of("03-aws"), T0 + 10 * HOUR
+    assert bill.total(now, T0 + HOUR / 2, T0 + HOUR) == 1
+    assert bill.total(now, T0 + HOUR, T0 + 3 * HOUR) == 2 + 1
+    assert bill.total(now, T0 + 9 * HOUR, now) == 1
+    assert read(path).of("02-aws").total(now, T0, T0 + HOUR) == 0
 
 
 def test_settling_follows_what_stands_and_a_lost_node_keeps_its_cost(path: Path) -> None:

@@ -25,6 +25,7 @@ from gpucourse.labs.results import Built, Deployed
 from gpucourse.model.cloud import Attempt, CloudInstance, Failure
 from gpucourse.model.deployment import AwsDeployment, Tried
 from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
+from gpucourse.model.money import usd_per_hour
 from gpucourse.model.node import Inventory
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
@@ -180,8 +181,10 @@ def _record_price(lab_proposal: LabProposal) -> None:
     cost_estimate = estimate(
         lab_proposal.book, with_type(lab_proposal.choice.need, cloud.instance_type), market=cloud.market, zone=cloud.zone
     )
-    cloud.usd_per_hour = f"{cost_estimate.per_hour:.4f}"
-    cloud.priced = f"{cost_estimate.sources[0]}; the rest list prices of {cost_estimate.oldest}"
+    cloud.usd_per_hour = f"{usd_per_hour(cost_estimate):.4f}"
+    cloud.priced = (
+        f"{cost_estimate[0].rate.origin}; the rest list prices of {min(charge.rate.date for charge in cost_estimate)}"
+    )
 
 
 def _guard_costs(context: Context, lab: CloudLab) -> None:

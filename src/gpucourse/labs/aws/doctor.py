@@ -20,6 +20,7 @@ from gpucourse.labs.course import check_course
 from gpucourse.labs.request import PreflightRequest
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
 from gpucourse.model.event import stage
+from gpucourse.model.money import usd_per_hour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +96,15 @@ def doctor(context: Context, look: PreflightRequest) -> PreflightReport:
         findings=findings,
         prices=[
             ModulePrice(
-                module=lab.module, title=lab.title, machines=_machines(lab), usd_per_hour=estimate.per_hour, hours=lab.hours
+                module=lab.module,
+                title=lab.title,
+                machines=_machines(lab),
+                usd_per_hour=usd_per_hour(estimate),
+                hours=lab.hours,
             )
             for lab, estimate in estimates
         ],
-        sources=list(dict.fromkeys(source for _lab, estimate in estimates for source in estimate.sources)),
+        sources=list(dict.fromkeys(charge.rate.origin for _lab, estimate in estimates for charge in estimate)),
     )
 
 

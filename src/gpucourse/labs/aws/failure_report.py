@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from decimal import Decimal
 
 from gpucourse.aws import charges, failures, resource_scan
 from gpucourse.aws.pricing import PriceBook
@@ -22,6 +21,7 @@ from gpucourse.errors import (
 from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import Failure
 from gpucourse.model.deployment import AwsDeployment, Tried
+from gpucourse.model.money import usd_per_hour
 from gpucourse.workspace import deployments
 
 
@@ -64,7 +64,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
         ledger.settle(context, account, deployment.uid, expires=cloud.expires)
     if not resources:
         return "Nothing of it exists in the account, so nothing costs"
-    rate = sum((charge.units * charge.rate.usd_per_hour for charge in costing), Decimal(0))
+    rate = usd_per_hour(costing)
     kinds = [resource.kind for resource in resources]
     machines = kinds.count("instance")
     of_them = f", {machines} of them instance{'' if machines == 1 else 's'}" if machines else ", no instance among them"

@@ -89,9 +89,9 @@ def _what(quote: Quote, *, several: bool) -> Part:
 
 
 def _lines(quote: Quote) -> Table:
-    rows = [(line.what, f"{line.per_hour:.4f}", f"{line.rate.source}, {line.rate.date}") for line in quote.lines]
+    rows = [(line.what, f"{line.per_hour:.4f}", line.rate.origin) for line in quote.charges]
     rows.append(("together", f"{quote.per_hour:.4f}", ""))
-    notes = tuple(dict.fromkeys(line.rate.note for line in quote.lines if line.rate.note))
+    notes = tuple(dict.fromkeys(line.rate.note for line in quote.charges if line.rate.note))
     if notes:
         rows.append(("", "", "; ".join(notes)))
     return table([Column("what costs", wrap=True), Column("$/h", align="right"), Column("price from", wrap=True)], rows)

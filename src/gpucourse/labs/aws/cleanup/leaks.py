@@ -25,6 +25,7 @@ from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Receipt
 from gpucourse.model.event import stage
+from gpucourse.model.money import usd_per_hour
 from gpucourse.workspace import deployments, regions
 from gpucourse.workspace.files import write_record
 
@@ -151,5 +152,5 @@ def _cost(account: Account, things: list[ScannedResource]) -> Decimal | None:
             stack_charges = charges.find_charges(place, PriceBook(region=region), stack=uid)
         except GpucourseError:
             return None
-        total += sum((charge.units * charge.rate.usd_per_hour for charge in stack_charges), Decimal(0))
+        total += usd_per_hour(stack_charges)
     return total

@@ -19,12 +19,11 @@ from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.account import check_account
 from gpucourse.labs.aws.money import ledger as bill
-from gpucourse.model.cloud import RunTime, Span
 from gpucourse.model.deployment import AwsDeployment, Receipt
+from gpucourse.model.money import Bill, Span, usd_over
 from gpucourse.parallel import try_all
 from gpucourse.workspace import deployments, ledger, runs
 from gpucourse.workspace.files import read_record
-from gpucourse.workspace.ledger import Ledger
 
 WITHIN_S = 20.0
 
@@ -84,12 +83,12 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
     if known.damaged:
         warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
     running = _running(known, labs, at)
-    times = _times(context, known)
-    by_exercise = known.by_exercise(times, at)
+    exercises: dict[str, CostPart] = {}
+    for exercise, stack, began, ended in _times(context, known, at):
+        earlier = exercises.get(exercise, CostPart(name=exercise, usd=Decimal(0), hours=0.0))
+        usd = earlier.usd + known.of(stack).total(at, began, ended)
+        exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (ended - began).total_seconds() / 3600)
     titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
-    hours: dict[str, float] = {}
-    for run in times:
-        hours[run.exercise] = hours.get(run.exercise, 0.0) + ((run.ended or at) - run.started).total_seconds() / 3600
     return Cost(
         usd=bill.cents(known.total(at)),
         usd_per_hour=bill.cents(known.per_hour()),
@@ -98,10 +97,10 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
         running=running,
         modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
         exercises=[
-            CostPart(name=name, usd=bill.cents(usd), hours=round(hours[name], 3)) for name, usd in sorted(by_exercise.items())
+            replace(part, usd=bill.cents(part.usd), hours=round(part.hours or 0.0, 3)) for _, part in sorted(exercises.items())
         ],
         kinds=_parts(known.by("kind", at)),
-        sources=sorted({f"{span.charge.rate.source}, {span.charge.rate.date}" for span in known.spans}),
+        sources=sorted({span.charge.rate.origin for span in known.spans}),
         warnings=warnings,
         billed=_query_billed_cost(context, known) if ask_aws else None,
     )
@@ -109,10 +108,10 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
 
 def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[str]:
     """Bring the ledger in line with the account, stack by stack, also where no record of a stack is left."""
-    open_ = ledger.read(context.paths.ledger).open()
+    known = ledger.read(context.paths.ledger)
     looks = {}
-    for uid in sorted({span.charge.stack for span in open_} | set(labs)):
-        region = labs[uid].cloud.region if uid in labs else _region([span for span in open_ if span.charge.stack == uid])
+    for uid in sorted({span.charge.stack for span in known.open()} | set(labs)):
+        region = labs[uid].cloud.region if uid in labs else _region(known.of(uid).open())
         if region:
             looks[uid] = partial(_settle, context, Account(region, context.environ), uid, labs.get(uid))
     said = dict(zip(looks, try_all(list(looks.values()), limit=len(looks), within_s=WITHIN_S), strict=True))
@@ -135,29 +134,28 @@ def _region(spans: Sequence[Span]) -> str:
     return next((span.charge.zone[:-1] for span in spans if span.charge.zone), "")
 
 
-def _running(known: Ledger, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
+def _running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[Running]:
     running = []
     for uid in sorted({span.charge.stack for span in known.open()}):
-        rate = known.per_hour(stack=uid)
-        mine = [span for span in known.spans if span.charge.stack == uid]
+        mine = known.of(uid)
         lab = labs.get(uid)
         left = max(timedelta(), datetime.fromisoformat(lab.cloud.expires) - at) if lab else None
         running.append(
             Running(
                 stack=lab.stack if lab else uid,
-                module=mine[0].charge.module,
-                usd_per_hour=bill.cents(rate),
-                usd=bill.cents(sum((span.cost(at) for span in mine), Decimal(0))),
+                module=mine.spans[0].charge.module,
+                usd_per_hour=bill.cents(mine.per_hour()),
+                usd=bill.cents(mine.total(at)),
                 expires=lab.cloud.expires if lab else "",
-                usd_to_end=None if left is None else bill.cents(rate * Decimal(str(left.total_seconds())) / 3600),
+                usd_to_end=None if left is None else bill.cents(usd_over(mine.per_hour(), left)),
             )
         )
     return running
 
 
-def _times(context: Context, known: Ledger) -> list[RunTime]:
-    """When each run used which stack. A run knows its stack's name; the ledger knows its id, which deployments and receipts
-    tie together, and else the time at which both were there."""
+def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str, datetime, datetime]]:
+    """Which exercise used which stack, from when until when. A run knows its stack's name; the ledger knows its id, which
+    deployments and receipts tie together, and else the time at which both were there."""
     ids = _ids(context)
     run_times = []
     for record in runs.readable(context.paths)[0]:
@@ -170,7 +168,7 @@ def _times(context: Context, known: Ledger) -> list[RunTime]:
         uid = next((uid for name, uid, since, until in ids if name == record.stack and since <= began < until), "")
         uid = uid or next((span.charge.stack for span in known.spans if _covers(span, record.module, began)), "")
         if uid:
-            run_times.append(RunTime(exercise=record.exercise, stack=uid, started=began, ended=ended))
+            run_times.append((record.exercise, uid, began, ended or now))
     return run_times
 
 
@@ -197,7 +195,7 @@ def _parts(totals: dict[str, Decimal]) -> list[CostPart]:
     return [CostPart(name=name, usd=bill.cents(usd)) for name, usd in sorted(totals.items())]
 
 
-def _query_billed_cost(context: Context, known: Ledger) -> BilledCost:
+def _query_billed_cost(context: Context, known: Bill) -> BilledCost:
     today = bill.now().date()
     first = min((span.started.date() for span in known.spans), default=date(today.year, today.month, 1))
     return billing.query_billed_cost(Account(context.settings.region, context.environ), first, today)

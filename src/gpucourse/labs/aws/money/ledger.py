@@ -13,8 +13,9 @@ from gpucourse.aws.pricing import PriceBook
 from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
-from gpucourse.model.cloud import Charge, CloudInstance, Span
+from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.deployment import AwsDeployment
+from gpucourse.model.money import Charge, Span
 from gpucourse.workspace import ledger
 
 Ends = dict[str, tuple[datetime, str]]
@@ -38,17 +39,15 @@ def close(context: Context, account: Account, uid: str, *, expires: str = "") ->
 
 def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
     """USD an hour that a lab costs now, as the ledger has it, else as it was estimated; None where neither says."""
-    book = ledger.read(context.paths.ledger)
-    if any(span.charge.stack == deployment.uid for span in book.spans):
-        return cents(book.per_hour(stack=deployment.uid))
+    bill = ledger.read(context.paths.ledger).of(deployment.uid)
+    if bill.spans:
+        return cents(bill.per_hour())
     return Decimal(deployment.cloud.usd_per_hour) if deployment.cloud.usd_per_hour else None
 
 
 def sum_costs(context: Context, uid: str) -> Decimal:
     """USD that a stack has cost so far, as the ledger has it."""
-    at = now()
-    mine = (span for span in ledger.read(context.paths.ledger).spans if span.charge.stack == uid)
-    return cents(sum((span.cost(at) for span in mine), Decimal(0)))
+    return cents(ledger.read(context.paths.ledger).of(uid).total(now()))
 
 
 def cents(amount: Decimal) -> Decimal:
@@ -58,7 +57,7 @@ def cents(amount: Decimal) -> Decimal:
 
 def machines(context: Context, uid: str) -> list[str]:
     """The instances of a stack that cost, by the ledger: what is known of them where the account does not answer."""
-    return [span.charge.item for span in ledger.read(context.paths.ledger).open(stack=uid) if span.charge.kind == "instance"]
+    return [span.charge.item for span in ledger.read(context.paths.ledger).of(uid).open() if span.charge.kind == "instance"]
 
 
 def meanwhile(context: Context, deployment: AwsDeployment) -> str:
@@ -70,7 +69,7 @@ def meanwhile(context: Context, deployment: AwsDeployment) -> str:
 def _settle(context: Context, account: Account, uid: str, costing: Sequence[Charge], expires: str) -> None:
     at = now()
     known = ledger.read(context.paths.ledger)
-    running = known.open(stack=uid)
+    running = known.of(uid).open()
     costing = [_again(charge, known.spans) for charge in costing]
     items = {charge.item for charge in costing}
     ends: Ends = {}

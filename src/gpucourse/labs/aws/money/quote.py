@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.errors import UsageError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.model.cloud import CostLine, Estimate, LabNeed, Machines, Market
+from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.deployment import AwsDeployment
+from gpucourse.model.money import Charge, usd_per_hour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Quote:
     market: Market
     nodes: int
     changes: list[tuple[str, str]]
-    estimate: Estimate
+    charges: tuple[Charge, ...]
     hours: Decimal
     expires: str
     usual_hours: Decimal
@@ -63,27 +64,22 @@ class Quote:
     @property
     def per_hour(self) -> Decimal:
         """USD an hour while it stands."""
-        return self.estimate.per_hour
+        return usd_per_hour(self.charges)
 
     @property
     def to_the_end(self) -> Decimal:
         """USD where it stands until its time is over."""
-        return self.estimate.over(self.hours)
+        return self.per_hour * self.hours
 
     @property
     def usually(self) -> Decimal:
         """USD for as long as the module usually takes."""
-        return self.estimate.over(self.usual_hours)
-
-    @property
-    def lines(self) -> tuple[CostLine, ...]:
-        """What costs, part by part."""
-        return self.estimate.lines
+        return self.per_hour * self.usual_hours
 
     def document(self) -> dict[str, object]:
         """The quote for `--json`: amounts as text, USD."""
         return {
-            **{key: value for key, value in vars(self).items() if key != "estimate"},
+            **{key: value for key, value in vars(self).items() if key != "charges"},
             "notes": self.notes,
             "usd_per_hour": f"{self.per_hour:.4f}",
             "usd_to_the_end": f"{self.to_the_end:.2f}",
@@ -97,7 +93,7 @@ class Quote:
                     "date": line.rate.date,
                     "note": line.rate.note,
                 }
-                for line in self.lines
+                for line in self.charges
             ],
         }
 
@@ -145,13 +141,13 @@ def make_quote(
         market=cloud.market,
         nodes=deployment.nodes_wanted,
         changes=changes,
-        estimate=estimate(book, need, market=cloud.market, zone=cloud.zone),
+        charges=estimate(book, need, market=cloud.market, zone=cloud.zone),
         hours=hours,
         expires=cloud.expires,
         usual_hours=need.hours,
         head=next(iter(choice.with_types), ""),
         siblings=tuple(
-            Sibling(instance_type=kind, usd_per_hour=estimate(book, with_type(need, kind), market=cloud.market).per_hour)
+            Sibling(instance_type=kind, usd_per_hour=usd_per_hour(estimate(book, with_type(need, kind), market=cloud.market)))
             for kind in choice.others
         ),
     )
@@ -160,5 +156,5 @@ def make_quote(
 def with_type(need: LabNeed, kind: str) -> LabNeed:
     """The same lab with another type of machines."""
     *heads, workers = need.machines
-    other = Machines(instance_type=kind, count=workers.count, disk_gib=workers.disk_gib, spot=workers.spot)
-    return LabNeed(**{**vars(need), "machines": (*heads, other)})
+    other = replace(workers, instance_type=kind)
+    return replace(need, machines=(*heads, other))

@@ -12,7 +12,8 @@ from gpucourse.aws import charges, instances
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
 from gpucourse.labs.aws.money import ledger as bill
-from gpucourse.model.cloud import Charge, CloudInstance, Rate
+from gpucourse.model.cloud import CloudInstance
+from gpucourse.model.money import Bill, Charge, Rate
 from gpucourse.workspace import ledger
 from gpucourse.workspace.locate import open_workspace
 from tests.unit.aws.cloud import REGION, ScriptedAccount
@@ -43,7 +44,7 @@ def settle(
     costing: list[Charge],
     listed: list[CloudInstance],
     expires: str = "",
-) -> ledger.Ledger:
+) -> Bill:
     monkeypatch.setattr(charges, "find_charges", lambda *_args, **_more: costing)
     monkeypatch.setattr(instances, "find", lambda *_args, **_more: listed)
     bill.settle(context, ScriptedAccount({}), "s-1", expires=expires)
