@@ -1,16 +1,13 @@
-"""The seams to the outside: what a transport and a stack promise. Implementations live one floor up."""
+"""The seam to the outside: what a transport promises. Implementations live one floor up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
-from gpucourse.model.deployment import Leftover, NodeHealth
-from gpucourse.model.event import Watcher
-from gpucourse.model.node import Inventory, Node
+from gpucourse.model.node import Node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,30 +59,4 @@ class Transport(Protocol):
 
     def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError."""
-        ...
-
-
-class Stack(Protocol):
-    """What stands under the nodes of one module on one target, in a folder of the workspace."""
-
-    folder: Path
-
-    def plan(self, watcher: Watcher) -> list[tuple[str, str]]:
-        """What `up` would do, as (action, address); saved, so that `up` does exactly this."""
-        ...
-
-    def up(self, watcher: Watcher) -> Inventory:
-        """Build what was planned and hand over the nodes. Raises TerraformFailed."""
-        ...
-
-    def inspect(self) -> list[NodeHealth]:
-        """How each node is right now, without changing anything."""
-        ...
-
-    def down(self, watcher: Watcher) -> list[str]:
-        """Remove everything; the addresses that were removed. Raises TerraformFailed."""
-        ...
-
-    def sweep(self) -> list[Leftover]:
-        """Look, by other means than the state file, for anything of this stack that is still there."""
         ...
