@@ -275,13 +275,13 @@ def with_fix(folder: Path, fix: str, *changes: tuple[str, str, str]) -> Finished
     return with_faults("1.4", folder, ("my_fix.py", healthy, fix), *changes, **SMALL)
 
 
-@pytest.mark.thorough
 def test_as_delivered_the_fix_is_missing_and_everything_else_holds(tmp_path: Path) -> None:
     run = with_faults("1.4", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output
     assert words(run.verdict()) == {"fix-fits": "failed: true", **OPEN}
 
 
+@pytest.mark.thorough
 def test_a_learner_repairs_their_own_copy_and_passes(basic: Learner, tmp_path: Path) -> None:
     basic.types("run", "1.4", *SETTINGS, code=None)
     mine = basic.workspace / "exercises" / "01-basic-gpu" / "my_fix.py"

@@ -276,9 +276,9 @@ def test_inference_packages(boot: Boot, boot_scripts: dict[str, str], absent: tu
     assert (boot.state / "ready").exists()
 
 
-def test_wheels_with_another_checksum_are_not_installed(boot: Boot, rendered: dict[str, str]) -> None:
+def test_wheels_with_another_checksum_are_not_installed(boot: Boot, boot_scripts: dict[str, str]) -> None:
     boot.package_index()
-    script = with_stand_in_checksums(rendered["inference"])
+    script = with_stand_in_checksums(boot_scripts["inference"])
     boot.run(script.replace(f"\n{find_pin('transformers')}\n", "\ntransformers==4.0.0\n"))
     assert not [line for line in boot.commands_run if line.startswith("pip install")]
     assert "none is installed" in boot.log()

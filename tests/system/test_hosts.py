@@ -166,6 +166,7 @@ def test_the_learners_own_key_opens_where_the_workspaces_does_not(tmp_path: Path
         assert list_left_files(servers) == []
 
 
+@pytest.mark.thorough
 def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
