@@ -68,18 +68,18 @@ class PlotWorker:
 
     def close(self) -> None:
         """End the process. May be called again."""
-        painter, self.process = self.process, None
+        process, self.process = self.process, None
         at_work, self._at_work = self._at_work, False
-        if painter is None or painter.stdin is None or painter.stdout is None:
+        if process is None or process.stdin is None or process.stdout is None:
             return
         with contextlib.suppress(OSError):
-            painter.stdin.close()
+            process.stdin.close()
         if at_work:  # interrupted: a picture that is half made would leave its file
             with contextlib.suppress(subprocess.TimeoutExpired):
-                painter.wait(_LEAVING_S)
-        painter.kill()
-        painter.wait()
-        painter.stdout.close()
+                process.wait(_LEAVING_S)
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
     def _ask(self, order: Mapping[str, Any]) -> list[dict[str, Any]] | None:
         """The answers of the process, one a plot; None where it is not there any more."""

@@ -1,4 +1,4 @@
-"""What the verbs of a target give back: what would stand, what was built, how it is, what a command changed."""
+"""What the verbs of a target give back: what would stand, what was built, what a command changed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import GpucourseError, MissingError
-from gpucourse.model.deployment import Deployment, NodeHealth
+from gpucourse.model.deployment import Deployment
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.choice import Choice
     from gpucourse.labs.aws.money.quote import Budget, Quote
-    from gpucourse.labs.aws.status import Outlook
     from gpucourse.model.cloud import Finding
 
 
@@ -64,22 +63,6 @@ class Built:
 
     labs: list[Deployed]
     errors: list[GpucourseError] = field(default_factory=list)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LabHealth:
-    """How the nodes of one lab are; for one that costs money also its `outlook`: what it costs and what will end it."""
-
-    nodes: list[NodeHealth]
-    outlook: Outlook | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Health:
-    """The labs of a target by stack, and sentences about what no record explains and may cost."""
-
-    labs: dict[str, LabHealth] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

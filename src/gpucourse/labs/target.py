@@ -9,15 +9,16 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.labs.results import Built, ChangeResult, Extension, Health, Proposal
-from gpucourse.model.deployment import Deployment, Receipt
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
     from gpucourse.labs.aws.money.destroy_preview import StackCost
+    from gpucourse.labs.health import Health
     from gpucourse.labs.request import DeployRequest, PreflightRequest
+    from gpucourse.labs.results import Built, ChangeResult, Extension, Proposal
     from gpucourse.model.cloud import CloudResource, Finding, QuotaRequest
+    from gpucourse.model.deployment import Deployment, Receipt
 
 TARGETS = {
     "local": "gpucourse.labs.local.target:LocalTarget",
@@ -27,8 +28,8 @@ TARGETS = {
 """Every target by name, and the class that implements it: imported when it is needed, for `--help` asks for names alone."""
 
 
-P = TypeVar("P", bound=Proposal)
-D_contra = TypeVar("D_contra", bound=Deployment, contravariant=True)
+P = TypeVar("P", bound="Proposal")
+D_contra = TypeVar("D_contra", bound="Deployment", contravariant=True)
 
 
 class Target(Protocol[P, D_contra]):

@@ -24,11 +24,6 @@ class LogPipe:
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the reader has gone."""
-        return self._out.closed
-
     def feed(self, event: LogBytes) -> None:
         """Print the complete lines that this piece ends."""
         with self._lock:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.errors import UsageError
-from gpucourse.hardware import hardware
 from gpucourse.workspace.files import read_record, storing, write_record, write_text
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
@@ -34,6 +33,8 @@ rendezvous_ports: 29500-29599
 
 def settings_text() -> str:
     """The settings of a new workspace, as the file that a person edits."""
+    from gpucourse.hardware import hardware
+
     choices = hardware().choices
     return _SETTINGS.format(first=choices[0], second=choices[1], choices=", ".join(choices))
 

@@ -43,14 +43,14 @@ def plot_worker() -> Iterator[PlotWorker]:
         yield worker
 
 
-def painter_of(plot_worker: PlotWorker) -> subprocess.Popen[bytes]:
+def process_of(plot_worker: PlotWorker) -> subprocess.Popen[bytes]:
     assert plot_worker.process is not None
     return plot_worker.process
 
 
 def begin(plot_worker: PlotWorker) -> subprocess.Popen[bytes]:
     plot_worker.set_up()
-    return painter_of(plot_worker)
+    return process_of(plot_worker)
 
 
 def draw_both(plot_worker: PlotWorker, folder: Path, metrics: dict[str, object] = METRICS) -> list[str]:
@@ -100,10 +100,10 @@ def test_one_that_cannot_be_drawn_does_not_keep_the_other(plot_worker: PlotWorke
 
 def test_never_set_up_or_killed_it_draws_here(plot_worker: PlotWorker, tmp_path: Path) -> None:
     assert len(draw_both(plot_worker, tmp_path / "never set up")) == 4
-    painter = begin(plot_worker)
+    process = begin(plot_worker)
     draw_both(plot_worker, tmp_path / "before")
-    painter.kill()
-    assert painter.wait(PATIENCE_S) == -signal.SIGKILL
+    process.kill()
+    assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert len(draw_both(plot_worker, tmp_path / "after")) == 4
     assert plot_worker.process is None
 
@@ -115,7 +115,7 @@ def test_nothing_runs_on_after_it_is_closed(plot_worker: PlotWorker, tmp_path: P
     assert ready.returncode in {0, -signal.SIGKILL}
     plot_worker.close()
     plot_worker.set_up()
-    fresh = painter_of(plot_worker)
+    fresh = process_of(plot_worker)
     plot_worker.close()
     assert fresh.returncode is not None
 
@@ -129,12 +129,12 @@ def test_it_ends_with_whoever_began_it() -> None:
     )
     with subprocess.Popen([sys.executable, "-c", ask], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
-        painter = os.pidfd_open(int(owner.stdout.readline()))
+        process = os.pidfd_open(int(owner.stdout.readline()))
         owner.kill()
     try:
-        assert select.select([painter], [], [], PATIENCE_S)[0], "it draws for nobody"
+        assert select.select([process], [], [], PATIENCE_S)[0], "it draws for nobody"
     finally:
-        os.close(painter)
+        os.close(process)
 
 
 def test_a_file_of_the_learners_is_not_imported(

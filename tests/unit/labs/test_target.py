@@ -11,8 +11,8 @@ from gpucourse.errors import MissingError, UsageError
 from gpucourse.labs import change
 from gpucourse.labs.deploy import choose_target
 from gpucourse.labs.destroy import DestroyRequest, destroy, survey
+from gpucourse.labs.health import Health
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import Health
 from gpucourse.labs.status import status
 from gpucourse.labs.target import TARGETS, Clocked, HasAccount, Searchable, Target, find_target, list_targets, load_targets
 from gpucourse.model.deployment import Deployment, HostsDeployment, LocalDeployment

@@ -83,8 +83,9 @@ def test_a_reader_that_left_stops_nothing() -> None:
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "w", encoding="utf-8") as stream:
-        pipe = LogPipe(Out(stream))
+        out = Out(stream)
+        pipe = LogPipe(out)
         pipe.feed(piece(b"x\n" * 1000))
         pipe.feed(piece(b"y\n"))
-        assert pipe.is_closed
+        assert out.closed
     assert [text for _, text in pipe.sources()[0].last][-1] == b"y"

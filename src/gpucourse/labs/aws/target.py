@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
-from gpucourse.labs.results import Built, ChangeResult, Extension, Health, LabHealth
+from gpucourse.labs.health import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.aws.propose import Proposal
     from gpucourse.labs.request import DeployRequest, PreflightRequest
+    from gpucourse.labs.results import Built, ChangeResult, Extension
     from gpucourse.model.cloud import CloudResource, QuotaRequest
 
 

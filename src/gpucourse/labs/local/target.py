@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import UsageError
-from gpucourse.labs.results import Built, Health, LabHealth
+from gpucourse.labs.health import Health, LabHealth
 from gpucourse.labs.target import Target
 from gpucourse.model.deployment import LocalDeployment, Receipt
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.local.deploy import LocalProposal
     from gpucourse.labs.request import DeployRequest
+    from gpucourse.labs.results import Built
     from gpucourse.model.cloud import Finding
 
 

@@ -1,0 +1,26 @@
+"""How labs are right now, as a target says it. A file of its own because `status` needs no other result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpucourse.labs.aws.status import Outlook
+    from gpucourse.model.deployment import NodeHealth
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabHealth:
+    """How the nodes of one lab are; for one that costs money also its `outlook`: what it costs and what will end it."""
+
+    nodes: list[NodeHealth]
+    outlook: Outlook | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Health:
+    """The labs of a target by stack, and sentences about what no record explains and may cost."""
+
+    labs: dict[str, LabHealth] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
