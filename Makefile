@@ -11,7 +11,7 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture schema lock clean
+.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -42,6 +42,8 @@ lint: $(VENV)/.dev parts
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/python -m gpucourse.course.lint
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
 	sh tests/shell-lint.sh
 
 format: $(VENV)/.dev
@@ -61,6 +63,10 @@ picture: $(VENV)/.local
 
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write
+
+# The batch files that tests expect, as the program renders them now: look at the difference before you commit it.
+golden: $(VENV)/.dev
+	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/launch/test_slurm.py
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucourse needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
