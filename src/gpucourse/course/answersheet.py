@@ -10,9 +10,8 @@ from pydantic import Field
 
 from gpucourse.course.written import read
 from gpucourse.errors import ManifestError
-from gpucourse.model.fields import ExerciseId, Scalar
+from gpucourse.model.fields import ExerciseId, Scalar, Strict
 from gpucourse.model.questions import Question
-from gpucourse.model.strict import Strict
 from gpucourse.outside.yaml_reader import Complaint
 
 

@@ -19,8 +19,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from gpucourse.model.check_kind import CheckKind, check_kinds
-from gpucourse.model.fields import Expression, Scalar, Slug, Text
-from gpucourse.model.strict import Strict
+from gpucourse.model.fields import Expression, Scalar, Slug, Strict, Text
 
 
 class Check(Strict):

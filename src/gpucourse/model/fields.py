@@ -1,4 +1,4 @@
-"""The kinds of values that a manifest holds: names, paths, durations, sizes, and paths into the evidence of a run.
+"""What manifests are made of: the strict class below all of theirs, and the kinds of values that they hold.
 
 Each carries what an editor needs to check it (its JSON Schema) beside what this program checks.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, TypeGuard
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from gpucourse.outside.names import relative_name
 from gpucourse.units import parse_bytes, parse_duration
@@ -38,6 +38,19 @@ ExerciseId = Annotated[str, Field(pattern=EXERCISE_ID, description=FORMS[EXERCIS
 ModuleId = Annotated[str, Field(pattern=MODULE_ID, description=FORMS[MODULE_ID])]
 Letter = Annotated[str, Field(pattern=LETTER, description=FORMS[LETTER])]
 Text = Annotated[str, Field(pattern=NOT_EMPTY, description="text that is not empty")]
+
+
+class Strict(BaseModel):
+    """No unknown key, and no guessing: a number in quotes is not a number. Lists become tuples."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tuples(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
 
 
 def _inside(path: str) -> str:

@@ -8,8 +8,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticKnownError
 
 from gpucourse.hardware import hardware
-from gpucourse.model.fields import Slug
-from gpucourse.model.strict import Strict
+from gpucourse.model.fields import Slug, Strict
 
 
 def _offered(word: str) -> str:

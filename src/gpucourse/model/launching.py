@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Seconds
+from gpucourse.model.fields import Name, ProcsPerNode, RelativePath, Seconds, Strict
 from gpucourse.model.slurm import SLURM
-from gpucourse.model.strict import Strict
 
 
 class SlurmLaunch(Strict):

@@ -22,12 +22,12 @@ from gpucourse.model.fields import (
     RelativePath,
     Rows,
     Scalar,
+    Strict,
     Text,
 )
 from gpucourse.model.labs import Labs
 from gpucourse.model.launching import Launch
 from gpucourse.model.questions import Question
-from gpucourse.model.strict import Strict
 
 FORMAT = 1
 

@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import Expression, Letter, NumberOrPath, Slug, Text
-from gpucourse.model.strict import Strict
+from gpucourse.model.fields import Expression, Letter, NumberOrPath, Slug, Strict, Text
 
 KINDS: dict[str, tuple[str, ...]] = {
     "text": ("look_for",),

@@ -7,9 +7,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import Slug, Text
+from gpucourse.model.fields import Slug, Strict, Text
 from gpucourse.model.questions import Question
-from gpucourse.model.strict import Strict
 
 
 class Lesson(Strict):

@@ -6,9 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpucourse.model.fields import ExerciseId, Expression, Name, Slug, Text
+from gpucourse.model.fields import ExerciseId, Expression, Name, Slug, Strict, Text
 from gpucourse.model.manifest import Plot
-from gpucourse.model.strict import Strict
 
 SUBJECTS = "metrics.subjects"
 """The rows of charts that compare: one for each subject, with its figures by their ids."""

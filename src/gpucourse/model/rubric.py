@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from gpucourse.model.fields import ExerciseId, ModuleId, Slug, Text
-from gpucourse.model.strict import Strict
+from gpucourse.model.fields import ExerciseId, ModuleId, Slug, Strict, Text
 
 Kind = Literal["checks", "deliverables", "answers"]
 Counts = Literal["course", "bonus", "own"]
