@@ -9,8 +9,6 @@ from decimal import Decimal
 from gpucourse.aws import tags
 from gpucourse.aws.session import Account
 
-USD_PER_REQUEST = Decimal("0.01")
-LAG = timedelta(days=1)  # what a day cost is complete about a day later
 _METRIC = "UnblendedCost"
 
 

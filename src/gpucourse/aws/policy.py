@@ -12,8 +12,3 @@ def policy_text() -> str:
     """The policy as indented JSON, ending in a newline. It starts the instance types that the course offers, and no other."""
     types = ", ".join(map(json.dumps, hardware().offered_types))
     return text("policy.json").replace('"@GPU_TYPES@"', types)
-
-
-def policy_size() -> int:
-    """Its size as IAM counts it, without white space: a managed policy may have 6144 characters."""
-    return len("".join(policy_text().split()))

@@ -52,8 +52,7 @@ GPU_SYMPTOMS: tuple[Symptom, ...] = (
         title="A collective on the GPUs did not end in time",
         signs=(r"Watchdog caught collective operation timeout[^\n]*", r"ran for \d+ milliseconds before timing out"),
         why="NCCL's watchdog ended the run: one rank did not come to a collective that the others wait in. The rank that "
-        "reports it "
-        "is not the one that is missing.",
+        "reports it is not the one that is missing.",
         next="gpucourse logs {run} --fold shows who said less; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 writes down the last calls",
         weight="follows",
         source="documented",

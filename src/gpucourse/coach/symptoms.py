@@ -64,9 +64,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"MemoryError\b[^\n]*",
             r"std::bad_alloc",
         ),
-        why="Rank {rank} asked for more memory than is left. DDP needs more than the same model alone: it holds the "
-        "gradients once "
-        "more, in its buckets, and every rank on a machine has its own copy of everything.",
+        why="Rank {rank} asked for more memory than is left. DDP needs more than the same model alone: it holds the gradients "
+        "once more, in its buckets, and every rank on a machine has its own copy of everything.",
         next="gpucourse run {exercise} with a smaller batch_size (--set batch_size=16); or gradient_as_bucket_view=True, "
         "mixed precision, gradient checkpointing",
     ),
@@ -91,8 +90,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"rank (?P<told>\d+) (?:is )?(?:out of range|already (?:exists|joined))",
         ),
         why="A process was told a rank that its world does not have: ranks count from 0 to WORLD_SIZE - 1, over all nodes, "
-        "each "
-        "once. --node-rank given twice, or RANK set by hand, is the usual reason.",
+        "each once. --node-rank given twice, or RANK set by hand, is the usual reason.",
         next="echo $RANK of $WORLD_SIZE on each node; gpucourse run {exercise} --dry-run prints the lines as they must be",
     ),
     Symptom(
@@ -105,8 +103,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"[Cc]ollectives? (?:sequence )?(?:mismatch|differ)",
         ),
         why="In a collective every rank must bring a tensor of the same size and type, in the same order of calls. Here one "
-        "rank "
-        "brought another one: a branch on rank, a batch that is smaller at the end, another dtype.",
+        "rank brought another one: a branch on rank, a batch that is smaller at the end, another dtype.",
         next="TORCH_DISTRIBUTED_DEBUG=DETAIL names the two calls; compare the ranks: gpucourse logs {run} --fold",
     ),
     Symptom(
@@ -114,8 +111,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="The ranks built different models",
         signs=(r"DDP expects same model across all ranks[^\n]*", r"appears not to match (?:strides|sizes) of the same param"),
         why="DDP averages parameter by parameter, so every rank must build the same model in the same order. Here they did "
-        "not: "
-        "a branch on rank in the model, or arguments that differ from node to node.",
+        "not: a branch on rank in the model, or arguments that differ from node to node.",
         next="print(sum(p.numel() for p in model.parameters())) on every rank, and build the model without looking at rank",
     ),
     Symptom(
@@ -123,8 +119,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="Some parameters took no part in the loss",
         signs=(r"Expected to have finished reduction in the prior iteration", r"did not receive grad for rank \d+"),
         why="DDP waits for the gradient of every parameter before it ends a bucket. A layer that forward does not use has "
-        "none, "
-        "so the next step finds the last one unfinished.",
+        "none, so the next step finds the last one unfinished.",
         next="take the layer out, or DistributedDataParallel(model, find_unused_parameters=True)",
     ),
     *GPU_SYMPTOMS,
@@ -133,8 +128,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         title="A module is missing on the node",
         signs=(r"ModuleNotFoundError: No module named '(?P<name>[^']+)'",),
         why="The script imports {name}, and {node} has no such module: a package that is not installed there, or a file of "
-        "yours that "
-        "did not travel.",
+        "yours that did not travel.",
         next="a file or folder of your own travels with --with PATH; a package must be installed for the nodes' Python",
     ),
     Symptom(
@@ -210,9 +204,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"ConnectionRefusedError",
             r"Connection refused",
         ),
-        why="This rank looked for rank 0 where MASTER_ADDR and MASTER_PORT say, and nobody answered: rank 0 is not up yet "
-        "or gone, "
-        "the address is another one, or a firewall closes the port.",
+        why="This rank looked for rank 0 where MASTER_ADDR and MASTER_PORT say, and nobody answered: rank 0 is not up yet or "
+        "gone, the address is another one, or a firewall closes the port.",
         next="look at rank 0 first: gpucourse logs {run} --rank 0; then nc -zv MASTER_ADDR MASTER_PORT from the other node",
         weight="follows",
     ),
@@ -225,9 +218,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
             r"Application timeout caused pair closure",
             r"[Ss]ocket [Tt]imeout",
         ),
-        why="The ranks that time out came to the collective and waited. The one to look at is the rank that did not come: "
-        "it hangs, or "
-        "it makes other calls than the others.",
+        why="The ranks that time out came to the collective and waited. The one to look at is the rank that did not come: it "
+        "hangs, or it makes other calls than the others.",
         next="compare the last lines: gpucourse logs {run} --fold",
         weight="follows",
     ),

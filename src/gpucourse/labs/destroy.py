@@ -15,7 +15,7 @@ from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.target import Clocked, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Receipt
-from gpucourse.model.event import Event, ResourceEvent, Watcher
+from gpucourse.model.event import label_events
 from gpucourse.parallel import try_all
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments
@@ -108,7 +108,7 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool) -> Destro
     errors: list[GpucourseError] = list(survey_result.unreadable)
 
     def destroy_stack(stack: str) -> None:
-        own = context if len(stacks) == 1 else replace(context, watch=_label_events(context.watch, stack))
+        own = context if len(stacks) == 1 else replace(context, watch=label_events(context.watch, stack, stages=False))
         _destroy_stack(own, stack, receipts, discard=discard)
 
     ends = try_all([partial(destroy_stack, stack) for stack in stacks], limit=AT_ONCE, on_interrupt=context.stop.set)
@@ -173,15 +173,6 @@ def _destroy_untracked(context: Context, name: str, things: list[CloudResource],
     left = [receipt for receipt in made if receipt.leftovers]
     if left:
         raise _still_there(*left)
-
-
-def _label_events(watch: Watcher, stack: str) -> Watcher:
-    """Stacks that go side by side have resources of the same name: each is told with its stack."""
-
-    def tell(event: Event) -> None:
-        watch(replace(event, address=f"{stack} {event.address}") if isinstance(event, ResourceEvent) else event)
-
-    return tell
 
 
 def _still_there(*receipts: Receipt) -> LeftoverError:

@@ -89,7 +89,7 @@ def _not_ready(inventory: Inventory, listed: str, gone: Collection[str] = ()) ->
         state, gres, reason = rows.get(node.name, ["unknown", "", ""])
         if state.rstrip(_FLAGS) not in _AT_WORK:
             wrong[node.name] = f"{state} ({reason})" if reason not in {"", "none"} else state
-        elif f"gpu:{node.gpus}" not in gres:
+        elif slurm_words.gpus(gres) != node.gpus:
             wrong[node.name] = f"{state}, GPUs {gres}"
     return wrong
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Level = Literal["info", "warning"]
@@ -66,6 +66,23 @@ Watcher = Callable[[Event], None]
 
 def ignore_event(_event: Event) -> None:
     """The watcher of those who do not watch."""
+
+
+def label_events(watch: Watcher, label: str, *, stages: bool = True) -> Watcher:
+    """A watcher that tells `watch` everything with a label: what goes on side by side has nodes and resources of the same
+    names. `stages` says whether stages get it too, and not only nodes and resources."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, ResourceEvent):
+            watch(replace(event, address=f"{label} {event.address}"))
+        elif isinstance(event, NodeEvent):
+            watch(replace(event, node=f"{label} {event.node}"))
+        elif isinstance(event, Stage) and stages:
+            watch(replace(event, name=f"{label} {event.name}", text=f"{label}: {event.text}"))
+        else:
+            watch(event)
+
+    return tell
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpucourse.aws.session import Account
+from gpucourse.aws.session import Account, AwsIdentity
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.deployment import AwsDeployment
@@ -22,15 +22,18 @@ def account_of(context: Context, deployment: AwsDeployment) -> Account:
 
 
 def check_account(account: Account, deployment: AwsDeployment) -> None:
-    """Raises MissingError where the lab stands in another account."""
+    """Raises MissingError where the lab stands in another account than the one that the credentials open."""
+    if deployment.cloud.account:
+        check_identity(account.identity(), deployment)
+
+
+def check_identity(who: AwsIdentity, deployment: AwsDeployment) -> None:
+    """Raises MissingError where the lab stands in another account than this identity's."""
     held = deployment.cloud.account
-    if not held:
-        return
-    who = account.identity()
-    if who.account != held:
+    if held and held != who.account:
         raise MissingError(
             f"{deployment.stack} is in the AWS account {held}, and these credentials belong to {who.account}",
-            hint="use the credentials that built it: AWS_PROFILE=NAME gpucourse ...",
+            hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
         )
 
 

@@ -24,7 +24,7 @@ from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import Built, Deployed
 from gpucourse.model.cloud import Attempt, CloudInstance, Failure
 from gpucourse.model.deployment import AwsDeployment, Tried
-from gpucourse.model.event import Event, NodeEvent, Note, ResourceEvent, Stage, Watcher, stage
+from gpucourse.model.event import Note, label_events, stage
 from gpucourse.model.money import usd_per_hour
 from gpucourse.model.node import Inventory
 from gpucourse.parallel import try_all
@@ -46,7 +46,7 @@ def build(context: Context, proposal: Proposal) -> Built:
     def build_one(lab_proposal: LabProposal) -> Deployed:
         if len(lab_proposals) == 1:
             return _build(context, lab_proposal)
-        own = replace(context, watch=_label_events(context.watch, lab_proposal.deployment.stack))
+        own = replace(context, watch=label_events(context.watch, lab_proposal.deployment.stack))
         lab_proposal.lab = replace(lab_proposal.lab, context=own)
         try:
             return _build(own, lab_proposal)
@@ -233,19 +233,3 @@ def _list_replaced_nodes(before: Inventory | None, lab_proposal: LabProposal) ->
     ]
     names = [node.name for node in before.nodes] if before else []
     return [address for address in made if any(f'["{name}-' in address for name in names)]
-
-
-def _label_events(watch: Watcher, stack: str) -> Watcher:
-    """Labs that go side by side have nodes and resources of the same names: each is told with its stack."""
-
-    def tell(event: Event) -> None:
-        if isinstance(event, ResourceEvent):
-            watch(replace(event, address=f"{stack} {event.address}"))
-        elif isinstance(event, NodeEvent):
-            watch(replace(event, node=f"{stack} {event.node}"))
-        elif isinstance(event, Stage):
-            watch(replace(event, name=f"{stack} {event.name}", text=f"{stack}: {event.text}"))
-        else:
-            watch(event)
-
-    return tell

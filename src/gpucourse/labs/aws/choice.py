@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -62,7 +62,7 @@ class Choice:
     def with_nodes(self, nodes: int) -> Choice:
         """The same lab with another number of nodes."""
         need = need_of(self.module, gpu=self.gpu, nodes=nodes)
-        return Choice(**{**vars(self), "nodes": nodes, "need": need})
+        return replace(self, nodes=nodes, need=need)
 
 
 def choices(context: Context, request: DeployRequest) -> list[Choice]:

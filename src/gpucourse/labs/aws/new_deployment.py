@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from gpucourse.aws import instances
 from gpucourse.aws.offerings import first_attempt, instance_type
-from gpucourse.aws.session import Account, AwsIdentity
+from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws.choice import Choice
@@ -26,16 +26,6 @@ class AccountFacts:
     account: str
     zones: Offers
     ssh_cidr: str
-
-
-def same_account(choice: Choice, who: AwsIdentity) -> None:
-    """Raises MissingError where the lab stands in another account than the one that the credentials open."""
-    held = choice.standing and choice.standing.cloud.account
-    if held and held != who.account:
-        raise MissingError(
-            f"{choice.stack} is in the AWS account {held}, and these credentials belong to {who.account}",
-            hint="use the credentials that built it (AWS_PROFILE), or another workspace (--workspace DIR)",
-        )
 
 
 def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> AwsDeployment:

@@ -21,6 +21,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
 from gpucourse.labs.aws import new_deployment, quota_fit
+from gpucourse.labs.aws.account import check_identity
 from gpucourse.labs.aws.choice import Choice, choices
 from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.lab import CloudLab, open_cloud
@@ -89,7 +90,8 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
     with stage(context.watch, "account", f"asking AWS about {region}"):
         who = account.identity()
         for choice in wanted:
-            new_deployment.same_account(choice, who)
+            if choice.standing is not None:
+                check_identity(who, choice.standing)
         fit = quota_fit.fit(account, wanted, chosen=request.nodes is not None)
         book = _book(account, fit.now)
         cidr, findings = _preflight(context, request, account, fit, book)

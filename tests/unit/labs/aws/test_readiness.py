@@ -199,12 +199,18 @@ class TestSlurm:
         assert [event.node for event in cluster.list_events(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
         assert cluster.deployment.shared == "/shared"
 
+    @pytest.mark.parametrize("gres", ["gpu:t4:1", "gpu:t4:1(S:0-1)", "gpu:1,tmpdisk:100"])
+    def test_gpus_are_counted_with_their_type_and_beside_other_things(self, cluster: World, gres: str) -> None:
+        cluster.sinfo = f"node1|idle|{gres}|none\n"  # type: ignore[attr-defined]
+        assert cluster.climb().nodes
+
     @pytest.mark.parametrize(
         ("line", "why"),
         [
             ("node1|drained|gpu:1|gres/gpu count (0 < 1)\n", r"node1: drained \(gres/gpu count \(0 < 1\)\)"),
             ("node1|idle*|gpu:1|none\n", r"node1: idle\*$"),
             ("node1|idle|(null)|none\n", r"node1: idle, GPUs \(null\)"),
+            ("node1|idle|gpu:16|none\n", r"node1: idle, GPUs gpu:16"),
             ("", "node1: unknown"),
         ],
     )

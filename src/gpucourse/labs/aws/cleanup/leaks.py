@@ -94,7 +94,7 @@ def clean(context: Context, held: LeakScan, *, everyone: bool = False) -> tuple[
             if thing.state in {"leak", "unknown"}
         ]
 
-    left = remove_all(context, account, held.leaks, look)
+    left = remove_all(context, account, "leaks", held.leaks, look)
     made = receipts(context, account, held.leaks, left, held.regions)
     for receipt in made:
         write_record(context.paths.receipt(time.strftime("%Y%m%d-%H%M%S"), receipt.stack.replace("/", "_")), receipt)

@@ -92,17 +92,20 @@ def clear(context: Context, account: Account, uid: str, where: list[str]) -> tup
         resources = resource_scan.find(account, stack=uid, regions=where)
     if not resources:
         return [], []
-    return resources, remove_all(context, account, resources, lambda: resource_scan.find(account, stack=uid, regions=where))
+    return resources, remove_all(
+        context, account, uid, resources, lambda: resource_scan.find(account, stack=uid, regions=where)
+    )
 
 
 def remove_all(
-    context: Context, account: Account, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
+    context: Context, account: Account, name: str, resources: list[CloudResource], look: Callable[[], list[CloudResource]]
 ) -> list[CloudResource]:
-    """Remove these things; what a new look still finds, each with the reason where there is one. Raises what a look raises."""
+    """Remove these things, in stages of that name; what a new look still finds, each with the reason where there is one.
+    Raises what a look raises."""
     text = "removing the backstop" if all(resource.kind in BACKSTOP for resource in resources) else "removing what is left"
-    with stage(context.watch, f"remove {id(resources)}", text):
+    with stage(context.watch, f"remove {name}", text):
         refused = removal.remove(account, resources, context.watch, patience_s=PATIENCE_S, sleep=_pause(context))
-    with stage(context.watch, f"look again {id(resources)}", "looking once more"):
+    with stage(context.watch, f"look again {name}", "looking once more"):
         left = look()
     notes = {(resource.kind, resource.id): resource.note for resource in refused}
     return [replace(resource, note=resource.note or notes.get((resource.kind, resource.id), "")) for resource in left]

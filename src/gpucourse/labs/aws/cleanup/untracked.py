@@ -43,7 +43,7 @@ def remove_untracked(context: Context, resources: list[CloudResource]) -> list[R
     def look() -> list[CloudResource]:
         return [resource for resource in find_untracked(context) if (resource.kind, resource.id) in wanted]
 
-    left = remove_all(context, account, resources, look)
+    left = remove_all(context, account, "untracked", resources, look)
     return receipts(context, account, resources, left, regions.read_used_regions(context.paths))
 
 
