@@ -11,6 +11,7 @@ from gpucourse.errors import MissingError
 
 OVERRIDE = "GPUCOURSE_COURSE"
 PARTS = ("modules", "exercises", "terraform")
+PACKAGE = Path(gpucourse.__file__).resolve().parent
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,14 @@ class CourseFolders:
         return self.terraform / "stacks" / template
 
 
-def find_course(environ: Mapping[str, str]) -> CourseFolders:
-    """The folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may leave `terraform/` to this one.
+def find_course(environ: Mapping[str, str], package: Path = PACKAGE) -> CourseFolders:
+    """The folders of the course. `GPUCOURSE_COURSE=DIR` names an author's own, which may leave `terraform/` to this one;
+    `package` is where the program is installed.
 
     Raises MissingError where a folder is not there.
     """
     if not (chosen := environ.get(OVERRIDE)):
-        return _find_built_in(Path(gpucourse.__file__).resolve().parent)
+        return _find_built_in(package)
     return course_in(
         Path(chosen), named_by=OVERRIDE, hint=f"name a folder that holds modules/ and exercises/, or unset {OVERRIDE}"
     )
@@ -48,7 +50,7 @@ def course_in(folder: Path, *, named_by: str, hint: str) -> CourseFolders:
         if not (root / part).is_dir():
             lacks = f"where there is no folder {part}/" if root.is_dir() else "which is no folder"
             raise MissingError(f"{named_by} is {root}, {lacks}", hint=hint)
-    own, built_in = root / "terraform", _find_built_in(Path(gpucourse.__file__).resolve().parent)
+    own, built_in = root / "terraform", _find_built_in(PACKAGE)
     return CourseFolders(root / "modules", root / "exercises", own if own.is_dir() else built_in.terraform)
 
 
@@ -57,7 +59,7 @@ def find_named_course(environ: Mapping[str, str]) -> Path | None:
     if not (chosen := environ.get(OVERRIDE)):
         return None
     root = Path(chosen).expanduser().absolute()
-    return None if _find_built_in(Path(gpucourse.__file__).resolve().parent).modules.parent == root else root
+    return None if _find_built_in(PACKAGE).modules.parent == root else root
 
 
 def _find_built_in(package: Path) -> CourseFolders:

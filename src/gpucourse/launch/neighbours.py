@@ -32,7 +32,7 @@ def find_imports(script: Path) -> list[Upload]:
     return [Upload(name=name, source=path) for name, path in sorted(imports.items())]
 
 
-def find_named_files(extra: tuple[Path, ...], script: Path) -> list[Upload]:
+def find_named_files(extra: tuple[Path, ...], script: Path, most: int = MOST_FILES) -> list[Upload]:
     """The files and folders of `--with`: under the script's folder at the same place, others under their own name.
 
     Raises UsageError for what is not there, and for a folder with too many files.
@@ -50,9 +50,9 @@ def find_named_files(extra: tuple[Path, ...], script: Path) -> list[Upload]:
             continue
         for path in _files(source):
             uploads.append(Upload(name=(place / path.relative_to(source)).as_posix(), source=path))
-            if len(uploads) > MOST_FILES:
+            if len(uploads) > most:
                 raise UsageError(
-                    f"--with {wanted}: more than {MOST_FILES} files",
+                    f"--with {wanted}: more than {most} files",
                     hint="pack them into one file, and unpack it in the script",
                 )
     return uploads

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 STACK = "GPUCOURSE_STACK_UID"  # carried by the host and by everything that runs on its nodes
@@ -47,7 +48,22 @@ def holds(environment: bytes, mark: str, spare: str | None = None) -> bool:
     return b"\0" + mark.encode() + b"\0" in b"\0" + environment + b"\0" and not (spare and _has(environment, spare))
 
 
-def end(mark: str, *, spare: str | None = None, grace_s: float = 2.0, kill_s: float = 3.0) -> tuple[list[int], list[int]]:
+def send(pid: int, number: int) -> None:
+    """Signal one process; nothing happens where it has gone."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def end(
+    mark: str,
+    *,
+    spare: str | None = None,
+    grace_s: float = 2.0,
+    kill_s: float = 3.0,
+    signal_process: Callable[[int, int], None] = send,
+) -> tuple[list[int], list[int]]:
     """End every process that carries `mark`, and what descends from it: SIGTERM, `grace_s` to tidy up, then SIGKILL until none
     is seen, at most for `kill_s`. Gives back the ids of those that were there, and of those that still are."""
     seen: set[int] = set()
@@ -61,21 +77,13 @@ def end(mark: str, *, spare: str | None = None, grace_s: float = 2.0, kill_s: fl
             break
         for pid in alive:
             if waited >= grace_s:
-                send(pid, signal.SIGKILL)
+                signal_process(pid, signal.SIGKILL)
             elif pid not in told:
-                send(pid, signal.SIGTERM)
-                send(pid, signal.SIGCONT)  # one that is stopped could not act on the first
+                signal_process(pid, signal.SIGTERM)
+                signal_process(pid, signal.SIGCONT)  # one that is stopped could not act on the first
                 told.add(pid)
         time.sleep(_POLL_S)
     return sorted(seen), sorted(alive)
-
-
-def send(pid: int, number: int) -> None:
-    """Signal one process; nothing happens where it has gone."""
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def send_group(leader: int, number: int) -> None:

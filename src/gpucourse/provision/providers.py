@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpucourse.errors import MissingError
@@ -23,7 +23,7 @@ _BUILT_IN = {"terraform_data", "terraform_remote_state"}
 _BLOCK = re.compile(r'^\s*(module|provider|required_providers|backend|cloud)\b\s*("[^"]*"\s*)?\{', re.MULTILINE)
 _TYPED = re.compile(r'^\s*(?:resource|data|ephemeral)\s+"?([A-Za-z0-9_-]+)"?\s', re.MULTILINE)
 _SOURCE = re.compile(r'source\s*=\s*"([A-Za-z0-9_-]+/[A-Za-z0-9_-]+)"')
-_USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/plugins", "usr/share/terraform/plugins")
+USUAL_MIRRORS = ("opt/*", "opt/terraform/plugins", "usr/local/share/terraform/plugins", "usr/share/terraform/plugins")
 
 
 def needs_init(folder: Path) -> bool:
@@ -34,7 +34,9 @@ def needs_init(folder: Path) -> bool:
     return bool(_BLOCK.search(text)) or not set(_TYPED.findall(text)) <= _BUILT_IN
 
 
-def find_mirror(folder: Path, environ: Mapping[str, str], given: Path | None) -> Path | None:
+def find_mirror(
+    folder: Path, environ: Mapping[str, str], given: Path | None, usual: Sequence[str] = USUAL_MIRRORS
+) -> Path | None:
     """A folder on this machine that holds every provider of the stack: `given`, TF_PLUGIN_MIRROR, or a usual place.
 
     None where there is none: then Terraform downloads them. Raises MissingError where one was named and is not there.
@@ -47,8 +49,8 @@ def find_mirror(folder: Path, environ: Mapping[str, str], given: Path | None) ->
             )
         return named.absolute()
     wanted = {source for file in folder.rglob("*.tf") for source in _SOURCE.findall(file.read_text(encoding="utf-8"))}
-    usual = (place for pattern in _USUAL_MIRRORS for place in sorted(Path("/").glob(pattern)))
-    return next((place for place in usual if wanted and all(any(place.glob(f"*/{source}")) for source in wanted)), None)
+    places = (place for pattern in usual for place in sorted(Path("/").glob(pattern)))
+    return next((place for place in places if wanted and all(any(place.glob(f"*/{source}")) for source in wanted)), None)
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:

@@ -49,15 +49,21 @@ class Pdf:
     lost: str = ""
 
 
-def render(report: Report, fonts: Mapping[str, Path], spare: Callable[[str], Sequence[Path]] = lambda _: ()) -> Pdf:
+def render(
+    report: Report,
+    fonts: Mapping[str, Path],
+    spare: Callable[[str], Sequence[Path]] = lambda _: (),
+    *,
+    scales: Sequence[float] = SCALES,
+) -> Pdf:
     """The report as a PDF file. `fonts` are TrueType files by style: regular, bold, italic; `spare` gives fonts for characters
     that these have not.
 
     Raises MissingError where fpdf2 is not installed.
     """
-    made = _make_pdf(report, fonts, (), SCALES[0])
+    made = _make_pdf(report, fonts, (), scales[0])
     others = tuple(spare(made.lost)) if made.lost else ()
-    for scale in SCALES if others or made.pages > MOST_PAGES else ():
+    for scale in scales if others or made.pages > MOST_PAGES else ():
         made = _make_pdf(report, fonts, others, scale)
         if made.pages <= MOST_PAGES:
             break

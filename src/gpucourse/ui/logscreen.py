@@ -36,8 +36,9 @@ class _Waiting(NamedTuple):
 class LogScreen:
     """Bounded: `feed` from any thread, `take` and `statuses` from the printer."""
 
-    def __init__(self, glyphs: Glyphs) -> None:
+    def __init__(self, glyphs: Glyphs, held_s: float = HELD_S) -> None:
         self._glyphs = glyphs
+        self._held_s = held_s
         self._lock = threading.Lock()
         self._sources: dict[tuple[str, int | None], Source] = {}
         self._waiting: deque[_Waiting] = deque()
@@ -88,7 +89,9 @@ class LogScreen:
         """Lines that are not complete: progress bars, and what a rank said before it went quiet."""
         now = time.monotonic()
         with self._lock:
-            held = [source for source in self._sources.values() if source.partial and now - source.partial_since >= HELD_S]
+            held = [
+                source for source in self._sources.values() if source.partial and now - source.partial_since >= self._held_s
+            ]
             return [self._render_line(source, source.partial) for source in held]
 
     def sources(self) -> list[Source]:

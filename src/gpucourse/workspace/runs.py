@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -23,15 +24,20 @@ _FORM = "%Y%m%d-%H%M%S"
 _STAMP = "20260131-142501"
 
 
-def new_run(paths: WorkspacePaths, exercise: str) -> str:
+def format_now() -> str:
+    """The time in ids: the learner's own, to the second."""
+    return time.strftime(_FORM)
+
+
+def new_run(paths: WorkspacePaths, exercise: str, now: Callable[[], str] = format_now) -> str:
     """Make the folder of a new run and give back its id: `20260131-142501-otter`. The folder is claimed at once.
 
     Ids never go back, even where the clock does: a new run stands behind every other one.
     """
     import secrets
 
-    ahead = from_the_future(paths)
-    stamp = _now() if ahead is None else _second_after(ahead)
+    ahead = from_the_future(paths, now)
+    stamp = now() if ahead is None else _second_after(ahead)
     for _ in range(100):
         run_id = f"{stamp}-{secrets.choice(WORDS)}"
         folder = paths.run(exercise, run_id).folder
@@ -45,11 +51,11 @@ def new_run(paths: WorkspacePaths, exercise: str) -> str:
     raise UsageError(f"too many runs of {exercise} were started in this very second", hint="wait a second and type it again")
 
 
-def from_the_future(paths: WorkspacePaths) -> str | None:
+def from_the_future(paths: WorkspacePaths, now: Callable[[], str] = format_now) -> str | None:
     """The stamp of the newest run, where this computer's clock says that it is still to come: the clock went back since."""
     stamps = (path.name[: len(_STAMP)] for path in paths.runs.glob("*/*") if _has_date(path.name))
     newest = max(stamps, default="")
-    return newest if newest > _now() else None
+    return newest if newest > now() else None
 
 
 def save(paths: WorkspacePaths, record: RunRecord) -> None:
@@ -134,11 +140,6 @@ def _read(file: Path) -> RunRecord | None:
     if (record.exercise, record.id) != (file.parent.parent.name, file.parent.name):
         raise DamagedFile(file, f"it is the record of {record.exercise}/{record.id}")
     return record
-
-
-def _now() -> str:
-    """The time in ids: the learner's own, to the second."""
-    return time.strftime(_FORM)
 
 
 def _has_date(name: str) -> bool:

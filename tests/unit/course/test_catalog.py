@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gpucourse.course import catalog as catalog_module
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import CourseFolders
 from gpucourse.errors import ManifestError, MissingError, UnknownName
@@ -35,22 +34,17 @@ def test_a_broken_module_does_not_hide_the_others(course: Any) -> None:
     assert catalog.module("7").title == "Rivers"
 
 
-def test_only_the_module_that_is_asked_for_is_read(course: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_module_that_is_asked_for_is_read_and_once(course: Any) -> None:
     course.another("8")
-    read: list[str] = []
-    honest = catalog_module.read_module
-
-    def counting(folder: Path, exercises: Path) -> Any:
-        read.append(folder.name)
-        return honest(folder, exercises)
-
-    monkeypatch.setattr(catalog_module, "read_module", counting)
     catalog = course.load()
     assert catalog.module_ids == ("7", "8")
-    assert read == []
-    catalog.exercise("7.1")
-    catalog.exercise("7.1")
-    assert read == ["07-rivers"]
+    rivers, lakes = (course.root / "modules" / name / "module.yaml" for name in ("07-rivers", "08-lakes"))
+    rivers.write_text(rivers.read_text().replace("title: Rivers", "title: Streams"))
+    assert catalog.module("7").title == "Streams", "it was not read before"
+    rivers.unlink()
+    lakes.write_text(lakes.read_text().replace("title: ", "title: More "))
+    assert catalog.module("7").title == "Streams", "it was not read again"
+    assert catalog.module("8").title.startswith("More "), "it was not read with the other"
 
 
 def test_an_exercise_with_everything_that_travels(course: Any) -> None:

@@ -22,20 +22,18 @@ def test_a_checkout_has_it_beside_the_program() -> None:
     assert (folders.modules, folders.exercises, folders.terraform) == (root / "modules", root / "exercises", root / "terraform")
 
 
-def test_an_installed_package_has_it_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_has_it_inside(tmp_path: Path) -> None:
     package = tmp_path / "site packages" / "gpucourse"
     make(package / "_course", "modules", "exercises", "terraform")
     (package / "__init__.py").touch()
-    monkeypatch.setattr(gpucourse, "__file__", str(package / "__init__.py"))
-    assert find_course({}).modules == package / "_course" / "modules"
+    assert find_course({}, package).modules == package / "_course" / "modules"
 
 
-def test_neither_is_a_broken_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_is_a_broken_installation(tmp_path: Path) -> None:
     package = tmp_path / "lib" / "gpucourse"
     make(package / "_course", "modules", "exercises")
-    monkeypatch.setattr(gpucourse, "__file__", str(package / "__init__.py"))
     with pytest.raises(MissingError, match="modules/, exercises/, terraform/") as caught:
-        find_course({})
+        find_course({}, package)
     assert "pip install" in caught.value.hint
 
 

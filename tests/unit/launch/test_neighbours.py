@@ -64,13 +64,12 @@ def test_what_is_named_keeps_its_place_under_the_script_and_else_its_name(tmp_pa
     ]
 
 
-def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_there_or_too_much_is_refused(tmp_path: Path) -> None:
     script = lay(tmp_path, train="")
     with pytest.raises(UsageError, match="no such file or folder"):
         neighbours.find_named_files((tmp_path / "nothing",), script)
-    monkeypatch.setattr(neighbours, "MOST_FILES", 3)
     (tmp_path / "many").mkdir()
     for number in range(5):
         (tmp_path / f"many/{number}").write_text("")
     with pytest.raises(UsageError, match="more than 3 files"):
-        neighbours.find_named_files((tmp_path / "many",), script)
+        neighbours.find_named_files((tmp_path / "many",), script, most=3)

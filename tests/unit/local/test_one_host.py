@@ -84,10 +84,9 @@ def test_ports_are_kept_and_chosen_anew_where_somebody_took_one() -> None:
     assert set(ports.choose_ports(["slurmctld", "node1"], chosen, ())) == {"slurmctld", "node1"}
 
 
-def test_no_free_port_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "is_free", lambda _port: False)
+def test_no_free_port_is_said() -> None:
     with pytest.raises(ports.NoneFree, match="every port from 12000 to 19999 is taken"):
-        ports.choose_ports(["slurmctld"], {}, ())
+        ports.choose_ports(["slurmctld"], {}, (), free=lambda _port: False)
 
 
 def test_who_listens_on_a_port() -> None:

@@ -117,10 +117,10 @@ def test_the_spared_are_left_alone(nursery: Nursery) -> None:
     assert processes.carrying(nursery.mark) == [spared]
 
 
-def test_a_process_that_does_not_end_is_told(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_end_is_told(nursery: Nursery) -> None:
     pid = nursery.start()
-    monkeypatch.setattr(processes, "send", lambda _pid, _number: None)
-    assert processes.end(nursery.mark, grace_s=0.05, kill_s=0.05) == ([pid], [pid])
+    deaf = processes.end(nursery.mark, grace_s=0.05, kill_s=0.05, signal_process=lambda _pid, _number: None)
+    assert deaf == ([pid], [pid])
 
 
 def test_a_session_holds_those_of_its_group_that_hide_their_environment(nursery: Nursery) -> None:

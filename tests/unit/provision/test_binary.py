@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.errors import ExitCode, MissingError, StorageError
+from gpucourse.errors import ExitCode, MissingError
 from gpucourse.provision import binary
 from gpucourse.provision.binary import TerraformBinary, find_terraform
 
@@ -170,15 +170,10 @@ def test_a_damaged_cache_is_only_slower(tmp_path: Path, install: Install, conten
     assert list(json.loads(cache.read_text(encoding="utf-8")).values()) == [[1, 9, 8]]
 
 
-def test_a_cache_that_cannot_be_written_is_only_slower(
-    tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_arguments: object, **_options: object) -> None:
-        raise StorageError("no space left")
-
+def test_a_cache_that_cannot_be_written_is_only_slower(tmp_path: Path, install: Install) -> None:
     install()
-    monkeypatch.setattr(binary, "write_record", full)
-    assert find_terraform(environ(tmp_path), cache=tmp_path / "cache.json").version == (1, 9, 8)
+    (tmp_path / "file").touch()
+    assert find_terraform(environ(tmp_path), cache=tmp_path / "file" / "cache.json").version == (1, 9, 8)
 
 
 def test_in_words() -> None:

@@ -127,20 +127,20 @@ def test_init_is_done_once_until_something_changes(tmp_path: Path) -> None:
         providers.mark_initialised(folder, version)
 
 
-def test_where_providers_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_providers_come_from(tmp_path: Path) -> None:
     folder = write(tmp_path / "s", main_tf='required_providers { aws = { source = "hashicorp/aws" } }')
     usual, named = tmp_path / "usual", tmp_path / "named"
     named.mkdir()
-    monkeypatch.setattr(providers, "_USUAL_MIRRORS", (str(tmp_path / "none")[1:], str(usual)[1:]))
-    assert providers.find_mirror(folder, {}, None) is None
+    places = (str(tmp_path / "none")[1:], str(usual)[1:])
+    assert providers.find_mirror(folder, {}, None, places) is None
     (usual / "registry.example" / "hashicorp" / "random").mkdir(parents=True)
-    assert providers.find_mirror(folder, {}, None) is None
+    assert providers.find_mirror(folder, {}, None, places) is None
     (usual / "registry.example" / "hashicorp" / "aws").mkdir()
-    assert providers.find_mirror(folder, {}, None) == usual
-    assert providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": str(named)}, None) == named
+    assert providers.find_mirror(folder, {}, None, places) == usual
+    assert providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": str(named)}, None, places) == named
     assert providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": "/none"}, named) == named
     with pytest.raises(MissingError, match="does not exist"):
-        providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": str(tmp_path / "none")}, None)
+        providers.find_mirror(folder, {"TF_PLUGIN_MIRROR": str(tmp_path / "none")}, None, places)
 
 
 def test_the_cache_of_providers() -> None:

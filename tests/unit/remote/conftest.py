@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import job as jobs
-from gpucourse.remote.agent import slurm, slurm_submit
+from gpucourse.remote.agent import slurm
 from tests.unit.remote.scripted import Answer, Scripted
 
 
 @pytest.fixture
 def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Scripted]:
     """Makes Slurm answer what a test wants, for runs in the test's own folder."""
-    for module in (jobs, slurm_submit):
-        monkeypatch.setattr(module, "HOME", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
 
     def make(**answers: list[Answer] | Answer) -> Scripted:
         made = Scripted(**answers)

@@ -17,8 +17,8 @@ def pack_and_list(
     home: Path, monkeypatch: pytest.MonkeyPatch, *globs: str, output_limit: int = 1 << 20
 ) -> tuple[set[str], dict[str, str]]:
     """The names that travel, and what is left out, with its reason."""
-    monkeypatch.setattr(job, "HOME", str(home))
-    (home / "jobs/otter/job.json").write_text("{}")
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".gpucourse/jobs/otter/job.json").write_text("{}")
     out = io.BytesIO()
     pack.pack(job.Job("otter"), {"globs": list(globs), "max_bytes": 1 << 20, "output_limit": output_limit, "have": {}}, out)
     out.seek(0)
@@ -31,7 +31,7 @@ def pack_and_list(
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    folder = tmp_path / "jobs/otter/work"
+    folder = tmp_path / ".gpucourse/jobs/otter/work"
     (folder / "run1").mkdir(parents=True)
     (folder / "run1/model.pt").write_text("weights")
     (folder / "latest").symlink_to("run1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -15,28 +16,25 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     path = folder / "squeue"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-    monkeypatch.setattr(slurm, "_program", lambda _name: str(path))
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
 def test_a_munged_that_left_its_door_behind_is_told_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo said")
     door = tmp_path / "munge.socket.2"
-    monkeypatch.setattr(slurm, "_MUNGE", str(door))
-    assert slurm.ask("squeue") == "said\n"  # no door: it may be elsewhere
+    assert slurm.ask("squeue", munge=str(door)) == "said\n"  # no door: it may be elsewhere
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(door))
         listener.listen()
-        assert slurm.ask("squeue") == "said\n"
+        assert slurm.ask("squeue", munge=str(door)) == "said\n"
     with pytest.raises(slurm.Controller, match="munged is gone: nobody listens at"):
-        slurm.ask("squeue")
+        slurm.ask("squeue", munge=str(door))
 
 
 def test_what_a_command_said_before_its_time_was_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller' >&2; exec sleep 60")
-    monkeypatch.setattr(slurm, "_MUNGE", str(tmp_path / "none"))
-    monkeypatch.setattr(slurm, "TIMEOUT_S", 0.5)
     with pytest.raises(slurm.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
-        slurm.ask("squeue")
+        slurm.ask("squeue", munge=str(tmp_path / "none"), timeout_s=0.5)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +48,7 @@ def test_a_job_that_slurm_has_forgotten_is_an_error_of_its_own(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[slurm.Controller]
 ) -> None:
     program(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
-    monkeypatch.setattr(slurm, "_MUNGE", str(tmp_path / "none"))
     with pytest.raises(slurm.Controller) as caught:
-        slurm.ask("squeue")
+        slurm.ask("squeue", munge=str(tmp_path / "none"))
     assert type(caught.value) is kind
     assert caught.value.what == said

@@ -291,9 +291,8 @@ def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: 
     assert slurm_watch.state(Job("r1")) == "running"
 
 
-def test_a_job_that_does_not_end_is_no_proof(script_slurm: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slurm_watch, "_PROOF_S", 0.2)
+def test_a_job_that_does_not_end_is_no_proof(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
     slurm_submit.submit(spec())
     with pytest.raises(slurm.Controller, match="7 is COMPLETING"):
-        slurm_watch.cancel(Job("r1"))
+        slurm_watch.cancel(Job("r1"), proof_s=0.2)

@@ -156,11 +156,10 @@ def test_a_font_that_has_what_others_lack_is_taken(picture: Picture, monkeypatch
     assert broken.lost == "中"
 
 
-def test_much_to_show_becomes_smaller_before_it_becomes_more(picture: Picture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_to_show_becomes_smaller_before_it_becomes_more(picture: Picture) -> None:
     content = report(*[chapter(picture, words="Take the L4. " * 60)] * 5)
     assert pdf.render(content, font_files()).pages == pdf.MOST_PAGES
-    monkeypatch.setattr(pdf, "SCALES", (1.0,))
-    assert pdf.render(content, font_files()).pages > pdf.MOST_PAGES, "which is told"
+    assert pdf.render(content, font_files(), scales=(1.0,)).pages > pdf.MOST_PAGES, "which is told"
 
 
 def test_a_table_wider_than_the_page_still_fits(picture: Picture) -> None:

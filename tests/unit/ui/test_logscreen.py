@@ -18,8 +18,8 @@ def piece(data: bytes, rank: int | None = 0, node: str = "node0") -> LogBytes:
     return LogBytes(node=node, rank=rank, data=data)
 
 
-def screen(*pieces: LogBytes) -> LogScreen:
-    made = LogScreen(UNICODE)
+def screen(*pieces: LogBytes, held_s: float = logscreen.HELD_S) -> LogScreen:
+    made = LogScreen(UNICODE, held_s)
     for piece in pieces:
         made.feed(piece)
     return made
@@ -58,19 +58,17 @@ def test_a_line_waits_for_its_newline() -> None:
     assert take_rows(made) == ["[n0 r0] half and half"]
 
 
-def test_a_line_without_newline_is_shown_in_place_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = screen(piece(b"waiting for rank 1 ..."))
-    assert made.statuses() == [], "not yet: the rest may be on its way"
-    monkeypatch.setattr(logscreen, "HELD_S", 0.0)
+def test_a_line_without_newline_is_shown_in_place_after_a_while() -> None:
+    assert screen(piece(b"waiting for rank 1 ..."), held_s=60.0).statuses() == [], "not yet: the rest may be on its way"
+    made = screen(piece(b"waiting for rank 1 ..."), held_s=0.0)
     assert [plain(row) for row in made.statuses()] == ["[n0 r0] waiting for rank 1 ..."]
     assert take_rows(made) == []
     assert [plain(row) for row in made.close()] == ["[n0 r0] waiting for rank 1 ..."]
     assert made.close() == []
 
 
-def test_a_carriage_return_replaces_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logscreen, "HELD_S", 0.0)
-    made = screen(piece(b"\r 10%"), piece(b"\r 20%"), piece(b"\r 30%\r"))
+def test_a_carriage_return_replaces_the_status() -> None:
+    made = screen(piece(b"\r 10%"), piece(b"\r 20%"), piece(b"\r 30%\r"), held_s=0.0)
     assert [plain(row) for row in made.statuses()] == ["[n0 r0]  30%"]
     made.feed(piece(b"\r100%\n"))
     assert made.statuses() == []

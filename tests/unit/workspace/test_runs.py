@@ -75,19 +75,22 @@ def test_new_runs_have_ids_of_their_own(tmp_path: Path) -> None:
     assert len(set(ids)) == 30
 
 
-def test_ids_never_go_back_where_the_clock_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ids_never_go_back_where_the_clock_does(tmp_path: Path) -> None:
     paths = WorkspacePaths(tmp_path)
     clock = ["20260131-235959"]
-    monkeypatch.setattr(runs, "_now", lambda: clock[0])
-    first = runs.new_run(paths, "3.1")
+
+    def now() -> str:
+        return clock[0]
+
+    first = runs.new_run(paths, "3.1", now)
     assert first.startswith("20260131-235959-")
-    assert runs.from_the_future(paths) is None
+    assert runs.from_the_future(paths, now) is None
     clock[0] = "20260101-000000"
-    assert runs.from_the_future(paths) == "20260131-235959"
-    later = [runs.new_run(paths, "3.2"), runs.new_run(paths, "3.1")]
+    assert runs.from_the_future(paths, now) == "20260131-235959"
+    later = [runs.new_run(paths, "3.2", now), runs.new_run(paths, "3.1", now)]
     assert [run[:15] for run in later] == ["20260201-000000", "20260201-000001"]
     for number, run in enumerate([first, *later]):
         runs.save(paths, record(run, created=f"2026-01-0{9 - number}T00:00:00+00:00"))
     assert [run_record.id for run_record in runs.every(paths)] == [first, *later]
     (paths.runs / "3.1" / "99999999-999999-x").mkdir()
-    assert runs.new_run(paths, "3.1")[:15] == "20260201-000002", "what is no time is not one"
+    assert runs.new_run(paths, "3.1", now)[:15] == "20260201-000002", "what is no time is not one"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 # Below those that the kernel gives to whoever asks for any, and none of 20000 to 29999: there the processes of a job meet.
@@ -16,23 +16,6 @@ class NoneFree(Exception):
     """Every port of the range is taken."""
 
 
-def choose_ports(names: Sequence[str], before: Mapping[str, int], held: Collection[str]) -> dict[str, int]:
-    """A port for each of `names`: the one that it had, unless somebody else took it meanwhile; those in `held` listen on theirs
-    themselves. Raises NoneFree."""
-    kept = {name: before[name] for name in names if name in before and (name in held or is_free(before[name]))}
-    taken = set(kept.values())
-    start = random.randrange(len(_RANGE))  # so that two clusters which begin together do not look at the same ports
-    offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
-    ports = {}
-    for name in names:
-        port = kept.get(name) or next((port for port in offered if port not in taken and is_free(port)), None)
-        if port is None:
-            raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
-        ports[name] = port
-        taken.add(port)
-    return ports
-
-
 def is_free(port: int) -> bool:
     """Whether nobody listens on the port, on any address of this computer."""
     with socket.socket() as trial:
@@ -42,6 +25,25 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def choose_ports(
+    names: Sequence[str], before: Mapping[str, int], held: Collection[str], free: Callable[[int], bool] = is_free
+) -> dict[str, int]:
+    """A port for each of `names`: the one that it had, unless somebody else took it meanwhile; those in `held` listen on theirs
+    themselves. Raises NoneFree."""
+    kept = {name: before[name] for name in names if name in before and (name in held or free(before[name]))}
+    taken = set(kept.values())
+    start = random.randrange(len(_RANGE))  # so that two clusters which begin together do not look at the same ports
+    offered = (_RANGE[(start + step) % len(_RANGE)] for step in range(len(_RANGE)))
+    ports = {}
+    for name in names:
+        port = kept.get(name) or next((port for port in offered if port not in taken and free(port)), None)
+        if port is None:
+            raise NoneFree(f"every port from {_RANGE.start} to {_RANGE.stop - 1} is taken")
+        ports[name] = port
+        taken.add(port)
+    return ports
 
 
 def listens(pid: int, port: int) -> bool:

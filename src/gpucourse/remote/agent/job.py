@@ -17,7 +17,6 @@ import fcntl
 import json
 import os
 
-HOME = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
 MARK = "GPUCOURSE_RUN_DIR"
 
 
@@ -43,6 +42,11 @@ def words(value: object) -> list[str]:
     return value
 
 
+def home() -> str:
+    """The folder of everything that gpucourse keeps on this node."""
+    return os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".gpucourse")
+
+
 class Job:
     """The files of one run on this node."""
 
@@ -50,7 +54,7 @@ class Job:
         if not run_id or "/" in run_id or run_id.startswith(".") or "\0" in run_id:
             raise Refused(f"not a run id: {run_id!r}")
         self.run_id = run_id
-        self.folder = os.path.join(HOME, "jobs", run_id)
+        self.folder = os.path.join(home(), "jobs", run_id)
 
     def path(self, *names: str) -> str:
         """A file of this job."""

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import time
 
-from gpucourse.remote.agent.job import HOME, mapping, words
+from gpucourse.remote.agent.job import home, mapping, words
 
 _ASK_S = 5.0
 _PORTS = 24  # to choose from: of as many runs that begin at the same moment, few take the same
@@ -32,9 +32,9 @@ print(json.dumps(found))
 def probe(wanted: dict[str, object]) -> dict[str, object]:
     """What a launch must know of this node: `modules` that its Python can import (and their `versions`), free `ports`, room on
     the disk."""
-    os.makedirs(HOME, 0o700, exist_ok=True)
+    os.makedirs(home(), 0o700, exist_ok=True)
     first, last = int(str(wanted["first_port"])), int(str(wanted["last_port"]))
-    room = os.statvfs(HOME)
+    room = os.statvfs(home())
     return {
         "python": platform.python_version(),
         "modules": find_installed(

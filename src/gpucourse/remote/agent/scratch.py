@@ -14,11 +14,11 @@ LONGEST = 60
 LINKS = "/tmp/gpucourse-"  # noqa: S108 (only a link of ours, which is compared before it is used)
 
 
-def make(job: Job) -> str:
+def make(job: Job, links: str = LINKS, longest: int = LONGEST) -> str:
     """Make the folder; the path to give to the run. Where the job's own path is too long for sockets, a short link to it."""
-    folder, link = job.path("tmp"), link_of(job)
+    folder, link = job.path("tmp"), link_of(job, links)
     os.makedirs(folder, 0o700, exist_ok=True)
-    if len(os.fsencode(folder)) <= LONGEST:
+    if len(os.fsencode(folder)) <= longest:
         return folder
     try:
         os.symlink(folder, link)
@@ -28,16 +28,17 @@ def make(job: Job) -> str:
     return link
 
 
-def remove(job: Job) -> None:
+def remove(job: Job, links: str = LINKS) -> None:
     """Remove the folder with everything in it, and the link."""
-    if _leads_to(link_of(job), job.path("tmp")):
-        os.unlink(link_of(job))
+    link = link_of(job, links)
+    if _leads_to(link, job.path("tmp")):
+        os.unlink(link)
     shutil.rmtree(job.path("tmp"), ignore_errors=True)
 
 
-def link_of(job: Job) -> str:
+def link_of(job: Job, links: str = LINKS) -> str:
     """The short path: one for each job folder."""
-    return LINKS + hashlib.sha256(os.fsencode(job.folder)).hexdigest()[:12]
+    return links + hashlib.sha256(os.fsencode(job.folder)).hexdigest()[:12]
 
 
 def _leads_to(link: str, folder: str) -> bool:

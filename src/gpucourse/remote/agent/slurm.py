@@ -39,10 +39,13 @@ def is_scheduled(job: Job) -> bool:
     return job.has("slurm.json")
 
 
-def ask(*words: str, folder: str | None = None) -> str:
-    """What a command of Slurm answers. Raises Controller with what it said instead, UnknownJob."""
-    if _is_munged_gone():  # a command of Slurm would wait for it, for more than half a minute and without a word
-        raise Controller(f"munged is gone: nobody listens at {_MUNGE}")
+def ask(*words: str, folder: str | None = None, timeout_s: float = TIMEOUT_S, munge: str = _MUNGE) -> str:
+    """What a command of Slurm answers; `munge` is the socket of the daemon that it speaks through.
+
+    Raises Controller with what it said instead, UnknownJob.
+    """
+    if _is_munged_gone(munge):  # a command of Slurm would wait for it, for more than half a minute and without a word
+        raise Controller(f"munged is gone: nobody listens at {munge}")
     try:
         done = subprocess.run(
             [_program(words[0]), *words[1:]],
@@ -50,12 +53,12 @@ def ask(*words: str, folder: str | None = None) -> str:
             capture_output=True,
             cwd=folder,
             env=environment(),
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
         said = (error.stderr or b"").decode("utf-8", "replace").strip()  # what it complained of while it waited
-        raise Controller(f"{words[0]} did not answer within {TIMEOUT_S:g} s{': ' + said if said else ''}") from error
+        raise Controller(f"{words[0]} did not answer within {timeout_s:g} s{': ' + said if said else ''}") from error
     except OSError as error:
         raise Controller(f"cannot start {words[0]}: {error.strerror}") from error
     if done.returncode:
@@ -137,12 +140,12 @@ def _me() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def _is_munged_gone() -> bool:
+def _is_munged_gone(munge: str) -> bool:
     """Whether munged left its door behind and does not answer there any more. No door, and other doors, say nothing."""
     with socket.socket(socket.AF_UNIX) as line:
         line.settimeout(1.0)
         try:
-            line.connect(_MUNGE)
+            line.connect(munge)
         except ConnectionRefusedError:
             return True
         except OSError:

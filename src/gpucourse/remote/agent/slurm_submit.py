@@ -7,7 +7,7 @@ import time
 
 from gpucourse.remote.agent import slurm, store
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.agent.job import HOME, Job, Refused, mapping
+from gpucourse.remote.agent.job import Job, Refused, home, mapping
 from gpucourse.remote.agent.slurm_watch import look
 
 _ANSWER_S = 60.0
@@ -19,7 +19,7 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
     """Submit the files of `spec` in their order and answer the jobs' numbers. A submission that is asked for again submits
     only what the first did not."""
     job = Job(str(spec["run_id"]))
-    os.makedirs(HOME, 0o700, exist_ok=True)
+    os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
     lock = _lock(job)

@@ -58,7 +58,7 @@ def state(job: Job) -> str:
     return "running"
 
 
-def cancel(job: Job) -> dict[str, object]:
+def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
     """scancel, and the proof: the answer comes when Slurm says of every job that it has ended."""
     if not job.has("cancelled"):
         job.write("cancelled", {})
@@ -72,9 +72,9 @@ def cancel(job: Job) -> dict[str, object]:
         slurm_told.note_cancel(job, left)
     began, nap = time.monotonic(), 0.05
     while left and not job.has("done"):
-        if time.monotonic() - began > _PROOF_S:
+        if time.monotonic() - began > proof_s:
             still = ", ".join(f"{row['job']} is {row['state']}" for row in rows if say.phase(str(row["state"])) != say.ENDED)
-            raise slurm.Controller(f"scancel was taken, and after {_PROOF_S:g} s Slurm still says: {still}")
+            raise slurm.Controller(f"scancel was taken, and after {proof_s:g} s Slurm still says: {still}")
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)
         rows = look(job)

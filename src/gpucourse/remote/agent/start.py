@@ -9,7 +9,7 @@ import time
 import traceback
 
 from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import HOME, Job, Refused, mapping
+from gpucourse.remote.agent.job import Job, Refused, home, mapping
 
 _ANSWER_S = 30.0
 
@@ -17,7 +17,7 @@ _ANSWER_S = 30.0
 def start(spec: dict[str, object], agent: str) -> dict[str, object]:
     """Start what `spec` says and answer when it runs. A start that is asked for again answers what became of the first."""
     job = Job(str(spec["run_id"]))
-    os.makedirs(HOME, 0o700, exist_ok=True)
+    os.makedirs(home(), 0o700, exist_ok=True)
     for name in ("logs", "ranks", "outputs"):
         os.makedirs(job.path(name), 0o700, exist_ok=True)
     lock = job.lock()

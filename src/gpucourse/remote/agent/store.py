@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from gpucourse.remote.agent.job import HOME, Refused, mapping
-
-STORE = os.path.join(HOME, "store")
+from gpucourse.remote.agent.job import Refused, home, mapping
 
 
 def lay_out(wanted: object, folder: str) -> None:
@@ -33,4 +31,4 @@ def lay_out(wanted: object, folder: str) -> None:
 def _blob(key: str) -> str:
     if not key or not all(char.isalnum() or char == "-" for char in key):
         raise Refused(f"not a key: {key!r}")
-    return os.path.join(STORE, key)
+    return os.path.join(home(), "store", key)
