@@ -65,6 +65,6 @@ def test_names_and_depths_that_nobody_expects(tmp_path: Path, work: Path, monkey
 
 def test_what_is_beyond_the_limit_of_all_files_does_not_travel(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (work / "large").write_bytes(bytes(2000))
-    names, left = pack_and_list(work.parents[2], monkeypatch, "large", "run1/*", output_limit=1000)
+    names, left = pack_and_list(work.parents[3], monkeypatch, "large", "run1/*", output_limit=1000)
     assert names == {"run1/model.pt"}
     assert left == {"large": "with it the outputs of this node were more than 1000 B (output_limit)"}

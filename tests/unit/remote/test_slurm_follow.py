@@ -87,7 +87,7 @@ def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scri
     script_slurm(sbatch="7\n")
     slurm_submit.submit(spec())
     slow = Slow(squeue=row("7", "COMPLETED", node="n"), scontrol="")
-    slurm.ask = slow  # `script_slurm` puts the real one back
+    slurm.ask = slow  # type: ignore[assignment]  # `script_slurm` puts the real one back
     Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
     out = tmp_path / "stream"
     with out.open("wb") as file:

@@ -19,6 +19,7 @@ from gpucourse.workspace import runs
 from gpucourse.workspace.paths import StackPaths
 
 if TYPE_CHECKING:
+    from gpucourse.labs.local.slurm_programs import Computer
     from gpucourse.provision.stack import TerraformStack
 
 
@@ -38,14 +39,21 @@ def inspect(context: Context, deployment: LocalDeployment) -> list[NodeHealth]:
 
 
 def choose(
-    context: Context, deployment: LocalDeployment, scheduler: str | None, link: str | None, *, unpack: bool = False
+    context: Context,
+    deployment: LocalDeployment,
+    scheduler: str | None,
+    link: str | None,
+    *,
+    unpack: bool = False,
+    computer: Computer | None = None,
 ) -> None:
     """Enter into the record what makes machines of simulated nodes; with `unpack`, Slurm's packages are fetched where it is not
-    installed. Raises UsageError, or MissingError with what to install."""
+    installed. `computer` is this one, unless a test says otherwise. Raises UsageError, or MissingError with what to install."""
     from gpucourse.labs.local import one_host, slurm_programs
     from gpucourse.local.machines import link as cable
-    from gpucourse.local.machines.requirements import Lacking, NoNamespaces, require
+    from gpucourse.local.machines.requirements import Lacking, NoNamespaces
 
+    computer = computer or slurm_programs.Computer()
     again = f"gpucourse deploy {deployment.module}"
     if link is not None:
         try:
@@ -63,15 +71,15 @@ def choose(
     one_host.forget(deployment)
     if slurm or deployment.link:
         deployment.shared = "/shared"
-        layer = slurm_programs.choose_programs(context, unpack=unpack) if slurm else None
+        layer = slurm_programs.choose_programs(context, computer, unpack=unpack) if slurm else None
         deployment.variables.layer = str(layer or "")
         try:
-            require(slurm=slurm, cable=deployment.link, layer=layer)
+            computer.require(slurm=slurm, cable=deployment.link, layer=layer)
         except NoNamespaces as error:
-            one_host.fall_back(context, deployment, error)
+            one_host.fall_back(context, computer, deployment, error)
         except Lacking as error:
             what = "a Slurm cluster" if slurm else "a link of its own"
-            way = slurm_programs.way_without_root(context, again) if slurm else ""
+            way = slurm_programs.way_without_root(context, computer, again) if slurm else ""
             raise MissingError(f"{what} on simulated nodes: {error}", hint=f"{error.remedy}{way}") from error
     else:
         deployment.shared = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError
+from gpucourse.labs.local.slurm_programs import Computer
 from gpucourse.local import layout
 from gpucourse.local.machines import requirements
 from gpucourse.model.deployment import LocalDeployment
@@ -14,7 +15,7 @@ _LACKS = (
 )
 
 
-def fall_back(context: Context, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
+def fall_back(context: Context, computer: Computer, deployment: LocalDeployment, refused: requirements.NoNamespaces) -> None:
     """Enter into the record that Slurm's daemons stand side by side on this computer, and what is missing so. Raises
     MissingError where a link is asked for as well, which only machines can have, and where Slurm is not installed here."""
     again = f"gpucourse deploy {deployment.module}"
@@ -22,7 +23,7 @@ def fall_back(context: Context, deployment: LocalDeployment, refused: requiremen
         raise MissingError(
             f"a link of its own on simulated nodes: {refused}", hint=f"{refused.remedy}; or: --target aws"
         ) from refused
-    if missing := requirements.slurm_missing():
+    if missing := computer.slurm_missing():
         install = requirements.install_command(slurm=True, packages=missing)
         raise MissingError(
             f"a Slurm cluster on simulated nodes: {refused}",

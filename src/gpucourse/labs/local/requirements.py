@@ -7,8 +7,8 @@ import importlib.util
 import sys
 
 from gpucourse.context import Context
-from gpucourse.labs.local.slurm_programs import choose_programs, way_without_root
-from gpucourse.local.machines.requirements import Lacking, NoNamespaces, find_program, require, slurm_missing
+from gpucourse.labs.local.slurm_programs import Computer, choose_programs, way_without_root
+from gpucourse.local.machines.requirements import Lacking, NoNamespaces, find_program
 from gpucourse.model.cloud import Finding
 
 
@@ -33,14 +33,15 @@ def _slurm(context: Context) -> list[Finding]:
     module = next((module for module in context.catalog.modules if module.lab.scheduler == "slurm"), None)
     if module is None:
         return []
-    layer = choose_programs(context)
+    computer = Computer()
+    layer = choose_programs(context, computer)
     try:
-        require(slurm=True, layer=layer)
+        computer.require(slurm=True, layer=layer)
     except Lacking as error:
-        if isinstance(error, NoNamespaces) and not slurm_missing():
+        if isinstance(error, NoNamespaces) and not computer.slurm_missing():
             detail = f"{find_program('slurmctld')}, but {error}: all nodes would be this one computer"
             return [Finding(what="Slurm", state="warning", detail=detail, mend=error.remedy)]
         detail = f"{error}; needed for module {module.id} on simulated nodes"
-        mend = f"{error.remedy}{way_without_root(context, f'gpucourse deploy {module.id}')}"
+        mend = f"{error.remedy}{way_without_root(context, computer, f'gpucourse deploy {module.id}')}"
         return [Finding(what="Slurm", state="warning", detail=detail, mend=mend)]
     return [Finding(what="Slurm", state="ok", detail=f"unpacked aside in {layer}" if layer else find_program("slurmctld"))]

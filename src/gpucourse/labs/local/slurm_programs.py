@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.context import Context
 from gpucourse.local.machines import packages, requirements
-from gpucourse.model.event import Note, stage
+from gpucourse.model.event import Note, Watcher, stage
 
 FLAG = "--unpack-slurm"
 
 
-def choose_programs(context: Context, *, unpack: bool = False) -> Path | None:
+@dataclass(frozen=True)
+class Computer:
+    """What this computer has and can do for machines of simulated nodes. A test passes one with answers of its own."""
+
+    require: Callable[..., None] = requirements.require
+    unpackable: Callable[[], list[str]] = requirements.unpackable
+    slurm_missing: Callable[[], set[str]] = requirements.slurm_missing
+    can_unpack: Callable[[Mapping[str, str]], bool] = packages.can_unpack
+    unpack: Callable[[Mapping[str, str], list[str], Watcher], Path] = packages.unpack
+
+
+def choose_programs(context: Context, computer: Computer, *, unpack: bool = False) -> Path | None:
     """The folder of packages to lay over the machines' programs: None where Slurm is installed, or not to be had so.
 
     With `unpack` they are fetched, once. Raises MissingError, StorageError.
     """
-    lacking = requirements.unpackable()
+    lacking = computer.unpackable()
     if lacking and unpack:
         with stage(context.watch, "packages", "fetching Slurm's packages"):
-            return packages.unpack(context.environ, lacking, context.watch)
+            return computer.unpack(context.environ, lacking, context.watch)
     if unpack:
         context.watch(Note(text=f"Slurm is installed here: {FLAG} has nothing to do"))
     return packages.find_unpacked(context.environ) if lacking else None
 
 
-def way_without_root(context: Context, again: str) -> str:
+def way_without_root(context: Context, computer: Computer, again: str) -> str:
     """What to add to the command that installs Slurm, where the command `again` could do without; else nothing."""
-    possible = requirements.unpackable() and packages.can_unpack(context.environ)
+    possible = computer.unpackable() and computer.can_unpack(context.environ)
     return f"; or, without root's rights: {again} {FLAG}" if possible and not packages.find_unpacked(context.environ) else ""
