@@ -48,7 +48,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
             )  # fmt: skip
             proposal = ToyProposal(deployment=deployment)
             if request.dry_run:
-                proposal.planned = _deployed(deployment, dry_run=True)
+                proposal.planned = _make_result(deployment, dry_run=True)
             yield proposal
 
     def build(self, context: Context, proposal: ToyProposal) -> Built:
@@ -61,7 +61,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
                 nodes.up(name)
             deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes.nodes))
             wait_until_ready(context, context.paths.stack(deployment.stack), deployment.inventory)
-        return Built(labs=[_deployed(deployment, dry_run=False)])
+        return Built(labs=[_make_result(deployment, dry_run=False)])
 
     def health(self, context: Context, labs: Sequence[Deployment], *, ask_nodes: bool) -> Health:
         """What their processes and folders say."""
@@ -88,6 +88,6 @@ def _names(deployment: Deployment) -> list[str]:
     return [f"node{number}" for number in range(deployment.nodes_wanted)]
 
 
-def _deployed(deployment: Deployment, *, dry_run: bool) -> Deployed:
+def _make_result(deployment: Deployment, *, dry_run: bool) -> Deployed:
     changes = [("create", name) for name in _names(deployment)]
     return Deployed(deployment=deployment, changes=changes, dry_run=dry_run, seconds=0.0, healed=[])

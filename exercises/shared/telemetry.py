@@ -52,19 +52,19 @@ def nvml(index: int = 0) -> Source | None:
         getattr(pynvml, "nvmlDeviceGetCurrentClocksEventReasons", None) or pynvml.nvmlDeviceGetCurrentClocksThrottleReasons
     )
 
-    def known(call: Callable[..., object], *more: object) -> object:
+    def ask(call: Callable[..., object], *more: object) -> object:
         try:
             return call(handle, *more)
         except pynvml.NVMLError:  # this GPU, or this driver, does not have it
             return None
 
     def watts(call: Callable[..., object]) -> float | None:
-        reading = known(call)
+        reading = ask(call)
         return float(reading) / 1e3 if isinstance(reading, (int, float)) else None
 
     def read() -> Sample:
-        busy, memory = known(pynvml.nvmlDeviceGetUtilizationRates), known(pynvml.nvmlDeviceGetMemoryInfo)
-        name = known(pynvml.nvmlDeviceGetName)
+        busy, memory = ask(pynvml.nvmlDeviceGetUtilizationRates), ask(pynvml.nvmlDeviceGetMemoryInfo)
+        name = ask(pynvml.nvmlDeviceGetName)
         return Sample(
             source="nvml",
             device=name.decode() if isinstance(name, bytes) else str(name),
@@ -72,11 +72,11 @@ def nvml(index: int = 0) -> Source | None:
             memory_utilisation_percent=getattr(busy, "memory", None),
             memory_used_bytes=getattr(memory, "used", None),
             memory_total_bytes=getattr(memory, "total", None),
-            temperature_c=known(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
+            temperature_c=ask(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU),
             power_w=watts(pynvml.nvmlDeviceGetPowerUsage),
             power_limit_w=watts(pynvml.nvmlDeviceGetEnforcedPowerLimit),
-            clock_mhz=known(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM),
-            limiter=nvidia_smi.limiters(known(reasons)),
+            clock_mhz=ask(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM),
+            limiter=nvidia_smi.limiters(ask(reasons)),
         )
 
     return read

@@ -67,19 +67,19 @@ class Hardware:
     prices: Mapping[str, Mapping[str, Any]]
 
     @property
-    def offered(self) -> tuple[RentedGpu, ...]:
+    def choosable_gpus(self) -> tuple[RentedGpu, ...]:
         """The GPUs that a learner can choose, cheapest first."""
         return tuple(sorted((rented for rented in self.rented if rented.offered), key=lambda rented: rented.usd_per_hour))
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The words for them: t4, l4, and so on."""
-        return tuple(rented.choice for rented in self.offered)
+        return tuple(rented.choice for rented in self.choosable_gpus)
 
     @property
     def offered_types(self) -> tuple[str, ...]:
         """Every instance type with a GPU that the course starts."""
-        return tuple(name for rented in self.offered for name in rented.offered_types)
+        return tuple(name for rented in self.choosable_gpus for name in rented.offered_types)
 
     def row(self, instance_type: str) -> Mapping[str, Any]:
         """What the table says of a type; nothing of one that it does not have."""

@@ -48,7 +48,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def typed(program: Path, *words: str, workspace: Path) -> subprocess.CompletedProcess[str]:
+def run_program(program: Path, *words: str, workspace: Path) -> subprocess.CompletedProcess[str]:
     """What Python ends with in the copy, whose packages come before those of the checkout."""
     environ = {
         **os.environ,
@@ -64,7 +64,7 @@ def typed(program: Path, *words: str, workspace: Path) -> subprocess.CompletedPr
 @pytest.fixture(scope="module")
 def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the copy says of the invented GPU."""
-    done = typed(program, "-m", "tests.system.test_one_gpu_more", workspace=tmp_path_factory.mktemp("work"))
+    done = run_program(program, "-m", "tests.system.test_one_gpu_more", workspace=tmp_path_factory.mktemp("work"))
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
     assert Path(said["program"]).is_relative_to(program)
@@ -72,22 +72,22 @@ def answers(program: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 
 def test_the_copy_is_a_course_without_complaints(program: Path, tmp_path: Path) -> None:
-    done = typed(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
+    done = run_program(program, "-m", "gpucourse.course.lint", workspace=tmp_path)
     assert done.returncode == 0, done.stdout
 
 
 def test_the_help_names_it(program: Path, tmp_path: Path) -> None:
     for command in ("deploy", "doctor", "destroy", "stop", "run"):
-        shown = typed(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
+        shown = run_program(program, "-m", "gpucourse", command, "--help", workspace=tmp_path).stdout
         assert "z9" in shown, command
 
 
 def test_the_settings_take_it_and_offer_it(program: Path, tmp_path: Path) -> None:
     settings = tmp_path / "gpucourse.yaml"
     settings.write_text("gpu: z9\nother_gpus: [z9, t4]\n")
-    assert typed(program, "-m", "gpucourse", "list", workspace=tmp_path).returncode == 0
+    assert run_program(program, "-m", "gpucourse", "list", workspace=tmp_path).returncode == 0
     settings.write_text("gpu: z8\n")
-    refused = typed(program, "-m", "gpucourse", "doctor", workspace=tmp_path)
+    refused = run_program(program, "-m", "gpucourse", "doctor", workspace=tmp_path)
     assert refused.returncode != 0
     assert "'z9'" in refused.stderr
 

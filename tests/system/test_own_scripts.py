@@ -76,7 +76,7 @@ def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, sc
     assert "models/line.py, pairs.py" in typed.err
     record = lab.newest_run()
     assert (record["state"], record["world_size"]) == ("succeeded", 2 * nodes)
-    home = {each["path"].removeprefix("outputs/") for each in record["outputs"]}
+    home = {output["path"].removeprefix("outputs/") for output in record["outputs"]}
     assert home == {
         *(f"node{rank // 2}/checkpoints/rank{rank}/{epoch}.pt" for rank in range(2 * nodes) for epoch in (0, 2)),
         *(f"node{node}/log-{local}.txt" for node in range(nodes) for local in (0, 1)),

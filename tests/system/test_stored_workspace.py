@@ -22,12 +22,12 @@ STORED = Path(__file__).resolve().parents[1] / "data" / "workspace-0.1"
 FIRST, SECOND, DDP = "20261122-022010-prairie", "20261122-022121-mesa", "20261122-022031-velvet"
 
 
-def lost(now: Any, stored: Any, place: str = "") -> list[str]:
+def find_losses(now: Any, stored: Any, place: str = "") -> list[str]:
     """Where a record as it is read now lacks or changes what was stored. It may hold more."""
     if isinstance(stored, dict):
-        return [line for key in stored for line in lost(now.get(key, "nothing"), stored[key], f"{place}.{key}")]
+        return [line for key in stored for line in find_losses(now.get(key, "nothing"), stored[key], f"{place}.{key}")]
     if isinstance(stored, list) and len(now) == len(stored):
-        return [line for index, item in enumerate(stored) for line in lost(now[index], item, f"{place}.{index}")]
+        return [line for index, item in enumerate(stored) for line in find_losses(now[index], item, f"{place}.{index}")]
     return [] if now == stored else [f"{place}: {stored} is now {now}"]
 
 
@@ -74,7 +74,7 @@ def test_runs_and_status(learner: Learner) -> None:
     assert set(runs) == {FIRST, SECOND, DDP}
     for run in runs.values():
         stored = STORED / "runs" / run["exercise"] / run["id"] / "run.json"
-        assert lost(run, json.loads(stored.read_text())) == []
+        assert find_losses(run, json.loads(stored.read_text())) == []
     assert {run["state"] for run in runs.values()} == {"succeeded"}
     assert (runs[DDP]["exercise"], runs[DDP]["verdict"], runs[DDP]["world_size"]) == ("3.2", "passed", 2)
     assert [output["path"] for output in runs[DDP]["outputs"]] == ["outputs/node0/metrics.json"]
@@ -122,7 +122,7 @@ def test_the_receipt_is_kept(learner: Learner) -> None:
     learner.types("status")
     learner.types("destroy", "--all")
     assert receipt.read_text() == before
-    assert lost(to_builtins(read_record(receipt, Receipt)), json.loads(before)) == []
+    assert find_losses(to_builtins(read_record(receipt, Receipt)), json.loads(before)) == []
 
 
 def test_a_lab_of_each_target_is_read(learner: Learner) -> None:
@@ -132,10 +132,10 @@ def test_a_lab_of_each_target_is_read(learner: Learner) -> None:
     labs = deployments.every(open_workspace(learner.workspace).paths)
     for stack, lab in zip(stacks, labs, strict=True):
         stored = json.loads((STORED / "labs" / f"{stack}.json").read_text())
-        assert lost(to_builtins(lab), {key: value for key, value in stored.items() if value not in ({}, None)}) == []
+        assert find_losses(to_builtins(lab), {key: value for key, value in stored.items() if value not in ({}, None)}) == []
     local, hosts, aws = labs
     assert isinstance(local, LocalDeployment)
-    assert (local.link, local.has_slurm, local.simulated) == ("1gbit", True, True)
+    assert (local.link, local.has_slurm, local.is_simulated) == ("1gbit", True, True)
     assert isinstance(hosts, HostsDeployment)
     assert (hosts.variables.hosts, hosts.existed_before) == (["ada@192.0.2.7"], True)
     assert isinstance(aws, AwsDeployment)

@@ -44,7 +44,7 @@ def destroy(
         context.watch = live
         survey_result = survey(context, DestroyRequest(module=module, target=target, gpu=gpu))
     _agree(session, survey_result, yes=yes, discard=discard, command=f"gpucourse destroy {module or '--all'}")
-    if any(lab.simulated for lab in survey_result.labs):
+    if any(lab.is_simulated for lab in survey_result.labs):
         session.console.mode(SIMULATED)
     with session.console.watch() as live:
         context.watch = live

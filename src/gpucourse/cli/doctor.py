@@ -58,7 +58,7 @@ def doctor(
     from gpucourse.labs.target import HasAccount, find_target, load_targets
 
     session = session_of(ctx)
-    accounts = [one for one in load_targets() if isinstance(one, HasAccount)]
+    accounts = [target_class for target_class in load_targets() if isinstance(target_class, HasAccount)]
     if policy:
         return _policy(session, accounts[0], json=json)
     meant = find_target(target or (accounts[0].name if request_quota else session.context.settings.target))

@@ -41,7 +41,7 @@ def watch(
         settings=pairs(settings or [], f"gpucourse show {current_exercise.id} lists its parameters"),
     )
     module, _ = context.catalog.exercise(current_exercise.id)
-    resolve(current_exercise, run_request.settings, local=find_deployed_lab(context, module).simulated)
+    resolve(current_exercise, run_request.settings, local=find_deployed_lab(context, module).is_simulated)
     files = act.list_watched_files(context, current_exercise)
     session.console.note(
         f"watching {format_count(len(files), 'file')} of {current_exercise.id} in {context.paths.exercises}: "

@@ -115,6 +115,6 @@ def _processes(request: LaunchRequest, node: Node) -> int:
     wanted: object = request.exercise.launch.procs_per_node
     if name := request.exercise.launch.count_parameter:
         parameter = request.exercise.parameter(name)
-        default = parameter.default_for(local=node.simulated) if parameter else 1
+        default = parameter.default_for(local=node.is_simulated) if parameter else 1
         wanted = request.parameters.get(name, default)  # a script of the learner's own has only what was typed
     return wanted if isinstance(wanted, int) else max(1, node.gpus)

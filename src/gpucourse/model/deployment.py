@@ -77,19 +77,19 @@ class Deployment:
     error: str | None = None
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """Whether its nodes are simulated, so that nothing on them is evidence of what a GPU does."""
-        return self.inventory is not None and any(node.simulated for node in self.inventory.nodes)
+        return self.inventory is not None and any(node.is_simulated for node in self.inventory.nodes)
 
     @property
     def up(self) -> bool:
         """Whether runs can take place on it, as far as the record knows."""
-        return self.inventory is not None and self.phase in {"ready", "failed"} and not self.stopped
+        return self.inventory is not None and self.phase in {"ready", "failed"} and not self.is_stopped
 
     @property
     def mode(self) -> Mode:
         """What its nodes are, as a run's record says it."""
-        return SIMULATED if self.simulated else self.target
+        return SIMULATED if self.is_simulated else self.target
 
     @property
     def flag(self) -> str:
@@ -102,7 +102,7 @@ class Deployment:
         return False
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether its machines were switched off on purpose, to be started again."""
         return False
 
@@ -157,7 +157,7 @@ class LocalDeployment(Deployment):
     cloud: None = None
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """Always, also before a node stands."""
         return True
 
@@ -190,7 +190,7 @@ class AwsDeployment(Deployment):
         return True
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """As `stop` and `start` left it."""
         return self.cloud.stopped
 

@@ -11,7 +11,7 @@ from gpucourse.hardware import hardware
 from gpucourse.model.fields import Slug, Strict
 
 
-def _offered(word: str) -> str:
+def _check_offered(word: str) -> str:
     choices = hardware().choices
     if word not in choices:
         raise PydanticKnownError("literal_error", {"expected": ", ".join(f"'{choice}'" for choice in choices)})
@@ -20,7 +20,7 @@ def _offered(word: str) -> str:
 
 # A GPU that the course offers, as it is typed: l4. Complaints read like those of a Literal; the words come from the table.
 GPU = Annotated[
-    str, AfterValidator(_offered), Field(description="a GPU that exercises/shared/gpus.json offers, in small letters")
+    str, AfterValidator(_check_offered), Field(description="a GPU that exercises/shared/gpus.json offers, in small letters")
 ]
 
 

@@ -44,7 +44,7 @@ class Node:
     key: str = ""
 
     @property
-    def simulated(self) -> bool:
+    def is_simulated(self) -> bool:
         """Whether it is a process or a namespace of this computer."""
         return is_simulated(self.mode)
 

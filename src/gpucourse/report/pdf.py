@@ -102,9 +102,9 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
 
         def normalize_text(self, text: str) -> str:
             """Every text passes here before it is set."""
-            return "".join(map(self._shown, super().normalize_text(text)))
+            return "".join(map(self._show_or_box, super().normalize_text(text)))
 
-        def _shown(self, character: str) -> str:
+        def _show_or_box(self, character: str) -> str:
             """The character; a box where it cannot be shown; nothing for one that only says how another looks."""
             known = (self.current_font, *self.fonts.values())
             from_left = unicodedata.bidirectional(character) not in {"R", "AL"}

@@ -50,7 +50,7 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
 
 def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRequest:
     """The order for the simulated lab, where there is one; else as it is, and the plan is refused with a reason."""
-    labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.simulated and lab.up)
+    labs = (lab for lab in deployments.of_module(context.paths, module.id) if lab.is_simulated and lab.up)
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 

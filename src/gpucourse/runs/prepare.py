@@ -60,7 +60,7 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
         if deployment.up:
             return deployment
     where = "".join((f" on {target}" if target else "", f" with a GPU {gpu}" if gpu else ""))
-    if standing and standing[0].stopped:
+    if standing and standing[0].is_stopped:
         raise MissingError(f"the lab of module {module.id}{where} is stopped", hint=f"gpucourse start {module.id}")
     state = f"is not ready (its deployment says: {standing[0].phase})" if standing else "is not deployed"
     flags = "".join((f" --target {target}" if target else "", f" --gpu {gpu}" if gpu else ""))

@@ -87,7 +87,7 @@ def run(
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.simulated)
+    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated)
     nodes = (inventory.head,) if scheduled else choose(exercise, inventory, run_request, module)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}

@@ -93,7 +93,7 @@ def plan_on(
     gpus = _gpus(wanted, partition, nodes)
     _enough(context, wanted, partition, nodes, gpus, deploy=_deploy(deployment))
     place = launcher.ClusterFacts(
-        partition=partition.name, threads=LOCAL_THREADS if head.simulated else None, gpus=gpus, python=_python_of(deployment)
+        partition=partition.name, threads=LOCAL_THREADS if head.is_simulated else None, gpus=gpus, python=_python_of(deployment)
     )
     return launcher.plan(wanted, head, nodes, place, run_id="dry-run", module=lab.id)
 

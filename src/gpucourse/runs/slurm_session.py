@@ -126,7 +126,7 @@ def _plan_session(context: Context, run_request: RunRequest) -> Iterator[tuple[L
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
-    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.simulated)
+    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated)
     with slurm.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)

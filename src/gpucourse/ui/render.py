@@ -37,9 +37,9 @@ def render(view: View, *, width: int | None = None, colour: bool = False, glyphs
     """The view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they are."""
     blocks = [_part(part, width, colour, glyphs) for part in view.parts]
     if view.title:
-        blocks.insert(0, _written([line(Span(clean_line(view.title), "strong"))], colour))
+        blocks.insert(0, _write_lines([line(Span(clean_line(view.title), "strong"))], colour))
     footer = [row for text in view.footer for row in wrap(clean(text), width)]
-    blocks.append(_written([line(Span(row, "dim")) for row in footer], colour))
+    blocks.append(_write_lines([line(Span(row, "dim")) for row in footer], colour))
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -59,10 +59,10 @@ def _part(part: Part, width: int | None, colour: bool, glyphs: Glyphs) -> list[s
         return draw(clean(part.text), width=min(width, WIDEST_PROSE), colour=colour)
     title = part.title if isinstance(part, (Table, Facts, Items, Code)) else ""
     head = [line(Span(clean_line(title), "heading"))] if title else []
-    return _written([*head, *_lines(part, width, glyphs)], colour)
+    return _write_lines([*head, *_lines(part, width, glyphs)], colour)
 
 
-def _written(lines: Sequence[Line], colour: bool) -> list[str]:
+def _write_lines(lines: Sequence[Line], colour: bool) -> list[str]:
     return [ansi(content) if colour else plain(content) for content in lines]
 
 

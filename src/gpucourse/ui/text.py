@@ -70,9 +70,9 @@ def wrap(text: str, width: int | None, *, first: str = "", rest: str | None = No
         if width is None or not paragraph.strip():
             lines.append((lead + paragraph).rstrip())
         elif fold:
-            lines.extend(_filled(_folded(paragraph, width), width, lead, rest))
+            lines.extend(_fill(_fold(paragraph, width), width, lead, rest))
         else:
-            lines.extend(_filled(_WORD.findall(paragraph.expandtabs()), max(width, cells(lead) + 20), lead, rest))
+            lines.extend(_fill(_WORD.findall(paragraph.expandtabs()), max(width, cells(lead) + 20), lead, rest))
     return lines
 
 
@@ -91,7 +91,7 @@ def age(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min" if minutes < 48 * 60 else f"{minutes // 1440} days"
 
 
-def _filled(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[str]:
+def _fill(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[str]:
     """Lines that hold as many words as have room. Each word brings the space before it."""
     line, empty = lead, True
     for word in words:
@@ -104,7 +104,7 @@ def _filled(words: Iterable[str], width: int, lead: str, rest: str) -> Iterator[
     yield line
 
 
-def _folded(paragraph: str, width: int) -> Iterator[str]:
+def _fold(paragraph: str, width: int) -> Iterator[str]:
     """The words of a paragraph, those longer than the line in pieces of the line's width."""
     for word in _WORD.findall(paragraph.expandtabs()):
         body = word.lstrip()

@@ -89,13 +89,13 @@ def test_every_file_of_the_folder_is_a_kind_of_its_name() -> None:
     ],
 )
 def test_what_is_wrong_with_a_check_is_said(changed: dict[str, Any], place: tuple[str, ...], said: str) -> None:
-    found = complaints(CHECK | changed)
-    assert any(where == place and re.search(said, reason) for where, reason in found), found
+    complaint_list = complaints(CHECK | changed)
+    assert any(where == place and re.search(said, reason) for where, reason in complaint_list), complaint_list
 
 
 def test_every_fault_of_a_check_is_said_at_once() -> None:
-    found = dict(complaints(CHECK | {"hint": "", "below": "fast", "colour": "red"}))
-    assert set(found) == {("hint",), ("colour",), ()}
+    complaint_list = dict(complaints(CHECK | {"hint": "", "below": "fast", "colour": "red"}))
+    assert set(complaint_list) == {("hint",), ("colour",), ()}
 
 
 @pytest.mark.parametrize("changed", [{"equals": 1}, {"below": 2, "equals": 1}, {}, {"at_least": [1]}, {"above": True}])

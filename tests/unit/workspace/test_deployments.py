@@ -31,7 +31,7 @@ CLOUD = {
 }  # fmt: skip
 
 
-def stored(paths: WorkspacePaths, target: str, *, variables: object, cloud: object = None) -> str:
+def store_record(paths: WorkspacePaths, target: str, *, variables: object, cloud: object = None) -> str:
     """A record as version 0.4 wrote it: one shape for all targets."""
     stack = f"03-{target}"
     record = {
@@ -52,34 +52,34 @@ def paths(tmp_path: Path) -> WorkspacePaths:
 
 def test_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
     old = {"scheduler": "slurm", "link": "1gbit", "layer": "", "one_host": True}
-    lab = deployments.load(paths, stored(paths, "local", variables=old))
+    lab = deployments.load(paths, store_record(paths, "local", variables=old))
     assert isinstance(lab, LocalDeployment)
     assert lab.variables == LocalVariables(scheduler="slurm", link="1gbit", one_host=True)
-    assert (lab.simulated, lab.mode, lab.link, lab.has_slurm, lab.flag) == (True, "local", "1gbit", True, "")
-    assert (lab.costs, lab.stopped, lab.gpu, lab.nccl, lab.existed_before) == (False, False, "", {}, False)
+    assert (lab.is_simulated, lab.mode, lab.link, lab.has_slurm, lab.flag) == (True, "local", "1gbit", True, "")
+    assert (lab.costs, lab.is_stopped, lab.gpu, lab.nccl, lab.existed_before) == (False, False, "", {}, False)
 
 
 def test_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
-    lab = deployments.load(paths, stored(paths, "aws", variables={}, cloud=CLOUD))
+    lab = deployments.load(paths, store_record(paths, "aws", variables={}, cloud=CLOUD))
     assert isinstance(lab, AwsDeployment)
-    assert (lab.simulated, lab.mode, lab.flag, lab.costs, lab.stopped) == (False, "aws", " --target aws", True, True)
+    assert (lab.is_simulated, lab.mode, lab.flag, lab.costs, lab.is_stopped) == (False, "aws", " --target aws", True, True)
     assert (lab.gpu, lab.expires, lab.nccl) == ("t4", NOW, PLAIN_SOCKETS)
 
 
 def test_an_older_lab_on_machines_that_exist_already(paths: WorkspacePaths) -> None:
-    lab = deployments.load(paths, stored(paths, "hosts", variables={"hosts": ["me@gpu1"]}))
+    lab = deployments.load(paths, store_record(paths, "hosts", variables={"hosts": ["me@gpu1"]}))
     assert isinstance(lab, HostsDeployment)
     assert (lab.variables.hosts, lab.existed_before, lab.costs, lab.mode) == (["me@gpu1"], True, False, "hosts")
 
 
 def test_a_lab_that_says_nothing_of_its_account_is_damaged(paths: WorkspacePaths) -> None:
     with pytest.raises(MissingError, match="damaged"):
-        deployments.load(paths, stored(paths, "aws", variables={}))
+        deployments.load(paths, store_record(paths, "aws", variables={}))
 
 
 @pytest.mark.parametrize("target", ["local", "aws", "hosts"])
 def test_what_is_written_reads_back(paths: WorkspacePaths, target: str) -> None:
-    stack = stored(
+    stack = store_record(
         paths, target, variables={"hosts": ["a"]} if target == "hosts" else {}, cloud=CLOUD if target == "aws" else None
     )
     lab = deployments.load(paths, stack)
@@ -91,20 +91,20 @@ def test_what_is_written_reads_back(paths: WorkspacePaths, target: str) -> None:
 
 
 def test_a_target_without_a_record_of_its_own_has_the_common_one(paths: WorkspacePaths) -> None:
-    lab = deployments.load(paths, stored(paths, "toy", variables={}))
+    lab = deployments.load(paths, store_record(paths, "toy", variables={}))
     assert type(lab) is Deployment
     assert (lab.target, lab.mode, lab.flag) == ("toy", "toy", " --target toy")
 
 
 def test_a_lab_of_another_target_is_not_taken_for_the_one_that_is_meant(paths: WorkspacePaths) -> None:
-    stack = stored(paths, "hosts", variables={})
+    stack = store_record(paths, "hosts", variables={})
     with pytest.raises(MissingError, match="it is the record of a lab on hosts"):
         deployments.load_as(paths, stack, LocalDeployment)
 
 
 @pytest.mark.parametrize("name", ["../aws", "\x1b[31m", ""])
 def test_a_target_has_a_name_that_can_be_shown(paths: WorkspacePaths, name: str) -> None:
-    stack = stored(paths, "local", variables={})
+    stack = store_record(paths, "local", variables={})
     file = paths.deployment(stack)
     for key, value in (("target", name), ("mode", name)):
         text = file.read_text()

@@ -89,7 +89,7 @@ class AwsTarget(Target["Proposal", AwsDeployment]):
         """Stopped nodes are started; others may not know this computer's address."""
         from gpucourse.labs.aws.money.ledger import meanwhile
 
-        if deployment.stopped:
+        if deployment.is_stopped:
             return meanwhile(context, deployment), f"gpucourse start {deployment.module} starts them"
         mend = f"gpucourse allow-ip {deployment.module} lets this computer in where its address changed"
         return meanwhile(context, deployment), mend

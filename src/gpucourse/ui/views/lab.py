@@ -55,7 +55,7 @@ def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
             parts.append(outlook(stack.deployment, stack.cloud))
     footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
     return View(
-        parts=tuple(parts), footer=footer, mode=SIMULATED if any(stack.deployment.simulated for stack in stacks) else ""
+        parts=tuple(parts), footer=footer, mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else ""
     )
 
 

@@ -1,0 +1,63 @@
+"""The rule for names: functions are verbs, values are nouns, and the name of a test fits into a line."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FILES = [path for folder in ("src", "tests", "benchmarks", "exercises") for path in sorted((ROOT / folder).rglob("*.py"))]
+MOST = 70  # characters of a test's name
+VAGUE = {"found", "one", "each"}
+PARTICIPLE = re.compile(
+    r"[a-z]+(?<!ne)(?<!fe)ed|told|made|built|found|held|kept|left|lost|said|sent|taken|given|known|seen|shown|written|drawn|"
+    r"chosen|begun|done|gone|met|paid|thrown|spoken|spent|bound|bent|brought|caught|unseen|unwritten"
+)
+NO_PARTICIPLES = {"allocated", "reserved", "speed"}  # torch.cuda's words for memory; a noun
+
+
+@functools.cache
+def nodes() -> tuple[tuple[str, ast.AST], ...]:
+    """Every node of every module with the module's path."""
+    trees = ((path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in FILES)
+    return tuple((place, node) for place, tree in trees for node in ast.walk(tree))
+
+
+def functions() -> Iterator[tuple[str, str]]:
+    """Where a function is, and its name."""
+    for place, node in nodes():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield f"{place}:{node.lineno}", node.name
+
+
+def test_no_function_is_named_by_a_participle_alone() -> None:
+    named = [(place, name) for place, name in functions() if PARTICIPLE.fullmatch(name.strip("_"))]
+    assert [(place, name) for place, name in named if name.strip("_") not in NO_PARTICIPLES] == [], (
+        "say what the function does: a verb"
+    )
+
+
+def test_no_value_has_a_name_that_says_nothing() -> None:
+    """But for fields: theirs are the keys of manifests and of what nodes send."""
+    fields = {
+        id(field.target)
+        for _, node in nodes()
+        if isinstance(node, ast.ClassDef)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign)
+    }
+    stored = (
+        (f"{place}:{node.lineno}", node.id if isinstance(node, ast.Name) else node.arg)
+        for place, node in nodes()
+        if isinstance(node, ast.arg)
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields)
+    )
+    assert [(place, name) for place, name in stored if name in VAGUE] == [], "say what it is: a noun"
+
+
+def test_the_name_of_a_test_fits_into_a_line() -> None:
+    tests = [(place, name) for place, name in functions() if name.startswith("test_")]
+    assert [(place, name) for place, name in tests if len(name) > MOST] == []
