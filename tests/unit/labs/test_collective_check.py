@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +15,6 @@ from gpucourse.labs import collective_check
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Completed
-from gpucourse.remote import jobs
 from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 
 pytest.importorskip("torch")
@@ -31,9 +29,7 @@ def here(_node: Node, command: str) -> Completed:
 
 
 @pytest.fixture
-def nodes(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
-    monkeypatch.setattr(jobs, "probe", lambda _link, _modules, ports: SimpleNamespace(ports=[ports[0] + 31, ports[0] + 32]))
-    monkeypatch.setattr(collective_check, "PORT_S", 5)
+def nodes() -> list[Node]:
     return [replace(node(name), python=sys.executable) for name in ("node0", "node1")]
 
 

@@ -49,18 +49,19 @@ class BootMark:
     told: Hardware
 
 
-def wait(context: Context, fleet: Fleet) -> dict[str, BootMark]:
+def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
     """Wait until every node has set itself up; what each says, by name. Each step is told with its time while it passes.
 
-    Raises InfrastructureError with the end of the log of a node that failed, or that is not done in time.
+    Each node is asked every `pause_s` seconds, for `patience_s` seconds. Raises InfrastructureError with the end of the log of
+    a node that failed, or that is not done in time.
     """
     from gpucourse.remote.fleet import values
 
-    marks = values(fleet.each(lambda link: _wait(context, link)))
+    marks = values(fleet.each(lambda link: _wait(context, link, patience_s, pause_s)))
     return {node.name: mark for node, mark in zip(fleet.nodes, marks, strict=True)}
 
 
-def _wait(context: Context, link: Link) -> BootMark:
+def _wait(context: Context, link: Link, patience_s: float, pause_s: float) -> BootMark:
     began = since = time.monotonic()
     at = ""
     while True:
@@ -77,7 +78,7 @@ def _wait(context: Context, link: Link) -> BootMark:
             mark = BootMark(simulated=simulated, told=_document(text))
             context.watch(NodeEvent(node=link.node.name, step="set up", ok=True, seconds=now - began, detail=_summary(mark)))
             return mark
-        if word in {"failed", "silent"} or now - began > PATIENCE_S:
+        if word in {"failed", "silent"} or now - began > patience_s:
             why = text.strip()[-_LONGEST:] or f"still at the step '{at}' after {now - began:.0f} s"
             context.watch(
                 NodeEvent(node=link.node.name, step="set up", ok=False, seconds=now - began, detail=why.split("\n")[0])
@@ -93,7 +94,7 @@ def _wait(context: Context, link: Link) -> BootMark:
                 f"{link.node.name}: {what}\n{why}",
                 hint=f"the whole log: gpucourse ssh MODULE --node {link.node.name} -- cat /var/log/gpucourse-setup.log",
             )
-        if context.stop.wait(PAUSE_S):
+        if context.stop.wait(pause_s):
             raise Interrupted("stopped while the nodes set themselves up")
 
 

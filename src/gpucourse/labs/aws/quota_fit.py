@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gpucourse.aws import quota
 from gpucourse.aws.session import Account
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.choice import Choice
-from gpucourse.model.cloud import Market
+from gpucourse.model.cloud import LabNeed, Market, Quota
 
 
 @dataclass(kw_only=True)
@@ -22,19 +23,26 @@ class Fit:
     fewer: int = 0
 
 
-def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
+def fit(
+    account: Account,
+    wanted: list[Choice],
+    *,
+    chosen: bool,
+    assess: Callable[[Account, list[LabNeed], Market], list[Quota]] = quota.assess,
+    networks: Callable[[Account], tuple[int, int]] = quota.networks,
+) -> Fit:
     """Divide the labs by what the quotas leave. What is not known counts as enough: the launch will tell.
 
     `chosen`: the learner typed the number of nodes, so it stays. The first lab is always in `now`: where it does not fit,
-    the preflight says so.
+    the preflight says so. `assess` and `networks` ask the account.
     """
     result = Fit(now=[choice for choice in wanted if choice.standing is not None])
     new = [choice for choice in wanted if choice.standing is None]
     if not new:
         return result
     market = new[0].market
-    left = {(item.code, item.market): item.free for item in quota.assess(account, [choice.need for choice in new], market)}
-    room = _room(account) if len(new) > 1 else None
+    left = {(item.code, item.market): item.free for item in assess(account, [choice.need for choice in new], market)}
+    room = _room(account, networks) if len(new) > 1 else None
     for choice in new:
         taken = choice if _holds(left, choice, market) else None
         smaller = _smaller(left, choice, market) if taken is None else None
@@ -57,10 +65,10 @@ def fit(account: Account, wanted: list[Choice], *, chosen: bool) -> Fit:
     return result
 
 
-def _room(account: Account) -> int | None:
+def _room(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
     """How many more labs the region has room for, since each has a network of its own; None where that is not known."""
     try:
-        held, allowed = quota.networks(account)
+        held, allowed = networks(account)
     except GpucourseError:
         return None
     return max(0, allowed - held)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -31,13 +31,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SSH_S, SSH_PAUSE_S = 240.0, 3.0
-SLURM_S, SLURM_PAUSE_S = 120.0, 2.0  # its nodes follow the head's configuration within seconds, and register within a minute
 SHARED = "/shared"  # where the stacks mount what their nodes share
 _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 
-def wait_until_ready(context: Context, lab: CloudLab) -> Inventory:
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """How long each rung is waited for, and the pause before it is looked at again, in seconds."""
+
+    console_s: float = 300.0  # the console shows the host key some minutes after the start
+    ssh_s: float = 240.0
+    ssh_pause_s: float = 3.0
+    boot_pause_s: float = first_boot.PAUSE_S
+    slurm_s: float = 120.0  # its nodes follow the head's configuration within seconds, and register within a minute
+    slurm_pause_s: float = 2.0
+
+
+PATIENCE = Patience()
+
+
+def wait_until_ready(context: Context, lab: CloudLab, patience: Patience = PATIENCE) -> Inventory:
     """Every rung in turn; the nodes as they are reached now, which the caller stores.
 
     Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
@@ -48,13 +61,13 @@ def wait_until_ready(context: Context, lab: CloudLab) -> Inventory:
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
-    inventory = _pin_host_keys(context, lab, inventory, _running(context, lab, inventory))
+    inventory = _pin_host_keys(context, lab, inventory, _running(context, lab, inventory), patience)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
-            _answers(context, lab, fleet)
+            _answers(context, lab, fleet, patience)
         with stage(context.watch, "first boot", "the first boot is over"):
-            marks = first_boot.wait(context, fleet)
+            marks = first_boot.wait(context, fleet, pause_s=patience.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}
         with_gpu = [node for node in fleet.nodes if wanted[node.name]]
         _driver(context, fleet, with_gpu, simulated)
@@ -66,7 +79,7 @@ def wait_until_ready(context: Context, lab: CloudLab) -> Inventory:
     inventory = replace(inventory, nodes=tuple(_as_it_is(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
-        _slurm(context, lab, inventory, simulated)
+        _slurm(context, lab, inventory, simulated, patience)
     return inventory
 
 
@@ -112,7 +125,9 @@ def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str,
     return {instance.node: instance for instance in cloud_instances}
 
 
-def _pin_host_keys(context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance]) -> Inventory:
+def _pin_host_keys(
+    context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], patience: Patience
+) -> Inventory:
     """The nodes under their present addresses, each with the host key that its console shows.
 
     A key that is known already for the same address is not asked for again.
@@ -129,7 +144,7 @@ def _pin_host_keys(context: Context, lab: CloudLab, inventory: Inventory, runnin
 
     def ask(node: Node) -> Node:
         began = time.monotonic()
-        key = console.host_key(lab.account, running[node.name].id)
+        key = console.host_key(lab.account, running[node.name].id, timeout_s=patience.console_s)
         seconds = time.monotonic() - began
         context.watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
         if key is None:
@@ -147,7 +162,7 @@ def _pin_host_keys(context: Context, lab: CloudLab, inventory: Inventory, runnin
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 
 
-def _answers(context: Context, lab: CloudLab, fleet: Fleet) -> None:
+def _answers(context: Context, lab: CloudLab, fleet: Fleet, patience: Patience) -> None:
     """Connect to every node; a machine that has just booted may refuse at first."""
     began = time.monotonic()
 
@@ -156,7 +171,8 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet) -> None:
             try:
                 fleet.link(node)
             except UnreachableError as error:
-                if isinstance(error, OtherHostKey) or time.monotonic() - began > SSH_S or context.stop.wait(SSH_PAUSE_S):
+                late = time.monotonic() - began > patience.ssh_s
+                if isinstance(error, OtherHostKey) or late or context.stop.wait(patience.ssh_pause_s):
                     context.watch(
                         NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - began, detail=error.what)
                     )
@@ -210,7 +226,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
         context.watch(Note(text=text, level="warning"))
 
 
-def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str]) -> None:
+def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], patience: Patience) -> None:
     """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where simulated computers count none."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
@@ -221,7 +237,8 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
     hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
     with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
         gone = forget_others(context, inventory, stack=lab.deployment.uid)
-        wait_for_slurm(context, inventory, gone=gone, patience_s=SLURM_S, poll_s=SLURM_PAUSE_S, hint=hint)
+        limit, pause = patience.slurm_s, patience.slurm_pause_s
+        wait_for_slurm(context, inventory, gone=gone, patience_s=limit, poll_s=pause, hint=hint)
 
 
 def _torch(context: Context, fleet: Fleet, nodes: Sequence[Node]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -109,6 +110,9 @@ class ScriptedLink:
         self._answer = answer
 
     def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
+        if command.endswith(" probe"):
+            assert isinstance(stdin, bytes)
+            return answer_probe(stdin)
         return self._answer(self.node, command)
 
     @contextmanager
@@ -117,6 +121,22 @@ class ScriptedLink:
 
     def close(self) -> None:
         self.alive = False
+
+
+def answer_probe(wanted: bytes) -> Completed:
+    """What the agent on such a node has found: every module, and free ports in the middle of the range."""
+    asked = json.loads(wanted)
+    found = {
+        "python": "3.12.3",
+        "modules": {name: {"found": True, "version": "2"} for name in asked["modules"]},
+        "ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
+        "disk_free_bytes": 1 << 30,
+        "cores": 4,
+        "hostname": "node",
+        "interfaces": {},
+        "clock": 1.0,
+    }
+    return make_completed(json.dumps(found))
 
 
 class ScriptedNodes:

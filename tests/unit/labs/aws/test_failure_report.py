@@ -22,6 +22,11 @@ from gpucourse.model.deployment import Tried
 from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import context_in, deployment_of
 
+WITHOUT_CREDENTIALS = {
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": "/nowhere",
+    "AWS_SHARED_CREDENTIALS_FILE": "/no",
+}
 LOG = Path("/somewhere/terraform-apply.log")
 
 
@@ -50,12 +55,11 @@ def test_where_everything_was_tried_every_place_is_named() -> None:
     assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in told.what
 
 
-def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_says_how_it_went(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
+    context.environ = WITHOUT_CREDENTIALS
     deployment = deployment_of()
-    monkeypatch.setattr(
-        failure_report, "describe_existing", lambda _context, _deployment: "3 things exist: together $1.54 an hour"
-    )
+    existing = failure_report.describe_existing(context, deployment)
 
     def phase() -> str:
         stored = deployments.load(context.paths, deployment.stack)
@@ -68,12 +72,12 @@ def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     with pytest.raises(InfrastructureError) as failed, failure_report.record_outcome(context, deployment):
         raise InfrastructureError("the set-up failed", hint="look at the log")
-    assert failed.value.what == "the set-up failed\n3 things exist: together $1.54 an hour"
+    assert failed.value.what == f"the set-up failed\n{existing}"
     assert failed.value.hint == "look at the log\ntake it down: gpucourse destroy 3 --gpu t4"
     assert phase() == "failed"
 
     with (
-        pytest.raises(Interrupted, match=r"was interrupted\. 3 things exist") as stopped,
+        pytest.raises(Interrupted, match=r"was interrupted\. What exists of it") as stopped,
         failure_report.record_outcome(context, deployment),
     ):
         raise KeyboardInterrupt
@@ -83,5 +87,5 @@ def test_the_record_says_how_it_went(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_account_that_does_not_answer_is_not_called_empty(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
-    context.environ = {"AWS_EC2_METADATA_DISABLED": "true", "AWS_CONFIG_FILE": "/nowhere", "AWS_SHARED_CREDENTIALS_FILE": "/no"}
+    context.environ = WITHOUT_CREDENTIALS
     assert "cannot be asked now" in failure_report.describe_existing(context, deployment_of())

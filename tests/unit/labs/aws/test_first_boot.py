@@ -19,15 +19,11 @@ from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71", "torch": "2.13.0"})
 
 
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_boot, "PAUSE_S", 0.0)
-
-
 def test_each_step_is_told_with_its_time_until_the_marker_is_there(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     script = iter(["\nstep\nkillers\n", "\nstep\ndriver\n", "\nstep\ndriver\n", f"\nready\n{READY}\n"])
-    marks = first_boot.wait(context, fleet_of(lambda _node, _command: make_completed(next(script)), node("node0")))
+    fleet = fleet_of(lambda _node, _command: make_completed(next(script)), node("node0"))
+    marks = first_boot.wait(context, fleet, pause_s=0.0)
     assert marks["node0"].told.gpus == ["Tesla T4"]
     assert not marks["node0"].simulated
     steps = [(event.address, event.state) for event in events if isinstance(event, ResourceEvent)]
@@ -63,11 +59,11 @@ def test_a_boot_that_ended_without_a_word_shows_what_cloud_init_says(tmp_path: P
     assert "Runparts" in caught.value.what
 
 
-def test_a_boot_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_boot_that_never_ends_is_given_up(tmp_path: Path) -> None:
     context, _events = context_in(tmp_path)
-    monkeypatch.setattr(first_boot, "PATIENCE_S", 0.0)
+    fleet = fleet_of(lambda _node, _command: make_completed("\nstep\ndriver\n"), node("node0"))
     with pytest.raises(InfrastructureError, match="not set up in time"):
-        first_boot.wait(context, fleet_of(lambda _node, _command: make_completed("\nstep\ndriver\n"), node("node0")))
+        first_boot.wait(context, fleet, patience_s=0.0)
 
 
 @pytest.mark.parametrize(

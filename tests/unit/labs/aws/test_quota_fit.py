@@ -9,6 +9,8 @@ import pytest
 from gpucourse.aws import quota
 from gpucourse.aws.session import Account
 from gpucourse.labs.aws import quota_fit
+from gpucourse.labs.aws.choice import Choice
+from gpucourse.labs.aws.quota_fit import Fit
 from gpucourse.model.cloud import LabNeed, Market, Quota
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
@@ -16,10 +18,16 @@ ACCOUNT = Account("us-east-2", {})
 G, STANDARD = "L-DB2E81BA", "L-1216C47A"
 
 
+Limits = dict[str, int | None]  # in vCPUs by code; None is one that AWS does not let us read
+
+
 @pytest.fixture
-def limits(monkeypatch: pytest.MonkeyPatch) -> dict[str, int | None]:
-    """Limits in vCPUs by code; None is one that AWS does not let us read."""
-    held: dict[str, int | None] = {G: 64, STANDARD: 32}
+def limits() -> Limits:
+    return {G: 64, STANDARD: 32}
+
+
+def fit(limits: Limits, wanted: list[Choice], *, chosen: bool = False, networks: int = 1) -> Fit:
+    """What fits into these limits, in a region that holds so many networks of five."""
 
     def assess(_account: Account, labs: list[LabNeed], market: Market) -> list[Quota]:
         return [
@@ -29,68 +37,63 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> dict[str, int | None]:
                 market=bought,
                 region="us-east-2",
                 needed=max(taken.values()),
-                limit=held[code],
-                used=0 if held[code] is not None else None,
+                limit=limits[code],
+                used=0 if limits[code] is not None else None,
             )
             for (code, bought), taken in quota.needs(labs, market).items()
         ]
 
-    monkeypatch.setattr(quota, "assess", assess)
-    monkeypatch.setattr(quota, "networks", lambda _account: (1, 5))
-    return held
+    return quota_fit.fit(ACCOUNT, wanted, chosen=chosen, assess=assess, networks=lambda _account: (networks, 5))
 
 
-def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: dict[str, int | None]) -> None:
+def test_several_gpus_side_by_side_as_long_as_the_quota_holds(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     wanted = [choice_of(module, gpu=gpu) for gpu in ("t4", "l4", "a10g")]
-    fitting = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    fitting = fit(limits, wanted)
     assert ([choice.gpu for choice in fitting.now], fitting.later) == (["t4", "l4", "a10g"], [])
     limits[G] = 8
-    fitting = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    fitting = fit(limits, wanted)
     assert [choice.gpu for choice in fitting.now] == ["t4", "l4"]
     assert [choice.gpu for choice in fitting.later] == ["a10g"]
     limits[G] = None
-    assert len(quota_fit.fit(ACCOUNT, wanted, chosen=False).now) == 3, "what is not known is not refused"
+    assert len(fit(limits, wanted).now) == 3, "what is not known is not refused"
 
 
-def test_each_lab_needs_room_for_a_network_of_its_own(
-    tmp_path: Path, limits: dict[str, int | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_lab_needs_room_for_a_network_of_its_own(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     assert limits[G] == 64
     wanted = [choice_of(module_with(ONE_NODE, context), gpu=gpu) for gpu in ("t4", "l4")]
-    monkeypatch.setattr(quota, "networks", lambda _account: (4, 5))
-    fitting = quota_fit.fit(ACCOUNT, wanted, chosen=False)
+    fitting = fit(limits, wanted, networks=4)
     assert ([choice.gpu for choice in fitting.now], [choice.gpu for choice in fitting.later]) == (["t4"], ["l4"])
 
 
-def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: dict[str, int | None]) -> None:
+def test_fewer_nodes_where_the_module_works_with_them(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     cluster = choice_of(module_with(CLUSTER, context))
     limits[G] = 8
-    fitting = quota_fit.fit(ACCOUNT, [cluster], chosen=False)
+    fitting = fit(limits, [cluster])
     [choice] = fitting.now
     assert (choice.nodes, choice.need.machines[-1].count) == (2, 2)
     assert "2 nodes, not 3" in fitting.notes[0]
-    typed = quota_fit.fit(ACCOUNT, [cluster], chosen=True)
+    typed = fit(limits, [cluster], chosen=True)
     assert [choice.nodes for choice in typed.now] == [3], "what somebody typed stays; the preflight says that it does not fit"
     assert (typed.fewer, fitting.fewer) == (2, 0)
     limits[G] = 4
-    [little] = quota_fit.fit(ACCOUNT, [cluster], chosen=False).now
+    [little] = fit(limits, [cluster]).now
     assert little.nodes == 3
 
 
-def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: dict[str, int | None]) -> None:
+def test_the_head_counts_against_a_quota_of_its_own(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     module = module_with(CLUSTER, context)
     limits[STANDARD] = 3
-    fitting = quota_fit.fit(ACCOUNT, [choice_of(module, gpu="t4"), choice_of(module, gpu="l4")], chosen=False)
+    fitting = fit(limits, [choice_of(module, gpu="t4"), choice_of(module, gpu="l4")])
     assert [choice.gpu for choice in fitting.later] == ["l4"]
 
 
-def test_what_stands_needs_no_quota(tmp_path: Path, limits: dict[str, int | None]) -> None:
+def test_what_stands_needs_no_quota(tmp_path: Path, limits: Limits) -> None:
     context, _events = context_in(tmp_path)
     limits[G] = 0
     standing = choice_of(context.catalog.module("3"), standing=deployment_of())
-    assert quota_fit.fit(ACCOUNT, [standing], chosen=False).now == [standing]
+    assert fit(limits, [standing]).now == [standing]

@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gpucourse.aws import console, instances
-from gpucourse.aws.session import Account
+from gpucourse.aws import console
+from gpucourse.aws.caller import VARIABLE
 from gpucourse.errors import InfrastructureError, OtherHostKey, UnreachableError
-from gpucourse.labs import collective_check
-from gpucourse.labs.aws import first_boot, readiness
+from gpucourse.labs.aws import readiness
 from gpucourse.labs.aws.lab import CloudLab
-from gpucourse.model.cloud import CloudInstance
+from gpucourse.labs.aws.readiness import Patience
 from gpucourse.model.event import Event, NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
 from gpucourse.ports import Completed, Link
+from tests.unit.aws.cloud import ScriptedAccount
 from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
+KEYS = {"i-node0": f"ssh-ed25519 {'0' * 68}", "i-node1": f"ssh-ed25519 {'1' * 68}"}
+AT_ONCE = Patience(console_s=0.0, ssh_pause_s=0.0, boot_pause_s=0.0, slurm_s=0.0, slurm_pause_s=0.01)
 NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="10.0.0.2"))
 
 
-def instance(name: str, number: int, state: str = "running") -> CloudInstance:
+def instance(name: str, number: int, state: str = "running") -> dict[str, Any]:
     """What the account says of a node's instance, under a public address that Terraform did not see yet."""
-    return CloudInstance(
-        id=f"i-{name}",
-        node=name,
-        instance_type="g4dn.2xlarge",
-        region="us-east-2",
-        zone="us-east-2a",
-        market="on-demand",
-        state=state,
-        launched=datetime.now(UTC),
-        address=f"203.0.113.{number}",
-        private_address=f"10.0.0.{number}",
-    )
+    return {
+        "InstanceId": f"i-{name}",
+        "InstanceType": "g4dn.2xlarge",
+        "Placement": {"AvailabilityZone": "us-east-2a"},
+        "State": {"Name": state},
+        "LaunchTime": datetime.now(UTC),
+        "PublicIpAddress": f"203.0.113.{number}",
+        "PrivateIpAddress": f"10.0.0.{number}",
+        "Tags": [{"Key": "Node", "Value": name}],
+    }
 
 
 class World:
@@ -51,21 +51,37 @@ class World:
         self.deployment = deployment_of()
         self.deployment.inventory = Inventory(stack=self.deployment.stack, nodes=NODES)
         self.found = [instance("node0", 1), instance("node1", 2)]
-        self.keys: dict[str, str | None] = {"i-node0": "ssh-ed25519 KEY0", "i-node1": "ssh-ed25519 KEY1"}
+        self.keys: dict[str, str | None] = dict(KEYS)
         self.smi = "Tesla T4, 595.71\n"
         self.boot = f"\nready\n{READY}\n"
         self.refused: list[UnreachableError] = []
-        self.met: list[str] = []
+        self.account = ScriptedAccount(
+            {
+                ("ec2", "describe_instances"): lambda _asked: {"Reservations": [{"Instances": self.found}]},
+                ("ec2", "get_console_output"): lambda asked: {"Output": self.show_console(asked["InstanceId"])},
+            }
+        )
 
-    def climb(self) -> Inventory:
+    @property
+    def met(self) -> list[str]:
+        """The nodes that took part in a sum."""
+        return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
+
+    def climb(self, patience: Patience = AT_ONCE) -> Inventory:
         paths = self.context.paths.stack(self.deployment.stack)
-        account = Account("us-east-2", {})
-        lab = CloudLab(self.context, paths, self.deployment, None, account)  # type: ignore[arg-type]  # no Terraform here
-        return readiness.wait_until_ready(self.context, lab)
+        lab = CloudLab(self.context, paths, self.deployment, None, self.account)  # type: ignore[arg-type]  # no Terraform here
+        return readiness.wait_until_ready(self.context, lab, patience)
 
-    def answer(self, _node: Node, command: str) -> Completed:
+    def show_console(self, which: str) -> str:
+        return f"{console.BEGIN}\n{key}\n{console.END}\n" if (key := self.keys[which]) else "it boots\n"
+
+    def answer(self, node: Node, command: str) -> Completed:
         if "nvidia-smi" in command:
             return make_completed(self.smi)
+        if command.startswith("ip "):
+            return make_completed(f"{node.private_address} dev eth0\n")
+        if "import socket" in command or "init_process_group" in command:
+            return make_completed()
         return make_completed(self.boot)
 
     def connect(self, node: Node, *, timeout_s: float = 10.0) -> Link:
@@ -79,37 +95,22 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    scripted_world = World(tmp_path)
-    monkeypatch.setattr(instances, "find", lambda _account, **_which: scripted_world.found)
-    monkeypatch.setattr(
-        instances,
-        "wait",
-        lambda _account, ids, _state: [instance_found for instance_found in scripted_world.found if instance_found.id in ids],
-    )
-    monkeypatch.setattr(console, "host_key", lambda _account, which: scripted_world.keys[which])
-    monkeypatch.setattr(
-        collective_check, "hold", lambda _context, _fleet, nodes, _simulated: scripted_world.met.extend(n.name for n in nodes)
-    )
-    torch = SimpleNamespace(modules={"torch": SimpleNamespace(found=True, version="2")})
-    monkeypatch.setattr("gpucourse.remote.jobs.probe", lambda *_asked, versions: torch if versions else None)
-    monkeypatch.setattr(readiness, "SSH_PAUSE_S", 0.0)
-    monkeypatch.setattr(first_boot, "PAUSE_S", 0.0)
-    return scripted_world
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
 
 
 def test_the_whole_ladder_on_real_machines(world: World) -> None:
     readiness_result = world.climb()
     assert [(node.address, node.host_key, node.gpus) for node in readiness_result.nodes] == [
-        ("203.0.113.1", "ssh-ed25519 KEY0", 1),
-        ("203.0.113.2", "ssh-ed25519 KEY1", 1),
+        ("203.0.113.1", KEYS["i-node0"], 1),
+        ("203.0.113.2", KEYS["i-node1"], 1),
     ]
     rungs = dict.fromkeys(event.step for event in world.list_events(NodeEvent))
-    assert list(rungs) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch"]
+    assert list(rungs) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "port", "all-reduce (nccl)"]
     assert all(event.ok and event.seconds >= 0 for event in world.list_events(NodeEvent))
-    assert world.met == ["node0", "node1"]
+    assert sorted(world.met) == ["node0", "node1"]
     known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
-    assert known == "[203.0.113.1]:22 ssh-ed25519 KEY0\n[203.0.113.2]:22 ssh-ed25519 KEY1\n"
+    assert known == f"[203.0.113.1]:22 {KEYS['i-node0']}\n[203.0.113.2]:22 {KEYS['i-node1']}\n"
 
 
 def test_a_simulated_computer_is_believed_only_when_it_says_so_itself(world: World) -> None:
@@ -150,14 +151,13 @@ def test_ssh_that_is_not_up_yet_is_asked_again_and_a_stranger_is_not(world: Worl
         world.climb()
 
 
-def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readiness, "SSH_S", -1.0)
-    monkeypatch.setattr(readiness, "caller_cidr", lambda _environ: "198.51.100.9/32")
+def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World) -> None:
+    world.context.environ = {VARIABLE: "data:,198.51.100.9"}
     world.refused = [UnreachableError("timed out"), UnreachableError("timed out")]
     with pytest.raises(
         UnreachableError, match=r"open to 203\.0\.113\.7/32, and this computer is 198\.51\.100\.9/32 now"
     ) as caught:
-        world.climb()
+        world.climb(replace(AT_ONCE, ssh_s=-1.0))
     assert caught.value.hint == "gpucourse allow-ip 3"
 
 
@@ -190,8 +190,6 @@ class TestSlurm:
             return plain(node, command)
 
         monkeypatch.setattr(world, "answer", answer)
-        monkeypatch.setattr(readiness, "SLURM_S", 0.0)
-        monkeypatch.setattr(readiness, "SLURM_PAUSE_S", 0.01)
         return world
 
     def test_every_node_at_work_with_its_gpu(self, cluster: World) -> None:
@@ -229,11 +227,10 @@ class TestSlurm:
             "error: Munge decode failed",
         ]
 
-    def test_a_drained_node_is_not_waited_for(self, cluster: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(readiness, "SLURM_S", 600.0)
+    def test_a_drained_node_is_not_waited_for(self, cluster: World) -> None:
         cluster.sinfo = "node1|drained|gpu:1|somebody wants it so\n"  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(somebody wants it so\)"):
-            cluster.climb()
+            cluster.climb(replace(AT_ONCE, slurm_s=600.0))
 
     def test_a_node_that_a_smaller_lab_took_away_leaves_slurms_lists(self, cluster: World) -> None:
         cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,15 +26,26 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def settle(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
-    """Bring the ledger in line with what this stack costs right now. Raises what a call raises, and StorageError."""
-    costing = charges.find_charges(account, PriceBook(region=account.region), stack=uid)
-    _settle(context, account, uid, costing, expires)
+def settle(
+    context: Context,
+    account: Account,
+    uid: str,
+    *,
+    expires: str = "",
+    find_charges: Callable[..., list[Charge]] = charges.find_charges,
+    find_instances: Callable[..., list[CloudInstance]] = instances.find,
+) -> None:
+    """Bring the ledger in line with what this stack costs right now. Raises what a call raises, and StorageError.
+
+    `find_charges` and `find_instances` ask the account.
+    """
+    costing = find_charges(account, PriceBook(region=account.region), stack=uid)
+    _settle(context, account, uid, costing, expires, find_instances)
 
 
 def close(context: Context, account: Account, uid: str, *, expires: str = "") -> None:
     """Write down that nothing of this stack costs any more, each thing since it ended. Raises StorageError."""
-    _settle(context, account, uid, (), expires)
+    _settle(context, account, uid, (), expires, instances.find)
 
 
 def per_hour(context: Context, deployment: AwsDeployment) -> Decimal | None:
@@ -66,7 +77,14 @@ def meanwhile(context: Context, deployment: AwsDeployment) -> str:
     return f"; meanwhile {deployment.stack} costs about ${rate:.2f} an hour" if rate else ""
 
 
-def _settle(context: Context, account: Account, uid: str, costing: Sequence[Charge], expires: str) -> None:
+def _settle(
+    context: Context,
+    account: Account,
+    uid: str,
+    costing: Sequence[Charge],
+    expires: str,
+    find_instances: Callable[..., list[CloudInstance]],
+) -> None:
     at = now()
     known = ledger.read(context.paths.ledger)
     running = known.of(uid).open()
@@ -76,7 +94,7 @@ def _settle(context: Context, account: Account, uid: str, costing: Sequence[Char
     if any(span.charge.item not in items for span in running):
         cloud_instances: list[CloudInstance] = []
         with suppress(GpucourseError):  # without it the moment is only known to lie before now
-            cloud_instances = instances.find(account, stack=uid)
+            cloud_instances = find_instances(account, stack=uid)
         ends = _ends(running, cloud_instances, _latest(at, expires))
     ledger.settle(context.paths.ledger, uid, costing, at, ended=ends)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.aws import charges, instances
 from gpucourse.context import Context
 from gpucourse.course.locate import CourseFolders
 from gpucourse.labs.aws.money import ledger as bill
@@ -40,18 +39,22 @@ def context(tmp_path: Path) -> Context:
 
 def settle(
     context: Context,
-    monkeypatch: pytest.MonkeyPatch,
     costing: list[Charge],
     listed: list[CloudInstance],
     expires: str = "",
 ) -> Bill:
-    monkeypatch.setattr(charges, "find_charges", lambda *_args, **_more: costing)
-    monkeypatch.setattr(instances, "find", lambda *_args, **_more: listed)
-    bill.settle(context, ScriptedAccount({}), "s-1", expires=expires)
+    bill.settle(
+        context,
+        ScriptedAccount({}),
+        "s-1",
+        expires=expires,
+        find_charges=lambda *_args, **_more: costing,
+        find_instances=lambda *_args, **_more: listed,
+    )
     return ledger.read(context.paths.ledger)
 
 
-def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context) -> None:
     began, ended = NOW - timedelta(hours=3), NOW - timedelta(hours=1)
     other = began + timedelta(minutes=30)
     whole = [
@@ -59,25 +62,25 @@ def test_a_disk_ends_with_the_instance_that_it_began_with(context: Context, monk
         charge("vol-1", "disk", began + timedelta(seconds=2)),
         charge("vol-2", "disk", other),
     ]
-    settle(context, monkeypatch, whole, [])
-    ledger = settle(context, monkeypatch, [whole[2]], [instance("i-1", "terminated", ended)])
+    settle(context, whole, [])
+    ledger = settle(context, [whole[2]], [instance("i-1", "terminated", ended)])
     spans = {span.charge.item: span for span in ledger.spans}
     assert abs((spans["vol-1"].ended or NOW) - ended) < timedelta(seconds=1)
     assert spans["vol-1"].reason == "Spot instance termination"
     assert spans["vol-2"].ended is None
 
 
-def test_what_nobody_saw_end_had_ended_by_its_deadline(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_saw_end_had_ended_by_its_deadline(context: Context) -> None:
     deadline = NOW - timedelta(hours=1)
-    settle(context, monkeypatch, [charge("i-1", "instance", NOW - timedelta(hours=3))], [])
-    ledger = settle(context, monkeypatch, [], [], deadline.isoformat())
+    settle(context, [charge("i-1", "instance", NOW - timedelta(hours=3))], [])
+    ledger = settle(context, [], [], deadline.isoformat())
     assert ledger.spans[0].cost(NOW) == pytest.approx(Decimal(2), abs=Decimal("0.01"))
 
 
-def test_a_restarted_node_costs_from_its_restart_not_its_launch_time(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restarted_node_costs_from_its_restart_not_its_launch_time(context: Context) -> None:
     first = charge("i-1", "instance", NOW - timedelta(hours=3))
-    settle(context, monkeypatch, [first], [])
-    settle(context, monkeypatch, [], [instance("i-1", "stopped", NOW - timedelta(hours=2))])
-    ledger = settle(context, monkeypatch, [first], [])
+    settle(context, [first], [])
+    settle(context, [], [instance("i-1", "stopped", NOW - timedelta(hours=2))])
+    ledger = settle(context, [first], [])
     assert [span.ended is None for span in ledger.spans] == [False, True]
     assert ledger.total(NOW) < Decimal("1.1")
