@@ -64,9 +64,11 @@ picture: $(VENV)/.local
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write
 
-# The batch files that tests expect, as the program renders them now: look at the difference before you commit it.
+# What tests compare with (batch files, cost table, schemas), as the program writes it now: look at the difference first.
 golden: $(VENV)/.dev
 	REWRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/launch/test_slurm.py
+	$(BIN)/python -m tests.cost_table --write
+	$(BIN)/python -m gpucourse.course.schema --write
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpucourse needs Python 3.11 or newer: make PYTHON=python3.12 ...")'

@@ -55,7 +55,7 @@ def texts() -> Iterator[tuple[str, str]]:
     """Where a text stands, and the text: the program's messages, the pages, the lessons and the manifests."""
     for path in sorted(SOURCE.rglob("*.py")):
         yield from ((path.relative_to(ROOT).as_posix(), text) for text in literals(path) if " " in text.strip())
-    pages = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "modules").rglob("*.*")]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "modules").rglob("*.*")]
     for page in pages:
         if page.suffix in {".md", ".yaml"} and page.name != "glossary.md":
             yield page.relative_to(ROOT).as_posix(), page.read_text(encoding="utf-8")
