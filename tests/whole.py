@@ -66,7 +66,12 @@ class Group:
     def command(self, *more: str) -> list[str]:
         """What starts it. A file stays in one worker, since its tests may share a lab."""
         workers = ("-n", str(self.workers), "--dist", "loadfile", "--no-loadscope-reorder") if self.workers > 1 else ()
-        return [sys.executable, "-m", "pytest", *self.chosen, *workers, "-o", f"cache_dir=.pytest_cache/{self.name}", *more]
+        apart = ["-o", f"cache_dir=.pytest_cache/{self.name}"]
+        if (
+            SHARED in ENVIRONMENT
+        ):  # pytest tidies up among the folders of earlier runs, and trips over another that does the same
+            apart.append(f"--basetemp={ENVIRONMENT[SHARED]}/{self.name}")
+        return [sys.executable, "-m", "pytest", *self.chosen, *workers, *apart, *more]
 
     def run(self, arguments: Sequence[str], output: IO[str]) -> None:
         """Run it to its end; pytest's output goes to `output`, how it ended into this object."""
@@ -124,7 +129,8 @@ def run_beside(groups: Sequence[Group], arguments: Sequence[str]) -> int:
     began = time.monotonic()
     first, *others = groups
     with ExitStack() as stack:
-        ENVIRONMENT[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="gpucourse-tests-"))
+        folder = tempfile.TemporaryDirectory(prefix="tests-", ignore_cleanup_errors=True)  # short: sockets lie below it
+        ENVIRONMENT[SHARED] = stack.enter_context(folder)
         logs = [stack.enter_context(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")) for _ in others]
         threads = [threading.Thread(target=group.run, args=(arguments, log)) for group, log in zip(others, logs, strict=True)]
         stack.callback(_end, groups, threads)

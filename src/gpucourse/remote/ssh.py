@@ -164,8 +164,8 @@ class SshLink:
         while True:
             try:
                 return self._transport.open_session(timeout=timeout_s)
-            except paramiko.ChannelException:
-                if time.monotonic() >= deadline or self._closed.wait(0.05):
+            except paramiko.SSHException:  # of refusals at the same moment paramiko tells only one what it is
+                if not self.alive or time.monotonic() >= deadline or self._closed.wait(0.05):
                     raise
 
     def _watch(self, every_s: float) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import paramiko
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from gpucourse.errors import UnreachableError
 from gpucourse.model.node import Node
 from gpucourse.remote.keys import ensure_client_key
-from gpucourse.remote.ssh import WINDOW, SshTransport
+from gpucourse.remote.ssh import WINDOW, SshLink, SshTransport
 from tests.unit.remote.test_follow_untrusted import NODE
 
 MANY = 40 * WINDOW
@@ -96,3 +97,26 @@ def test_a_packet_that_claims_four_gigabytes_is_not_waited_for(tmp_path: Path) -
         threading.Thread(target=serve, args=(door,), daemon=True).start()
         with pytest.raises(UnreachableError, match="a packet of 4294967"):
             SshTransport(tmp_path / "key").connect(replace(node, host_key="ssh-ed25519 AAAA"), timeout_s=5.0)
+
+
+class _Refusing:
+    """A transport that does not say what the first refusals were, as paramiko does not where several come at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def is_active(self) -> bool:
+        return self.asked < 10
+
+    def open_session(self, timeout: float) -> object:
+        self.asked += 1
+        if self.asked < 3 and timeout:
+            raise paramiko.SSHException("Unable to open channel.")
+        return self
+
+
+def test_a_channel_that_was_refused_for_no_stated_reason_is_asked_for_again() -> None:
+    transport = _Refusing()
+    link = SshLink(NODE, cast("Any", transport), alive_every_s=60, patience_s=60)
+    assert cast("Any", link._session(20)) is transport
+    assert transport.asked == 3
