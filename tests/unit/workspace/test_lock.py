@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import Interrupted, StackBusy
+from gpucourse.workspace import lock
 from gpucourse.workspace.lock import hold_lock, is_held, is_same_file, take, try_lock
 
 
@@ -133,3 +134,21 @@ def test_what_check_raises_ends_the_wait(tmp_path: Path) -> None:
 
     with hold_lock(path, "first"), pytest.raises(Interrupted), hold_lock(path, "second", check=check):
         pass
+
+
+def test_a_file_removed_before_it_is_locked_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two steps of the kernel: no other way leads into that moment."""
+    path, real, removed = tmp_path / "a.lock", lock._flock, False
+
+    def flock(file: int, kind: int) -> bool:
+        nonlocal removed
+        if not removed:
+            path.unlink()
+            removed = True
+        return real(file, kind)
+
+    monkeypatch.setattr(lock, "_flock", flock)
+    file = take(path)
+    assert file is not None
+    assert is_same_file(file, path)
+    os.close(file)
