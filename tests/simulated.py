@@ -145,7 +145,7 @@ class SimulatedNodes:
 
 
 @contextmanager
-def simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> Iterator[SimulatedNodes]:
+def serve_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) -> Iterator[SimulatedNodes]:
     """Nodes for the block; afterwards whatever is left of them ends, in whatever state the test left it."""
     lab = start_simulated_nodes(folder, count, key=key)
     try:

@@ -21,7 +21,7 @@ from tests.openssh import openssh_nodes
 from tests.simulated import start_simulated_nodes
 
 KINDS = ("simulated", "openssh")
-OPENSSH_FIRST = ("openssh", pytest.param("simulated", marks=pytest.mark.thorough))
+OPENSSH_FIRST = ("openssh", pytest.param("simulated", marks=pytest.mark.slow))
 
 
 @dataclass

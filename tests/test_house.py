@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -292,3 +293,17 @@ def test_where_nodes_talk_few_files_touch_the_disk(path: Path) -> None:
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             assert called not in TOUCHES, f"{path.name}:{node.lineno} calls {called}"
+
+
+def test_every_marker_is_declared() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    declared = {line.partition(":")[0] for line in settings["markers"]} | {
+        "parametrize",
+        "skipif",
+        "timeout",
+        "usefixtures",
+        "xfail",
+    }
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        used = set(re.findall(r"pytest\.mark\.(\w+)", path.read_text(encoding="utf-8")))
+        assert used <= declared, f"{path.relative_to(ROOT)} has a marker that pyproject.toml does not declare"

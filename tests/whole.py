@@ -1,6 +1,6 @@
 """Many tests at a time: `python -m tests.whole [--slow] [what pytest takes]`, which is what `make test` and `make slow` do.
 
-Without `--slow` every test runs that is not marked `thorough`, with it every test that is: both together are all tests, and
+Without `--slow` every test runs that is not marked `slow`, with it every test that is: both together are all tests, and
 none runs twice. Groups run beside each other, each as a pytest of its own: tests that keep the processors busy, a worker for
 each of two; tests that mostly wait, more at a time; and, with `--slow`, random input for FUZZ_SECONDS. Nothing is retried. The
 first group is shown as it goes, the others when they have ended. The last line is the summary of everything.
@@ -120,7 +120,7 @@ def groups(*, slow: bool) -> list[Group]:
 def main(arguments: Sequence[str]) -> int:
     """Run the tests; pytest's exit code for all of them together."""
     slow = "--slow" in arguments
-    marked = ["-m", "thorough" if slow else "not thorough", *(word for word in arguments if word != "--slow")]
+    marked = ["-m", "slow" if slow else "not slow", *(word for word in arguments if word != "--slow")]
     return run_beside(groups(slow=slow), marked)
 
 

@@ -40,14 +40,14 @@ class RentedGpu:
         return self.gpu.lower()
 
     @property
-    def offered_types(self) -> tuple[str, ...]:
+    def startable_types(self) -> tuple[str, ...]:
         """The instance types that the course starts, smallest first."""
         return tuple(f"{self.family}.{size}" for size in self.offered)
 
     @property
     def usd_per_hour(self) -> Decimal:
         """The recorded on-demand price of the smallest of them."""
-        return Decimal(self.types[self.offered_types[0]]["usd_per_hour"])
+        return Decimal(self.types[self.startable_types[0]]["usd_per_hour"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +77,9 @@ class Hardware:
         return tuple(rented.choice for rented in self.choosable_gpus)
 
     @property
-    def offered_types(self) -> tuple[str, ...]:
+    def startable_types(self) -> tuple[str, ...]:
         """Every instance type with a GPU that the course starts."""
-        return tuple(name for rented in self.choosable_gpus for name in rented.offered_types)
+        return tuple(name for rented in self.choosable_gpus for name in rented.startable_types)
 
     def row(self, instance_type: str) -> Mapping[str, Any]:
         """What the table says of a type; nothing of one that it does not have."""

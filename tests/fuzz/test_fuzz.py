@@ -74,7 +74,7 @@ def test_what_broke_something_once(seed: Path) -> None:
 
 
 @pytest.mark.fuzz
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.timeout(SECONDS + 300)
 @pytest.mark.parametrize("name", TARGETS)
 def test_bent_input_raises_only_what_it_may(name: str) -> None:

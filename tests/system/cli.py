@@ -150,7 +150,7 @@ class Learner:
         return pids
 
 
-def heard(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> str:
+def wait_for_words(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> str:
     """Wait until a line of what the process says on its standard error holds these words; the line."""
     stream = process.stderr
     assert stream is not None

@@ -96,7 +96,7 @@ def flags(exercise: Exercise, **settings: str) -> list[str]:
     return list(arguments(exercise, resolve(exercise, settings, local=True)))
 
 
-def laid_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
+def lay_out(exercise_id: str, folder: Path) -> tuple[Exercise, Path]:
     """The exercise's files side by side, as on a node."""
     module, exercise = CATALOG.exercise(exercise_id)
     folder.mkdir()
@@ -112,7 +112,7 @@ def run_ranks(exercise_id: str, ranks: int, folder: Path, **settings: str) -> Fi
 
 def run_with_changes(exercise_id: str, folder: Path, *changes: tuple[str, str], ranks: Any = 2, **settings: str) -> Finished:
     """Ranks (a whole number) of a copy of the script in which words were replaced."""
-    exercise, script = laid_out(exercise_id, folder)
+    exercise, script = lay_out(exercise_id, folder)
     text = script.read_text(encoding="utf-8")
     for old, new in changes:
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {script.name}"
@@ -136,7 +136,7 @@ def words(verdict: ExerciseVerdict) -> dict[str, str]:
 
 def with_faults(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
     """One process, as on a node, in whose files (name, old, new) words were replaced; none, for a healthy run."""
-    exercise, script = laid_out(exercise_id, folder)
+    exercise, script = lay_out(exercise_id, folder)
     for name, old, new in changes:
         text = (folder / name).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"

@@ -79,9 +79,9 @@ class Lab:
         return [(e.action, e.address) for e in self.events if isinstance(e, ResourceEvent) and e.state == state]
 
     def elsewhere(self, action: str, name: str = "03-local", *, nodes: int = 2) -> subprocess.Popen[bytes]:
-        """The same stack, driven by another process: `action` is up or down; what it said is in `said_file`."""
+        """The same stack, driven by another process: `action` is up or down; what it said is in `output_file`."""
         self.stack(name)  # makes the folder for the marks
-        said = self.said_file.open("wb")
+        said = self.output_file.open("wb")
         with said:
             return subprocess.Popen(
                 [sys.executable, str(STACKS / "drive.py"), action, str(self.root), name, str(nodes)],
@@ -92,5 +92,5 @@ class Lab:
             )
 
     @property
-    def said_file(self) -> Path:
+    def output_file(self) -> Path:
         return self.root / "said.txt"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.system import scripts
-from tests.system.cli import Learner, heard, until
+from tests.system.cli import Learner, until, wait_for_words
 
 pytestmark = pytest.mark.system
 
@@ -48,7 +48,7 @@ def test_a_node_dead_before_a_run_is_seen_and_healed(two: Learner) -> None:
 
 def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     typed = two.begins("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python")
-    heard(typed, b"step 5 ")
+    wait_for_words(typed, b"step 5 ")
     kill_nodes(two)
     _, said = typed.communicate(timeout=60)
     assert typed.returncode == 7, said.decode()
@@ -62,7 +62,7 @@ def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     two.types("destroy", "--all")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_nodes_that_die_after_a_run_take_nothing_with_them(two: Learner, tmp_path: Path) -> None:
     two.types("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
     kill_nodes(two)
@@ -95,7 +95,7 @@ def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
     assert two.processes() == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_deploys_at_once(learner: Learner) -> None:
     both = [learner.begins("deploy", "3") for _ in range(2)]
     said = [process.communicate(timeout=60)[1].decode() for process in both]
@@ -107,9 +107,9 @@ def test_two_deploys_at_once(learner: Learner) -> None:
 @pytest.mark.parametrize(
     "moment",
     [
-        pytest.param("deployments/03-local.json", marks=pytest.mark.thorough),
-        pytest.param("terraform-apply.log", marks=pytest.mark.thorough),
-        pytest.param("nodes/host.json", marks=pytest.mark.thorough),
+        pytest.param("deployments/03-local.json", marks=pytest.mark.slow),
+        pytest.param("terraform-apply.log", marks=pytest.mark.slow),
+        pytest.param("nodes/host.json", marks=pytest.mark.slow),
         "nodes/node0.json",
     ],
 )
@@ -142,7 +142,7 @@ def test_ctrl_c_while_deploying_leaves_a_record_that_both_ways_go_on_from(learne
     assert learner.processes() == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
     deploying = learner.begins("deploy", "3", "--nodes", "8")
     until(lambda: list(learner.stack_folder().glob("nodes/node*.json")), what="the first node")
@@ -156,9 +156,9 @@ def test_deploy_killed_then_destroyed_at_once(learner: Learner) -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        pytest.param("planned", marks=pytest.mark.thorough),
-        pytest.param("starting", marks=pytest.mark.thorough),
-        pytest.param("running", marks=pytest.mark.thorough),
+        pytest.param("planned", marks=pytest.mark.slow),
+        pytest.param("starting", marks=pytest.mark.slow),
+        pytest.param("running", marks=pytest.mark.slow),
         "collecting",
     ],
 )

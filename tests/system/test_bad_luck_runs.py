@@ -36,7 +36,7 @@ def test_a_rank_that_exits_is_named_with_its_last_lines(lab: Learner, tmp_path: 
     assert f"gpucourse logs {record['id']} --rank 1" in said
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_rank_that_exits_under_torchrun(lab: Learner, tmp_path: Path) -> None:
     typed = lab.types("run", "3.1", "--script", scripts.write(tmp_path, "exits"), code=4)
     assert "rank 1 on node1 was the first to fail, with code 3" in typed.err
@@ -50,7 +50,7 @@ def test_a_rank_that_hangs_meets_the_time_limit(lab: Learner, tmp_path: Path) ->
     assert lab.newest_run()["state"] == "timed_out"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_hundred_megabytes_arrive_byte_for_byte(lab: Learner, tmp_path: Path) -> None:
     said = start(lab, tmp_path, "loud", "--nodes", "1", code=0)
     log = lab.run_folder() / "logs/node0-rank0.log"

@@ -67,7 +67,7 @@ def test_a_port_that_somebody_holds(lab: Learner) -> None:
     assert "no run of 3.1 has succeeded" in lab.types("check", "3.1", code=3).err
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_world_that_is_told_too_large(lab: Learner) -> None:
     record, _ = broken(lab, "3.1", "wrong-world-size", "--set", "elements=1000")
     assert all(rank_exit["code"] for rank_exit in record["rank_exits"])
@@ -78,7 +78,7 @@ def test_a_world_that_is_told_too_large(lab: Learner) -> None:
     assert "rank 2 that nobody started" in diagnosis["title"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
     record, planted = broken(lab, "3.2", "slow-rank", *LONGER)
     assert all(item["code"] == 0 for item in record["rank_exits"])
@@ -94,7 +94,7 @@ def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learn
     assert lab.types("check", "3.2", code=3)  # a drill is evidence of nothing
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_by_chance_is_not_told(lab: Learner) -> None:
     typed = lab.types("break", "3.1", "--set", "elements=1000")
     for how in ("kill-rank", "block-port", "wrong-world-size", "slow-rank"):

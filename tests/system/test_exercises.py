@@ -19,7 +19,7 @@ from tests.system.exercising import (
     Finished,
     environment,
     flags,
-    laid_out,
+    lay_out,
     needs_torch,
     read_finished,
     run_ranks,
@@ -45,7 +45,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.2", 2, tmp_path_factory.mktemp("training") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_hello_on_two_ranks_passes_every_check(hello: Finished) -> None:
     assert hello.code == 0, hello.output
     assert words(hello.verdict()) == {}
@@ -54,7 +54,7 @@ def test_hello_on_two_ranks_passes_every_check(hello: Finished) -> None:
         assert f"rank {rank}: before {rank + 1}, after the sum 3, as an average 1.5: right on every element" in hello.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_hello_measures_every_size_with_its_spread(hello: Finished) -> None:
     sizes = [row["elements"] for row in hello.metrics["sync"]]
     assert sizes == [1, 4, 16, 64, 256, 1024, 4096, 5000]
@@ -64,7 +64,7 @@ def test_hello_measures_every_size_with_its_spread(hello: Finished) -> None:
         assert row["samples"] >= 20
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_record_says_where_it_comes_from_and_invents_nothing(hello: Finished, training: Finished) -> None:
     for run, schema in ((hello, "distributed_hello/1"), (training, "ddp_training/1")):
         values = run.metrics
@@ -82,21 +82,21 @@ def test_the_record_says_where_it_comes_from_and_invents_nothing(hello: Finished
     assert training.metrics["peak_gpu_memory_bytes"] is None
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_training_passes_every_cpu_check_with_local_defaults(training: Finished) -> None:
     assert training.code == 0, training.output
     assert words(training.verdict()) == {"scaling": "not_measured: not measured: needs a GPU"}
     assert training.verdict().verdict == "passed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_each_rank_reports_its_own_loss_while_it_trains(training: Finished) -> None:
     lines = [line for line in training.output.splitlines() if line.startswith("epoch 3/3")]
     assert len(lines) == 2
     assert len({line.split("loss ")[1].split()[0] for line in lines}) == 2, "two ranks, two shares, two losses"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_comparison_holds_its_own_formulas(training: Finished) -> None:
     alone, weak, strong = training.metrics["comparison"]
     assert (alone["ranks"], weak["ranks"], strong["ranks"]) == (1, 2, 2)
@@ -111,7 +111,7 @@ def test_the_comparison_holds_its_own_formulas(training: Finished) -> None:
     assert training.metrics["gradient_bytes"] == 4 * (784 * 512 + 512 + 512 * 10 + 10)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Finished, tmp_path: Path) -> None:
     for run in (hello, training):
         for plot in run.exercise.plots:
@@ -121,7 +121,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Fin
             assert all(column.key in row for row in rows for column in table.columns)
 
 
-@pytest.mark.parametrize("offered", [{"batch_size": "16"}, pytest.param({"hidden": "16384"}, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("offered", [{"batch_size": "16"}, pytest.param({"hidden": "16384"}, marks=pytest.mark.slow)])
 def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str], tmp_path: Path) -> None:
     """A small batch, and the widest layer: at a learning rate of 0.05 both diverge."""
     run = run_ranks("3.2", 1, tmp_path / "work", **{"samples": "1024", "steps": "5"} | offered)
@@ -129,7 +129,7 @@ def test_training_learns_at_the_ends_of_what_is_offered(offered: dict[str, str],
     assert run.check("loss-fell").verdict == "passed", run.check("loss-fell").observed
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(("exercise_id", "settings"), [("3.1", SMALL_HELLO), ("3.2", SMALL_TRAINING)])
 def test_by_hand_from_a_checkout_it_is_a_world_of_one(exercise_id: str, settings: dict[str, str], tmp_path: Path) -> None:
     module, exercise = CATALOG.exercise(exercise_id)
@@ -143,7 +143,7 @@ def test_by_hand_from_a_checkout_it_is_a_world_of_one(exercise_id: str, settings
     assert {check.verdict for check in run.verdict().checks} <= {"passed", "not_measured"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_three_ranks_and_numbers_that_do_not_divide(tmp_path: Path) -> None:
     odd = {"samples": "1001", "hidden": "33", "batch_size": "50", "steps": "5", "epochs": "1"}
     run = run_ranks("3.2", 3, tmp_path / "work", **odd)
@@ -152,7 +152,7 @@ def test_three_ranks_and_numbers_that_do_not_divide(tmp_path: Path) -> None:
     assert run.metrics["share_samples"] == [333, 333, 333]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
     fault = "if rank == 1:\n    next(model.parameters()).data[0, 0] += 1e-6\nloss_after, weights ="
     run = run_with_changes("3.2", tmp_path / "work", ("loss_after, weights =", fault), **SMALL_TRAINING)
@@ -163,7 +163,7 @@ def test_a_rank_with_other_weights_is_found(tmp_path: Path) -> None:
     assert run.verdict().verdict == "failed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> None:
     changes = [
         ("model, mine = build(parallel=True)", "model, mine = build(parallel=False)"),
@@ -176,7 +176,7 @@ def test_ranks_that_do_not_average_their_gradients_are_found(tmp_path: Path) -> 
     assert {"gradients-equal", "gradients-right", "parameters-equal"} <= failed
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ranks_that_share_samples_are_found(tmp_path: Path) -> None:
     run = run_with_changes(
         "3.2", tmp_path / "work", ("num_replicas=size, rank=rank,", "num_replicas=size, rank=0,"), **SMALL_TRAINING
@@ -185,14 +185,14 @@ def test_ranks_that_share_samples_are_found(tmp_path: Path) -> None:
     assert run.check("shares-disjoint").verdict == "failed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_epochs_that_all_have_one_order_are_found(tmp_path: Path) -> None:
     run = run_with_changes("3.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL_TRAINING)
     assert run.code == 0, run.output
     assert {check.id for check in run.verdict().checks if check.verdict == "failed"} == {"shuffled-anew"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_training_that_explodes_fails_and_its_nan_is_no_number(tmp_path: Path) -> None:
     run = run_with_changes("3.2", tmp_path / "work", ("lr=learning_rate()", "lr=1e30"), **SMALL_TRAINING)
     assert run.code == 0, run.output
@@ -201,7 +201,7 @@ def test_training_that_explodes_fails_and_its_nan_is_no_number(tmp_path: Path) -
     assert run.check("parameters-equal").verdict == "failed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_rank_that_brings_a_wrong_value_is_found(tmp_path: Path) -> None:
     fault = (
         "tensor = torch.full((args.elements,), float(rank + 1)",
@@ -227,10 +227,10 @@ def test_a_script_needs_nothing_but_its_packages_and_the_files_beside_it(exercis
         assert {name.split(".")[0] for name in names} <= known
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(("exercise_id", "flag"), [("3.1", "--elements=0"), ("3.2", "--batch-size=0"), ("3.2", "--epochs=x")])
 def test_a_wrong_flag_by_hand_is_refused_with_a_sentence(exercise_id: str, flag: str, tmp_path: Path) -> None:
-    _, script = laid_out(exercise_id, tmp_path / "work")
+    _, script = lay_out(exercise_id, tmp_path / "work")
     process = start([sys.executable, str(script), flag], tmp_path, environment(tmp_path))
     output = wait(process)
     assert process.returncode == 2

@@ -11,7 +11,7 @@ from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     Finished,
     environment,
-    laid_out,
+    lay_out,
     needs_torch,
     run_ranks,
     run_with_changes,
@@ -31,14 +31,14 @@ def accumulation(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.5", 2, tmp_path_factory.mktemp("accumulation") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_with_its_local_defaults_it_passes_every_check_that_a_cpu_can_make(accumulation: Finished) -> None:
     assert accumulation.code == 0, accumulation.output
     assert words(accumulation.verdict()) == NEEDS_GPU
     assert accumulation.verdict().verdict == "passed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_four_ways_with_their_traffic(accumulation: Finished) -> None:
     values = accumulation.metrics
     assert [row["way"] for row in values["ways"]] == WAYS
@@ -53,7 +53,7 @@ def test_four_ways_with_their_traffic(accumulation: Finished) -> None:
         assert row["samples_per_s"] == pytest.approx(2 * 4 * 32 / row["median_ms"] * 1e3)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_only_the_right_weight_gives_the_right_gradient(accumulation: Finished) -> None:
     none, last_way, last, _ = accumulation.metrics["ways"]
     assert max(last_way["gradient_error"], last["gradient_error"], last["last_group_error"]) < 1e-5
@@ -62,7 +62,7 @@ def test_only_the_right_weight_gives_the_right_gradient(accumulation: Finished) 
     assert accumulation.metrics["last_group_samples"] == 2 * (2 * 32 + 16)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_it_measured_can_be_drawn_and_tabled(accumulation: Finished, tmp_path: Path) -> None:
     for plot in accumulation.exercise.plots:
         assert len(draw(plot, accumulation.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -73,7 +73,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(accumulation: Finished, tmp_pa
 WEIGHT, QUIET = "by_k else piece / count", "if way == LAST and begin < count else"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("checks", "changes"),
     [
@@ -95,7 +95,7 @@ def test_a_fault_is_found_by_its_check(checks: set[str], changes: list[tuple[str
     assert run.check("gradients-equal").verdict == ("failed" if "gradients-equal" in checks else "passed")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: Path) -> None:
     old = "        with model.no_sync():\n            one_group(BIG"
     new = "        if rank == 1:\n            raise torch.OutOfMemoryError('planted')\n" + old
@@ -108,9 +108,9 @@ def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: 
     assert run.check("calls-saved").verdict == "passed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_odd_numbers_alone_and_by_hand(tmp_path: Path) -> None:
-    exercise, script = laid_out("3.5", tmp_path / "work")
+    exercise, script = lay_out("3.5", tmp_path / "work")
     command = [sys.executable, str(script), "--accumulation-steps=3", "--micro-batch=1", "--hidden=7", "--steps=5"]
     process = start(command, tmp_path, environment(tmp_path))
     output = wait(process)
@@ -118,9 +118,9 @@ def test_odd_numbers_alone_and_by_hand(tmp_path: Path) -> None:
     assert exercise.script in (tmp_path / "metrics.json").read_text(encoding="utf-8")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_wrong_flag_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    _, script = laid_out("3.5", tmp_path / "work")
+    _, script = lay_out("3.5", tmp_path / "work")
     process = start([sys.executable, str(script), "--accumulation-steps=1"], tmp_path, environment(tmp_path))
     output = wait(process)
     assert (process.returncode, "error:" in output, "Traceback" in output) == (2, True, False)

@@ -27,7 +27,7 @@ from tests.system.exercising import (
     check_plots_and_tables,
     environment,
     flags,
-    laid_out,
+    lay_out,
     list_failed_checks,
     list_unanswered,
     needs_torch,
@@ -74,7 +74,7 @@ def test_two_products_are_right_and_timed(basic: Learner, tmp_path: Path) -> Non
     check_plots_and_tables(hello, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_faults_in_hello_are_found(tmp_path: Path) -> None:
     wrong = ("hello_gpu.py", "cold = bench.time_each(lambda: torch.mm(x, y,", "cold = bench.time_each(lambda: torch.mm(x, x,")
     more = ("hello_gpu.py", "held = [x, y, product]", "held = [x, y, product, a.clone()]")
@@ -84,7 +84,7 @@ def test_faults_in_hello_are_found(tmp_path: Path) -> None:
     assert list_failed_checks(run) == {"right", "allocated", "warm-calls"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_faster_than_any_processor_is_refused(tmp_path: Path) -> None:
     fault = ("hello_gpu.py", "    tflops = gpus.matmul_tflops(n, median)", "    tflops = gpus.matmul_tflops(n, 1e-9)")
     run = with_faults("1.1", tmp_path / "work", fault, **TINY)
@@ -94,7 +94,7 @@ def test_faster_than_any_processor_is_refused(tmp_path: Path) -> None:
     assert "refused: 64: CPU" in run.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_sizes_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
     run = with_faults("1.1", tmp_path / "work", small="300", size="200")
     assert run.code == 2
@@ -127,7 +127,7 @@ def test_an_engine_answers_and_its_times_are_the_clients(basic: Learner, tmp_pat
     check_plots_and_tables(run, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @needs_transformers
 def test_faults_of_the_client_are_found(tmp_path: Path) -> None:
     more_tokens = ("first_inference.py", "    speed = tokens / e2e\n", "    speed = 1000 * tokens / e2e\n")
@@ -165,13 +165,13 @@ def test_a_model_that_cannot_be_downloaded_says_what_to_type(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(signal.SIGTERM, id="asked to end", marks=pytest.mark.thorough),
+        pytest.param(signal.SIGTERM, id="asked to end", marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, id="killed"),
     ],
 )
 def test_an_engine_ends_with_its_script(how: signal.Signals, tmp_path: Path) -> None:
     """Left behind, it would keep the GPU of the next exercise."""
-    exercise, script = laid_out("1.2", tmp_path / "work")
+    exercise, script = lay_out("1.2", tmp_path / "work")
     env = environment(script.parent) | {"TMPDIR": str(tmp_path)}  # whoever is killed tidies nothing up
     process = start([sys.executable, script.name, *flags(exercise, max_tokens="512")], script.parent, env)
     log = script.parent / "engine.log"
@@ -195,7 +195,7 @@ def answers(port: int) -> bool:
         return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_vllm_without_a_gpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
     run = with_faults("1.2", tmp_path / "work", engine="vllm")
     assert run.code == 1
@@ -240,7 +240,7 @@ def test_the_watched_exercise_gets_its_settings(tmp_path: Path) -> None:
     assert run.metrics["model"] == "opt-1.3b"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @needs_psutil
 def test_faults_of_a_recording_are_found(tmp_path: Path) -> None:
     slow = (
@@ -281,7 +281,7 @@ def test_as_delivered_the_fix_is_missing_and_everything_else_holds(tmp_path: Pat
     assert words(run.verdict()) == {"fix-fits": "failed: true", **OPEN}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_learner_repairs_their_own_copy_and_passes(basic: Learner, tmp_path: Path) -> None:
     basic.types("run", "1.4", *SETTINGS, code=None)
     mine = basic.workspace / "exercises" / "01-basic-gpu" / "my_fix.py"
@@ -300,7 +300,7 @@ def test_a_learner_repairs_their_own_copy_and_passes(basic: Learner, tmp_path: P
 HEAD = "import torch\n\n\ndef sums_of_squares(load, rows):\n"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "failed_checks"),
     [
@@ -315,7 +315,7 @@ def test_fixes_that_only_look_like_one_are_found(body: str, failed_checks: set[s
     assert list_failed_checks(run) == failed_checks
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     emptied = ("memory_management.py", '    note("both deleted")\n', '    memory.empty_cache()\n    note("both deleted")\n')
     held = ("memory_management.py", "    del first, second\n", "    del two\n")
@@ -324,7 +324,7 @@ def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     assert list_failed_checks(run) == {"cache-keeps", "cache-emptied", "nothing-left"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_memory_that_lasts_is_no_out_of_memory(tmp_path: Path) -> None:
     run = with_faults("1.4", tmp_path / "work", **SMALL, steps="3")
     assert run.code == 0, run.output

@@ -22,7 +22,7 @@ from tests.system.exercising import (
     check_plots_and_tables,
     environment,
     flags,
-    laid_out,
+    lay_out,
     list_failed_checks,
     list_unanswered,
     needs_torch,
@@ -62,7 +62,7 @@ def test_the_table_checks_itself_and_a_cpu_is_no_gpu(benchmark: Learner, tmp_pat
     check_plots_and_tables(run, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_sparse_figure_and_a_guess_are_found(tmp_path: Path) -> None:
     sparse = ("gpus.json", '"fp32": 30.3, "tf32": 60, "fp16": 121,', '"fp32": 30.3, "tf32": 60, "fp16": 242,')
     alike = ("gpus.py", "if wanted in map(_normal, gpu.names)", "if any(wanted in _normal(name) for name in gpu.names)")
@@ -95,7 +95,7 @@ def test_formats_and_sizes_in_a_burst_and_for_a_while(benchmark: Learner, tmp_pa
     check_plots_and_tables(speeds, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     not_computed = ("matmuls.py", "lambda: torch.mm(x, y, out=out)", "lambda: torch.mm(x, x, out=out)")
     too_fast = (
@@ -111,7 +111,7 @@ def test_faults_of_a_benchmark_are_found(tmp_path: Path) -> None:
     assert all(row["tflops"] is None for row in run.metrics["rows"]), "a refused figure is not shown"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     run = with_faults("4.2", tmp_path / "work", sizes="16", dtypes="float64", sustained_s="0")
     assert run.code == 0, run.output
@@ -119,7 +119,7 @@ def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
     assert run.metrics["summary"][0]["best_tflops"] > 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "code", "said"),
     [
@@ -131,7 +131,7 @@ def test_a_format_that_was_not_measured_has_no_figure(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_measured_is_refused_with_a_sentence(word: str, code: int, said: str, tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    _, script = laid_out("4.2", folder)
+    _, script = lay_out("4.2", folder)
     process = start([sys.executable, script.name, word], folder, environment(folder))
     output = wait(process)
     assert process.returncode == code
@@ -172,7 +172,7 @@ def test_throughput_by_batch_size_and_what_it_costs(benchmark: Learner, tmp_path
     check_plots_and_tables(cost, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @needs_transformers
 def test_faults_of_a_throughput_are_found(tmp_path: Path) -> None:
     twice = (
@@ -193,7 +193,7 @@ def test_faults_of_a_throughput_are_found(tmp_path: Path) -> None:
     assert "refused: 3 at a time" in run.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_lengths_beyond_the_model_are_refused_with_a_sentence(tmp_path: Path) -> None:
     run = with_faults("4.3", tmp_path / "work", input_len="1000", output_len="100")
     assert run.code == 2
@@ -213,7 +213,7 @@ def leave_a_run_of_4_3(folder: Path, number: int, device: str, model: str, speed
 
 def run_cost_analysis(folder: Path, *changes: tuple[str, str, str], left: bool = True, **settings: str) -> Finished:
     """4.4, with runs of 4.3 on a T4 and on an L4 beside it."""
-    exercise, script = laid_out("4.4", folder)
+    exercise, script = lay_out("4.4", folder)
     for name, old, new in changes:
         text = (folder / name).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
@@ -247,7 +247,7 @@ def test_costs_of_what_was_measured_and_of_nothing_else(tmp_path: Path) -> None:
     check_plots_and_tables(run, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
     run = run_cost_analysis(tmp_path / "work", tok_per_s="200")
     assert run.code == 0, run.output
@@ -257,7 +257,7 @@ def test_the_newest_model_where_nobody_says_which(tmp_path: Path) -> None:
     assert rows["g6.xlarge"]["tok_per_s"] == 900.0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
     run = run_cost_analysis(tmp_path / "work", left=False)
     assert run.code == 1
@@ -265,7 +265,7 @@ def test_without_a_measurement_nothing_is_reckoned(tmp_path: Path) -> None:
     assert "Traceback" not in run.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_faults_of_a_reckoning_are_found(tmp_path: Path) -> None:
     minutes = ("costs.py", "tok_per_s * 3600 * util", "tok_per_s * 60 * util")
     others = ("cost_analysis.py", 'if run["gpu"] == gpu), None)', 'if run["gpu"] in (gpu, "T4")), None)')

@@ -11,7 +11,7 @@ from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     Finished,
     environment,
-    laid_out,
+    lay_out,
     needs_torch,
     run_ranks,
     run_with_changes,
@@ -31,7 +31,7 @@ def profile(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.3", 2, tmp_path_factory.mktemp("profile") / "a node's work", **SMALL)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_on_two_ranks_it_passes_every_check_that_a_cpu_can_make(profile: Finished) -> None:
     assert profile.code == 0, profile.output
     assert words(profile.verdict()) == {"plateau": "not_measured: not measured: needs a GPU"}
@@ -39,7 +39,7 @@ def test_on_two_ranks_it_passes_every_check_that_a_cpu_can_make(profile: Finishe
     assert (profile.metrics["schema"], profile.metrics["backend"]) == ("communication_profile/1", "gloo")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_collective_at_every_size_with_both_bandwidths(profile: Finished) -> None:
     sweep = profile.metrics["sweep"]
     assert [(row["collective"], row["bytes"]) for row in sweep] == [(c, b) for c in COLLECTIVES for b in (1024, 8192, 65536)]
@@ -52,7 +52,7 @@ def test_every_collective_at_every_size_with_both_bandwidths(profile: Finished) 
         assert row["link_gb_per_s"] is None
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_summary_says_latency_asymptote_and_plateau_of_each(profile: Finished) -> None:
     assert [row["collective"] for row in profile.metrics["summary"]] == COLLECTIVES
     for row in profile.metrics["summary"]:
@@ -62,7 +62,7 @@ def test_the_summary_says_latency_asymptote_and_plateau_of_each(profile: Finishe
         assert row["percent_of_link"] is None
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_it_measured_can_be_drawn_and_tabled(profile: Finished, tmp_path: Path) -> None:
     for plot in profile.exercise.plots:
         assert len(draw(plot, profile.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -76,7 +76,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(profile: Finished, tmp_path: P
     assert profile.metrics["all_reduce_perf_not_run"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_three_ranks_and_sizes_that_do_not_divide(tmp_path: Path) -> None:
     run = run_ranks("3.3", 3, tmp_path / "work", min_bytes="4", max_bytes="400", factor="10", link_gbps="1e-5")
     assert run.code == 0, run.output
@@ -89,7 +89,7 @@ def test_three_ranks_and_sizes_that_do_not_divide(tmp_path: Path) -> None:
     assert "theoretical link" in (tmp_path / "bandwidth.svg").read_text(encoding="utf-8")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_collective_with_a_wrong_value_is_found(tmp_path: Path) -> None:
     """Another root; an AllReduce of an AllReduce; parts in another order; each rank keeps a part that is not quite its own."""
     changes = [
@@ -108,7 +108,7 @@ def test_a_collective_with_a_wrong_value_is_found(tmp_path: Path) -> None:
     assert run.verdict().verdict == "failed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_backend_without_reduce_scatter_is_named_and_measured(tmp_path: Path) -> None:
     missing = "def scatter(*_):\n    raise RuntimeError('ProcessGroupGloo does not support reduce_scatter')"
     old = 'scatter = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor'
@@ -119,7 +119,7 @@ def test_a_backend_without_reduce_scatter_is_named_and_measured(tmp_path: Path) 
     assert run.check("values-right").verdict == "passed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "code", "sentence"),
     [
@@ -128,7 +128,7 @@ def test_a_backend_without_reduce_scatter_is_named_and_measured(tmp_path: Path) 
     ],
 )
 def test_alone_or_with_a_wrong_flag_it_says_so(flag: str, code: int, sentence: str, tmp_path: Path) -> None:
-    _, script = laid_out("3.3", tmp_path / "work")
+    _, script = lay_out("3.3", tmp_path / "work")
     process = start([sys.executable, str(script), flag], tmp_path, environment(tmp_path))
     output = wait(process)
     assert (process.returncode, sentence in output, "Traceback" in output) == (code, True, False), output

@@ -19,7 +19,7 @@ from tests.system.exercising import (
     Finished,
     environment,
     flags,
-    laid_out,
+    lay_out,
     needs_torch,
     read_finished,
     run_ranks,
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.system, needs_torch]
 
 def by_python(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
     """One process, as on a node, in whose files (name, old, new) words were replaced."""
-    exercise, script = laid_out(exercise_id, folder)
+    exercise, script = lay_out(exercise_id, folder)
     for name, old, new in changes:
         text = (folder / name).read_text(encoding="utf-8")
         assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
@@ -67,7 +67,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return by_python("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_tiny_transformers_learn(tiny: Finished) -> None:
     assert tiny.code == 0, tiny.output
     assert words(tiny.verdict()) == {}
@@ -78,7 +78,7 @@ def test_tiny_transformers_learn(tiny: Finished) -> None:
     assert (values["schema"], values["mode"], values["cuda"]) == ("tiny_transformer/1", "local", None)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) -> None:
     for row in tiny.metrics["models"]:
         mine = [step for step in tiny.metrics["curve"] if step["layers"] == row["layers"]]
@@ -100,7 +100,7 @@ def tiny_folder(run: Finished) -> Path:
     return Path(next(line for line in run.output.splitlines() if line.startswith("written: ")).partition(": ")[2]).parent
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
     run = by_python(
         "0.1", tmp_path / "work", ("tiny_transformer.py", "            optimizer.step()", "            pass"), **BRIEF
@@ -110,7 +110,7 @@ def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
     assert run.verdict().verdict == "failed"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
     fault = ("transformer.py", "triu(diagonal=1)", "triu(diagonal=2)")
     run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
@@ -118,21 +118,21 @@ def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
     assert list_failed_checks(run) == {"no-look-ahead"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_first_weights_that_are_too_large_are_found(tmp_path: Path) -> None:
     run = by_python("0.1", tmp_path / "work", ("transformer.py", "std=0.02", "std=0.5"), **BRIEF)
     assert run.code == 0, run.output
     assert "begins-by-guessing" in list_failed_checks(run)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
     run = by_python("0.1", tmp_path / "work", **BRIEF, lr="100")
     assert run.code == 0, run.output
     assert "more-than-counting" in list_failed_checks(run)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
@@ -143,7 +143,7 @@ def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused_with_a_sentence(flag: str, said: str, tmp_path: Path) -> None:
-    _, script = laid_out("0.1", tmp_path / "work")
+    _, script = lay_out("0.1", tmp_path / "work")
     process = start([sys.executable, str(script), flag], tmp_path, environment(tmp_path))
     output = wait(process)
     assert process.returncode in {1, 2}
@@ -162,7 +162,7 @@ def shared_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path
     return run_ranks("0.2", 3, folder, epochs="2"), folder
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ranks_train_one_model_on_shares_of_their_own(shared_run: tuple[Finished, Path], tmp_path: Path) -> None:
     run, _ = shared_run
     assert run.code == 0, run.output
@@ -176,7 +176,7 @@ def test_ranks_train_one_model_on_shares_of_their_own(shared_run: tuple[Finished
     check_plots_and_tables(run, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_shards_of_the_ranks_are_a_partition_but_for_the_padding(shared_run: tuple[Finished, Path]) -> None:
     run, folder = shared_run
     for epoch in ("1", "2"):
@@ -192,7 +192,7 @@ def test_the_shards_of_the_ranks_are_a_partition_but_for_the_padding(shared_run:
     assert all(moved > 50 for moved in run.metrics["samples_new_in_second_epoch"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_logs_side_by_side(shared_run: tuple[Finished, Path]) -> None:
     run, folder = shared_run
     lines = (folder / "side_by_side.txt").read_text(encoding="utf-8").splitlines()
@@ -204,14 +204,14 @@ def test_logs_side_by_side(shared_run: tuple[Finished, Path]) -> None:
     assert "given the same samples they differ by 0." in run.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ddp_by_hand_is_a_world_of_one(tmp_path: Path) -> None:
     run = by_python("0.2", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output
     assert words(run.verdict()) == {}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
     run = run_with_changes(
         "0.2", tmp_path / "work", ("batch_size=args.batch_size, sampler=sampler", "batch_size=args.batch_size"), **SMALL
@@ -221,14 +221,14 @@ def test_a_script_without_a_sampler_is_found(tmp_path: Path) -> None:
     assert run.metrics["samples_twice"] == 64
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_epochs_that_all_have_one_order_are_found(tmp_path: Path) -> None:
     run = run_with_changes("0.2", tmp_path / "work", ("    sampler.set_epoch(epoch)  #", "    pass  #"), **SMALL)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"shuffled-anew"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
     run = run_with_changes(
         "0.2", tmp_path / "work", ("loss_of(model, x, y).backward()", "loss_of(model.module, x, y).backward()"), **SMALL
@@ -247,7 +247,7 @@ def launcher_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Pa
     return by_python("0.3", folder, nnodes="2", nproc_per_node="2"), folder
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_launcher_starts_real_processes_that_meet(launcher_run: tuple[Finished, Path]) -> None:
     run, folder = launcher_run
     assert run.code == 0, run.output
@@ -267,9 +267,9 @@ def test_the_launcher_starts_real_processes_that_meet(launcher_run: tuple[Finish
     assert not {"first", "last"} & set(run.metrics["challenge"]), "the answer is not in the record"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
-    exercise, script = laid_out("0.3", tmp_path / "work")
+    exercise, script = lay_out("0.3", tmp_path / "work")
     command = [sys.executable, script.name, *flags(exercise, nnodes="2", nproc_per_node="1", answer="4-7")]
     meeting = environment(script.parent) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(take_port())}
     nodes = [start(command, script.parent, meeting | {"NODE_RANK": str(node)}) for node in (0, 1)]
@@ -280,9 +280,9 @@ def test_one_node_a_launcher_as_on_a_cluster(tmp_path: Path) -> None:
     assert len({row["parent"] for row in run.metrics["ranks"]}) == 2, "each node's process has a launcher of its own"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_torchrun_tells_the_same(tmp_path: Path) -> None:
-    exercise, script = laid_out("0.3", tmp_path / "work")
+    exercise, script = lay_out("0.3", tmp_path / "work")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--master-addr=127.0.0.1"]
     process = start([*command, f"--master-port={take_port()}", "worker.py"], script.parent, environment(script.parent))
     output = wait(process)
@@ -294,14 +294,14 @@ def test_torchrun_tells_the_same(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> None:
     run = by_python("0.3", tmp_path / "work", nnodes="1", nproc_per_node="1", question="3", answer="0-1")
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"rank-range"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank * args.nnodes + node  #")
     run = by_python("0.3", tmp_path / "work", fault)
@@ -309,7 +309,7 @@ def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
     assert list_failed_checks(run) == {"rank-formula"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank  #")
     run = by_python("0.3", tmp_path / "work", fault, nproc_per_node="1")
@@ -319,9 +319,9 @@ def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: 
     assert "Traceback" not in run.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    exercise, script = laid_out("0.3", tmp_path / "work")
+    exercise, script = lay_out("0.3", tmp_path / "work")
     alone = {"NODE_RANK": "0", "MASTER_PORT": str(take_port()), "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "1"}
     words = [sys.executable, script.name, *flags(exercise, nproc_per_node="1")]
     process = start(words, script.parent, environment(script.parent) | alone)
@@ -331,7 +331,7 @@ def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> N
     assert "Traceback" not in output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flag", "node", "said"),
     [
@@ -342,7 +342,7 @@ def test_a_node_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> N
     ],
 )
 def test_what_cannot_be_launched_is_refused_with_a_sentence(flag: str, node: str | None, said: str, tmp_path: Path) -> None:
-    _, script = laid_out("0.3", tmp_path / "work")
+    _, script = lay_out("0.3", tmp_path / "work")
     where = {"NODE_RANK": node} if node else {}
     process = start([sys.executable, str(script), flag], tmp_path, environment(tmp_path) | where)
     output = wait(process)

@@ -11,7 +11,7 @@ from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     Finished,
     environment,
-    laid_out,
+    lay_out,
     needs_torch,
     run_ranks,
     run_with_changes,
@@ -31,7 +31,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.6", 2, tmp_path_factory.mktemp("pipeline") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_pipeline_passes_every_cpu_check_with_local_defaults(pipeline: Finished) -> None:
     assert pipeline.code == 0, pipeline.output
     assert words(pipeline.verdict()) == {"pipeline-pays": "not_measured: not measured: needs a GPU"}
@@ -39,7 +39,7 @@ def test_the_pipeline_passes_every_cpu_check_with_local_defaults(pipeline: Finis
     assert (pipeline.metrics["schema"], pipeline.metrics["backend"]) == ("model_parallelism/1", "gloo")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_sweep_has_both_schedules_and_both_bubbles(pipeline: Finished) -> None:
     sweep = pipeline.metrics["sweep"]
     assert [(row["way"], row["micro_batches"]) for row in sweep] == [
@@ -56,7 +56,7 @@ def test_the_sweep_has_both_schedules_and_both_bubbles(pipeline: Finished) -> No
     assert [row["in_flight"] for row in sweep] == [1, 2, 4, 8, 2, 2, 2]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_each_rank_says_what_it_holds_and_how_long_it_worked(pipeline: Finished) -> None:
     assert "rank 0 of 2 on node0 (cpu) has layers 0 to 3 of 8" in pipeline.output
     assert "rank 1 of 2 on node0 (cpu) has layers 4 to 7 of 8" in pipeline.output
@@ -65,7 +65,7 @@ def test_each_rank_says_what_it_holds_and_how_long_it_worked(pipeline: Finished)
     assert losses[-1]["loss"] < losses[0]["loss"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_the_pipeline_measured_can_be_drawn_and_tabled(pipeline: Finished, tmp_path: Path) -> None:
     check_plots_and_tables(pipeline, tmp_path)
     assert "(p - 1) / (m + p - 1)" in (tmp_path / "bubble.svg").read_text(encoding="utf-8")
@@ -79,7 +79,7 @@ def check_plots_and_tables(run: Finished, folder: Path) -> None:
         assert all(column.key in row for row in rows for column in table.columns)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_three_ranks_and_layers_that_do_not_divide(tmp_path: Path) -> None:
     run = run_ranks("3.6", 3, tmp_path / "work", **SMALL_PIPELINE | {"layers": "7", "schedule": "gpipe", "micro_batches": "2"})
     assert run.code == 0, run.output
@@ -87,7 +87,7 @@ def test_three_ranks_and_layers_that_do_not_divide(tmp_path: Path) -> None:
     assert {"gradients-right", "loss-equal", "parameters-equal", "all-layers"}.isdisjoint(words(run.verdict()))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_unequal_shares_and_a_wrong_gradient_sent_back_are_found(tmp_path: Path) -> None:
     changes = [
         ("args.layers * r // size, args.layers * (r + 1) // size", "7 * (r > 0), 7 if r == 0 else args.layers"),
@@ -99,7 +99,7 @@ def test_unequal_shares_and_a_wrong_gradient_sent_back_are_found(tmp_path: Path)
     assert failed == {"bubble-formula", "gradients-right"}, "only the naive way sent it: the pipeline trained as it should"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_1f1b_with_too_few_micro_batches_is_refused_at_once(tmp_path: Path) -> None:
     run = run_with_changes("3.6", tmp_path / "work", **SMALL_PIPELINE | {"micro_batches": "1"})
     assert run.code == 1
@@ -108,9 +108,9 @@ def test_1f1b_with_too_few_micro_batches_is_refused_at_once(tmp_path: Path) -> N
     assert not run.metrics
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_batch_that_cannot_be_cut_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    _, script = laid_out("3.6", tmp_path / "work")
+    _, script = lay_out("3.6", tmp_path / "work")
     process = start([sys.executable, str(script), "--batch-size=12"], tmp_path, environment(tmp_path))
     output = wait(process)
     assert process.returncode == 2
@@ -123,7 +123,7 @@ def mesh(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.9", 4, tmp_path_factory.mktemp("mesh") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_mesh_passes_every_cpu_check_with_local_defaults(mesh: Finished) -> None:
     assert mesh.code == 0, mesh.output
     assert words(mesh.verdict()) == {"faster": "not_measured: not measured: needs a GPU"}
@@ -131,7 +131,7 @@ def test_the_mesh_passes_every_cpu_check_with_local_defaults(mesh: Finished) -> 
     assert (mesh.metrics["schema"], mesh.metrics["backend"]) == ("hybrid_parallelism/1", "gloo")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_rank_says_its_coordinates_and_the_record_has_them(mesh: Finished) -> None:
     assert [(row["rank"], row["dp"], row["tp"]) for row in mesh.metrics["ranks"]] == [
         (0, 0, 0),
@@ -143,7 +143,7 @@ def test_every_rank_says_its_coordinates_and_the_record_has_them(mesh: Finished)
         assert f"rank {rank} on node0: copy {rank // 2} of 2, slice {rank % 2} of 2" in mesh.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_each_layout_holds_and_sends_what_the_formulas_say(mesh: Finished) -> None:
     compared, *layouts = mesh.metrics["compared"]
     assert [(row["dp"], row["tp"]) for row in layouts] == [(2, 2), (4, 1), (1, 4)]
@@ -162,7 +162,7 @@ def test_each_layout_holds_and_sends_what_the_formulas_say(mesh: Finished) -> No
         assert row["peak_gpu_memory_bytes"] is None
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_the_mesh_measured_can_be_drawn_and_tabled(mesh: Finished, tmp_path: Path) -> None:
     for plot in mesh.exercise.plots:
         assert len(draw(plot, mesh.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -171,7 +171,7 @@ def test_what_the_mesh_measured_can_be_drawn_and_tabled(mesh: Finished, tmp_path
         assert all(column.key in keys for column in table.columns)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "change", "failed"),
     [
@@ -192,7 +192,7 @@ def test_a_fault_of_the_mesh_is_found(
     assert failed <= {check.id for check in run.verdict().checks if check.verdict == "failed"}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_mesh_that_does_not_fit_the_ranks_is_refused_at_once(tmp_path: Path) -> None:
     run = run_with_changes("3.9", tmp_path / "work", ranks=1, **SMALL_MESH)
     assert run.code == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.exercising import environment, flags, laid_out, needs_torch, read_finished, start, wait, with_a_gpu
+from tests.system.exercising import environment, flags, lay_out, needs_torch, read_finished, start, wait, with_a_gpu
 
 pytestmark = [pytest.mark.system, needs_torch]
 
@@ -18,7 +18,7 @@ NO_KERNEL = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}  # a processor that multiplies
 
 
 def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> None:
-    exercise, script = laid_out("1.1", tmp_path / "work")
+    exercise, script = lay_out("1.1", tmp_path / "work")
     words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
     process = start(words, script.parent, with_a_gpu(script.parent) | NO_KERNEL)
     output = wait(process)
@@ -32,7 +32,7 @@ def test_beside_16_bits_on_a_gpu_the_processor_has_float32(tmp_path: Path) -> No
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions that are taken away are those of x86")
 def test_16_bits_without_a_kernel_are_refused_in_a_sentence(tmp_path: Path) -> None:
-    exercise, script = laid_out("1.1", tmp_path / "work")
+    exercise, script = lay_out("1.1", tmp_path / "work")
     words = [sys.executable, script.name, *flags(exercise, **TINY, dtype="float16")]
     process = start(words, script.parent, environment(script.parent) | NO_KERNEL)
     output = wait(process)

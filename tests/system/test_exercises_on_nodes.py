@@ -101,7 +101,7 @@ def processor_time(learner: Learner) -> Iterator[list[float]]:
     used.append(ours + sum(seen.values()) / TICKS)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize("exercise", SMALL)
 def test_an_exercise_on_its_nodes(four: Learner, exercise: str) -> None:
     nodes, sizes = SMALL[exercise]

@@ -20,7 +20,7 @@ def curve(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.7", 4, tmp_path_factory.mktemp("curve") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_curve_passes_every_cpu_check_with_local_defaults(curve: Finished) -> None:
     assert curve.code == 0, curve.output
     reason = "not_measured: not measured: needs a GPU"
@@ -29,7 +29,7 @@ def test_the_curve_passes_every_cpu_check_with_local_defaults(curve: Finished) -
     assert (curve.metrics["schema"], curve.metrics["backend"]) == ("scaling_efficiency/1", "gloo")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_curve_holds_its_own_formulas(curve: Finished) -> None:
     rows = curve.metrics["scaling"]
     assert [(row["mode"], row["workers"], row["batch_per_worker"]) for row in rows] == [
@@ -49,13 +49,13 @@ def test_the_curve_holds_its_own_formulas(curve: Finished) -> None:
     assert rows[0]["median_ms"] == rows[3]["median_ms"], "one worker is one worker"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_only_the_workers_of_a_group_speak(curve: Finished) -> None:
     assert curve.output.count("2 workers, weak:") == 2
     assert curve.output.count("4 workers, strong:") == 4
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_was_measured_can_be_drawn_and_tabled(curve: Finished, tmp_path: Path) -> None:
     check_plots_and_tables(curve, tmp_path)
 
@@ -69,7 +69,7 @@ def check_plots_and_tables(run: Finished, folder: Path) -> None:
         assert all(column.key in keys for column in table.columns)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_workers_that_train_apart_or_less_show_even_with_fewer_ranks(
     tmp_path: Path,
 ) -> None:
@@ -89,7 +89,7 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.8", 2, tmp_path_factory.mktemp("hooks") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_hooks_pass_every_cpu_check_with_local_defaults(hooks: Finished) -> None:
     assert hooks.code == 0, hooks.output
     assert words(hooks.verdict()) == {"communicates": "not_measured: not measured: needs a GPU"}
@@ -97,7 +97,7 @@ def test_the_hooks_pass_every_cpu_check_with_local_defaults(hooks: Finished) -> 
     assert (hooks.metrics["schema"], hooks.metrics["backend"]) == ("gradient_compression/1", "gloo")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_each_hook_sent_its_bytes_and_powersgd_only_from_its_start_on(hooks: Finished) -> None:
     rows = {row["hook"]: row for row in hooks.metrics["hooks"]}
     assert list(rows) == ["none", "fp16", "powersgd-1", "powersgd-2"]
@@ -115,13 +115,13 @@ def test_each_hook_sent_its_bytes_and_powersgd_only_from_its_start_on(hooks: Fin
     assert [row["messages_per_step"] for row in rows.values()] == [1, 1, 3, 3]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_a_cpu_cannot_do_is_left_out_with_the_reason(hooks: Finished) -> None:
     assert hooks.metrics["left_out"] == [{"hook": "bf16", "reason": "DDP takes this hook with NCCL only"}]
     assert "bf16 left out: DDP takes this hook with NCCL only" in hooks.output
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) -> None:
     plain = hooks.metrics["hooks"][0]
     assert plain["pays_below_gbps"] is None
@@ -135,12 +135,12 @@ def test_the_link_below_which_a_hook_pays_follows_from_its_row(hooks: Finished) 
             assert row["pays_below_gbps"] is None
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_the_hooks_measured_can_be_drawn_and_tabled(hooks: Finished, tmp_path: Path) -> None:
     check_plots_and_tables(hooks, tmp_path)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> None:
     small = SMALL_HOOKS | {"hook": "powersgd-2", "bucket_mb": "0.01"}
     run = run_with_changes("3.8", tmp_path / "work", **small)
@@ -151,7 +151,7 @@ def test_small_buckets_do_not_hang_and_make_more_messages(tmp_path: Path) -> Non
     assert low_rank["messages_per_step"] > plain["messages_per_step"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_powersgd_that_never_begins_is_found(tmp_path: Path) -> None:
     fault = (", start_powerSGD_iter=args.start_iteration", "")
     run = run_with_changes("3.8", tmp_path / "work", fault, **SMALL_HOOKS | {"hook": "powersgd-1"})

@@ -15,7 +15,7 @@ from tests.system.exercising import (
     FOLDERS,
     Finished,
     environment,
-    laid_out,
+    lay_out,
     needs_torch,
     run_ranks,
     run_with_changes,
@@ -34,7 +34,7 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     return run_ranks("3.4", 2, tmp_path_factory.mktemp("training") / "a node's work")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_with_its_local_defaults_it_passes_every_check_that_a_cpu_can_make(training: Finished) -> None:
     assert training.code == 0, training.output
     assert words(training.verdict()) == NEEDS_GPU
@@ -43,7 +43,7 @@ def test_with_its_local_defaults_it_passes_every_check_that_a_cpu_can_make(train
     assert min(row["accuracy_percent"] for row in training.metrics["comparison"]) > 40, "guessing is 10 %"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_comparison_holds_its_own_formulas(training: Finished) -> None:
     alone, strong, weak = training.metrics["comparison"]
     assert [row["case"] for row in (alone, strong, weak)] == ["1 worker", "2 workers, strong", "2 workers, weak"]
@@ -57,7 +57,7 @@ def test_the_comparison_holds_its_own_formulas(training: Finished) -> None:
     assert training.metrics["strong_speedup"] == strong["speedup"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_it_measured_can_be_drawn_and_tabled(training: Finished, tmp_path: Path) -> None:
     for plot in training.exercise.plots:
         assert len(draw(plot, training.metrics, subtitle="test", folder=tmp_path)) == 2
@@ -66,7 +66,7 @@ def test_what_it_measured_can_be_drawn_and_tabled(training: Finished, tmp_path: 
         assert all(column.key in row for row in training.metrics["comparison"] for column in table.columns)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("checks", "changes"),
     [
@@ -105,7 +105,7 @@ def mnist(folder: Path, count: int, side: int = 28, *, packed: bool = False) -> 
     return folder
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
     """100 pictures of 3 classes, 20 held out; a batch of 10 becomes 9, so that three ranks share it evenly."""
     folder = mnist(tmp_path / "a real set", 100, packed=True)
@@ -117,7 +117,7 @@ def test_a_real_set_on_disk_on_three_ranks(tmp_path: Path) -> None:
     assert {"all-ranks", "same-data", "parameters-equal", "same-training"}.isdisjoint(words(run.verdict()))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_where_one_rank_lacks_the_data_every_rank_ends_and_says_why(tmp_path: Path) -> None:
     """Otherwise rank 0 would wait for rank 1 until the time-out."""
     folder = mnist(tmp_path / "set", 60)
@@ -190,9 +190,9 @@ def test_a_broken_archive_is_named(pictures: object, tmp_path: Path) -> None:
         pictures.from_folder(str(folder), 3)  # type: ignore[attr-defined]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_wrong_flag_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    _, script = laid_out("3.4", tmp_path / "work")
+    _, script = lay_out("3.4", tmp_path / "work")
     process = start([sys.executable, str(script), "--width=0"], tmp_path, environment(tmp_path))
     output = wait(process)
     assert (process.returncode, "error:" in output, "Traceback" in output) == (2, True, False)

@@ -195,7 +195,7 @@ def test_a_head_that_is_made_anew_is_followed(cluster: Cluster, scripts: dict[st
     assert node.commands_run.count("systemctl restart slurmd") == 2
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_daemon_that_does_not_take_the_node_is_told_with_slurms_reason(cluster: Cluster, scripts: dict[str, str]) -> None:
     cluster.leave_head_files()
     node = cluster.node(

@@ -50,7 +50,7 @@ def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureF
     assert list(tmp_path.iterdir()) == [], "nothing that a GPU did not measure is kept"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_on_a_gpu_figures_stand_beside_ceilings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,7 +73,7 @@ def test_on_a_gpu_figures_stand_beside_ceilings(
     assert kept["ceilings"]["shapes"] == 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_runs_past_its_limit_is_ended_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

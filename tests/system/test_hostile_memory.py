@@ -12,7 +12,7 @@ from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
 from tests.liar import END, Lie, as_json, liar, parcel
 
-pytestmark = [pytest.mark.system, pytest.mark.thorough, pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")]
+pytestmark = [pytest.mark.system, pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")]
 
 MOST_MB = 200
 _MEASURED = """

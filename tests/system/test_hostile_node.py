@@ -333,7 +333,7 @@ def test_a_lie_does_no_harm(world: World, capfd: pytest.CaptureFixture[str], lie
 REST = [row for row in IN_THE_TABLE if row not in SAMPLE]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 @pytest.mark.parametrize(("lie", "verb"), REST, ids=[f"{verb}: {lie.name}" for lie, verb in REST])
 def test_no_lie_does_harm(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) -> None:
     _look(world, capfd, lie, verb)

@@ -16,7 +16,7 @@ from tests.liar import Lie, liar
 from tests.lies import LIES, SECRET
 from tests.parts import lack
 
-pytestmark = [pytest.mark.system, pytest.mark.thorough]
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 ABOUT_NAMES = [
     lie

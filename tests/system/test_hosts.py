@@ -112,7 +112,7 @@ def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: li
     assert not list((ours / "labs").iterdir())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
@@ -166,7 +166,7 @@ def test_the_learners_own_key_opens_where_the_workspaces_does_not(tmp_path: Path
         assert list_left_files(servers) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
@@ -183,7 +183,7 @@ def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, serve
     assert list_left_files(servers[:1]) == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path) -> None:
     key = learner.workspace / ".gpucourse/keys/id_ed25519"
     ensure_client_key(key)
@@ -247,7 +247,7 @@ trap 'echo logout' EXIT
 """
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     for server in servers:
@@ -279,9 +279,9 @@ def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, serv
     ("shell", "file", "text"),
     [
         ("tcsh", ".tcshrc", "echo Hello; sh -c 'echo banner >&2'"),
-        pytest.param("fish", ".config/fish/config.fish", "echo Hello; echo banner >&2", marks=pytest.mark.thorough),
-        pytest.param("zsh", ".zshenv", "echo -n Hello; echo banner >&2; set -x", marks=pytest.mark.thorough),
-        pytest.param("sh", ".unread", "around", marks=pytest.mark.thorough),
+        pytest.param("fish", ".config/fish/config.fish", "echo Hello; echo banner >&2", marks=pytest.mark.slow),
+        pytest.param("zsh", ".zshenv", "echo -n Hello; echo banner >&2; set -x", marks=pytest.mark.slow),
+        pytest.param("sh", ".unread", "around", marks=pytest.mark.slow),
     ],
 )
 def test_other_login_shells_that_print(shell: str, file: str, text: str, learner: Learner, tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_other_login_shells_that_print(shell: str, file: str, text: str, learner
     ("trouble", "says"),
     [
         pytest.param(
-            "exec yes 'for ever and ever'", "printed more than 1.0 MiB before our command began", marks=pytest.mark.thorough
+            "exec yes 'for ever and ever'", "printed more than 1.0 MiB before our command began", marks=pytest.mark.slow
         ),
         (
             "echo This account is closed; exit 1",

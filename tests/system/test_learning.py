@@ -83,16 +83,16 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
         assert process.stderr is not None
         os.set_blocking(process.stderr.fileno(), False)
 
-        def heard(words: bytes) -> bool:
+        def has_said(words: bytes) -> bool:
             said.append(process.stderr.read() or b"" if process.stderr else b"")
             return words in b"".join(said)
 
-        until(lambda: heard(b"watching 3 files of 1.1"), 30, "the beginning")
+        until(lambda: has_said(b"watching 3 files of 1.1"), 30, "the beginning")
         mine.write_text(before + "\n# saved\n")
-        until(lambda: heard(b"watching; Ctrl-C ends"), 60, "the run after a save")
+        until(lambda: has_said(b"watching; Ctrl-C ends"), 60, "the run after a save")
         assert len(list(student.workspace.glob("runs/1.1/*/run.json"))) == runs + 1
         mine.write_text("if\n")
-        until(lambda: heard(b"source.py:1: invalid syntax; it was not run"), 30, "the complaint about the syntax")
+        until(lambda: has_said(b"source.py:1: invalid syntax; it was not run"), 30, "the complaint about the syntax")
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     finally:
@@ -103,7 +103,7 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
     assert mine.read_text() == before
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_authors_check_runs_every_exercise_and_its_solution(tmp_path: Path) -> None:
     """1.1 has a hole, and a solution that fills it, and a question without a tolerance; 1.2 has no hole, and a solution that
     is wrong."""

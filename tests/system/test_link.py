@@ -56,7 +56,7 @@ def test_a_delay_is_laid_or_clearly_refused(somebody: Learner) -> None:
     assert somebody.documents("status")["stacks"] == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_a_tensor_takes_over_a_link(somebody: Learner) -> None:
     somebody.types("deploy", "3", "--link", "100mbit", timeout=180)
     somebody.types("run", "3.1", "--set", "elements=65536", timeout=180)

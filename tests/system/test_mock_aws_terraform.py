@@ -167,7 +167,7 @@ def every_error(folder: Path) -> None:
         assert account.resources() == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_terraform_lives_in_the_mock_account(tmp_path: Path) -> None:
     any_terraform()
     if find_mirror(STACKS / "mock-aws", os.environ, None) is None:

@@ -66,7 +66,7 @@ def _daemon(somebody: Learner, *words: str) -> int:
     return next(pid for pid in somebody.processes() if (Path("/proc") / str(pid) / "cmdline").read_bytes() == wanted)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_daemon_that_was_killed_is_named_and_healed(somebody: Learner) -> None:
     os.kill(_daemon(somebody, "slurmctld", "-D"), signal.SIGKILL)
     os.kill(_daemon(somebody, "slurmd", "-D", "-N", "node2"), signal.SIGKILL)
@@ -110,7 +110,7 @@ def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
     assert (document["hosts"], document["machines"], document["computers"]) == (2, None, 1)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> None:
     other = Learner(tmp_path / "workspace", before=somebody.before)
     other.types("deploy", "2", "--nodes", "1")
@@ -121,7 +121,7 @@ def test_another_cluster_stands_beside_it(somebody: Learner, tmp_path: Path) -> 
     assert all(node["healthy"] for node in _lab(somebody)["nodes"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody: Learner) -> None:
     bare = "env -i sleep 600 & echo $! > ~/bare; sleep 600"  # a child that no mark tells
     slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")

@@ -67,7 +67,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "train.py"
 
 
-@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_any_torchrun_script_as_it_is_with_two_processes_a_node(lab: Learner, script: Path, nodes: int) -> None:
     typed = lab.types(
         "run", "--script", str(script), "--launcher", "torchrun", "--nodes", str(nodes), "--procs", "2",

@@ -175,10 +175,10 @@ def test_terraform_from_pip_ends_gracefully(from_pip: Lab, monkeypatch: pytest.M
     lab.do(1, "wait")
     child = lab.elsewhere("up")
     eventually("node 1 on its way", lab.mark(1, "here").exists)
-    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said_file.read_bytes())
+    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes())
     child.send_signal(signal.SIGINT)
     assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    assert Interrupted.__name__ in lab.said_file.read_text(encoding="utf-8")
+    assert Interrupted.__name__ in lab.output_file.read_text(encoding="utf-8")
     log = lab.stack().paths.terraform_log("apply").read_text(encoding="utf-8")
     assert log.count("Interrupt received") == 1
     assert "Traceback" not in log

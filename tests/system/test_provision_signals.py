@@ -43,10 +43,10 @@ def test_ctrl_c_once_is_graceful(lab: Lab) -> None:
     lab.do(1, "wait")
     child = lab.elsewhere("up")
     eventually("node 1 on its way", lab.mark(1, "here").exists)
-    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.said_file.read_bytes())
+    eventually("node 0 up", lambda: b"terraform_data.node[0]', action='create', state='done'" in lab.output_file.read_bytes())
     child.send_signal(signal.SIGINT)
     assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    said = lab.said_file.read_text(encoding="utf-8")
+    said = lab.output_file.read_text(encoding="utf-8")
     assert said.count("stopping: Terraform finishes what is in flight") == 1
     assert "Interrupted terraform apply was stopped after 3 changes" in said
     assert "Traceback" not in said
@@ -67,11 +67,11 @@ def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> Non
     stack.prepare()
     with hold_lock(stack.paths.terraform_lock, wait_s=1):
         child = lab.elsewhere("up")
-        eventually("the note", lambda: b"waiting for it to end" in lab.said_file.read_bytes())
+        eventually("the note", lambda: b"waiting for it to end" in lab.output_file.read_bytes())
         for _ in range(3):
             child.send_signal(signal.SIGINT)
         assert child.wait(DEADLINE_S) == ExitCode.INTERRUPTED
-    assert "Interrupted stopped before Terraform was started" in lab.said_file.read_text(encoding="utf-8")
+    assert "Interrupted stopped before Terraform was started" in lab.output_file.read_text(encoding="utf-8")
     assert lab.stack().addresses() == []
 
 

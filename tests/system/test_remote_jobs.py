@@ -203,17 +203,17 @@ def test_what_hides_its_environment_and_its_session_is_ended_too(make: Make, lab
         "print('up')\ntime.sleep(60 if 'stay' in sys.argv else 0.2)\n"
     )
 
-    def hidden() -> bool:
+    def is_hidden() -> bool:
         return any(seconds.encode() in _command(entry).split(b"\0")[1:2] for entry in Path("/proc").glob("[0-9]*"))
 
     run = make(script, nodes=lab.nodes[:1]).launch()
     (ended,) = run.follow().node_exits
     assert (ended.code, ended.killed) == (0, 1)
-    assert not hidden()
+    assert not is_hidden()
     run = make(script, "stay", nodes=lab.nodes[:1]).launch()
-    eventually(hidden, "the hidden process is up")
+    eventually(is_hidden, "the hidden process is up")
     execute.cancel(run.fleet, run.plan.run_id, 0.5)
-    assert not hidden()
+    assert not is_hidden()
 
 
 @on_both

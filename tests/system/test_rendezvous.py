@@ -75,7 +75,7 @@ def test_torchrun_listens_on_loopback_alone(tmp_path: Path) -> None:
     assert addresses <= LOOPBACK
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_torchrun_of_a_script_listens_on_loopback_alone(tmp_path: Path) -> None:
     """c10d, as a script for sbatch starts it: another rendezvous, and a name instead of an address."""
     addresses = _listens(
@@ -90,14 +90,14 @@ def test_torchrun_of_a_script_listens_on_loopback_alone(tmp_path: Path) -> None:
     assert addresses <= LOOPBACK
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_python_ranks_listen_on_loopback_alone(tmp_path: Path) -> None:
     addresses = _listens(tmp_path, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(take_port()))
     assert addresses
     assert addresses <= LOOPBACK
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_port_in_use_is_still_torchs_own_error(tmp_path: Path) -> None:
     """The coach knows a port in use by torch's words."""
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -17,14 +17,14 @@ import pytest
 from gpucourse.local import health, layout, processes
 from gpucourse.model.deployment import NodeHealth
 from gpucourse.workspace.lock import is_held
-from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
+from tests.simulated import SimulatedNodes, eventually, make_key, serve_simulated_nodes
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[SimulatedNodes]:
-    with simulated_nodes(tmp_path, 2) as lab:
+    with serve_simulated_nodes(tmp_path, 2) as lab:
         yield lab
 
 
@@ -67,7 +67,7 @@ def test_two_nodes_and_nothing_afterwards(lab: SimulatedNodes) -> None:
 
 
 def test_a_low_limit_of_open_files_is_raised(tmp_path: Path) -> None:
-    with simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
+    with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         command, environment = lab.command("up", "node0")
         words = ["/bin/sh", "-c", 'ulimit -S -n 64; exec "$@"', "sh", *command]
         subprocess.run(words, env=environment, check=True, timeout=60)
@@ -160,7 +160,7 @@ def test_a_node_that_lost_a_part_is_healed(lab: SimulatedNodes, name: str) -> No
 
 
 def test_many_drivers_start_one_host(tmp_path: Path) -> None:
-    with simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
+    with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         with ThreadPoolExecutor(12) as pool:
             done = list(pool.map(lambda number: lab.drive("up", f"node{number}"), range(12)))
         assert [process.returncode for process in done] == [0] * 12
@@ -176,7 +176,7 @@ def test_many_drivers_start_one_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", ["folder", "host.lock", "host.json", "node0", "node0/spec.json"])
 @pytest.mark.parametrize("then", ["up", "down"])
 def test_a_driver_killed_in_the_middle(tmp_path: Path, moment: str, then: str) -> None:
-    with simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
+    with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         kill_driver_when(lab, "up", (lab.folder if moment == "folder" else lab.folder / moment).exists)
         if then == "up":
             lab.up("node0")
@@ -231,7 +231,7 @@ def test_a_new_stack_in_the_folder_of_a_lost_one(lab: SimulatedNodes) -> None:
 def test_names_that_break_careless_programs(tmp_path: Path) -> None:
     folder = tmp_path / 'it\'s a "workspace" $(touch x) \\ ünïcödé 学' / ("long" * 30)
     folder.mkdir(parents=True)
-    with simulated_nodes(folder, 1, key=make_key(tmp_path / "key")) as lab:
+    with serve_simulated_nodes(folder, 1, key=make_key(tmp_path / "key")) as lab:
         assert len(os.fsencode(lab.folder)) > 108
         assert lab.ssh("node0", "pwd; cd; pwd").stdout.decode().splitlines() == [str(lab.home("node0"))] * 2
         assert sick(lab).keys() == {"node1"}
@@ -243,7 +243,7 @@ def test_without_the_server_library_the_reason_is_told(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "asyncssh.py").write_text("raise ModuleNotFoundError(\"No module named 'asyncssh'\")\n")
-    with simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
+    with serve_simulated_nodes(tmp_path, 0, key=make_key(tmp_path / "key")) as lab:
         done = lab.drive("up", "node0", PYTHONPATH=str(broken))
         assert done.returncode == 1
         assert "No module named 'asyncssh'" in done.stderr

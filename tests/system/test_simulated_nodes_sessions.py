@@ -15,7 +15,7 @@ import pytest
 
 from gpucourse.local import processes
 from tests.parts import need
-from tests.simulated import SimulatedNodes, eventually, simulated_nodes
+from tests.simulated import SimulatedNodes, eventually, serve_simulated_nodes
 
 asyncssh = pytest.importorskip("asyncssh")
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]:
-    with simulated_nodes(tmp_path_factory.mktemp("sessions"), 1) as lab:
+    with serve_simulated_nodes(tmp_path_factory.mktemp("sessions"), 1) as lab:
         yield lab
 
 
@@ -185,7 +185,7 @@ def test_a_process_without_our_mark_ends_too(lab: SimulatedNodes) -> None:
 
 
 def test_a_detached_run_outlives_its_client_but_not_its_node(tmp_path: Path) -> None:
-    with simulated_nodes(tmp_path, 1) as lab:
+    with serve_simulated_nodes(tmp_path, 1) as lab:
         script = "GPUCOURSE_RUN_DIR=/run/7 setsid sleep 600 & GPUCOURSE_RUN_DIR=/run/8 sleep 601 & sleep 602 & echo $$; wait"
         client = begin(lab, script, [])
         eventually("all run", lambda: {"sleep 600", "sleep 601", "sleep 602"} <= commands(lab))
@@ -203,7 +203,7 @@ def commands(lab: SimulatedNodes) -> set[str]:
 
 
 def test_a_stopped_process_does_not_keep_a_node(tmp_path: Path) -> None:
-    with simulated_nodes(tmp_path, 1) as lab:
+    with serve_simulated_nodes(tmp_path, 1) as lab:
         client = begin(lab, "GPUCOURSE_RUN_DIR=/run/7 sleep 600 & kill -STOP $!; echo $$; wait", [])
         client.kill()
         client.communicate()

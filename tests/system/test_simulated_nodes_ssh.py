@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.parts import need
-from tests.simulated import SimulatedNodes, eventually, make_key, simulated_nodes
+from tests.simulated import SimulatedNodes, eventually, make_key, serve_simulated_nodes
 
 pytestmark = pytest.mark.system
 
@@ -24,7 +24,7 @@ EVERY_BYTE = bytes(range(256)) * 64
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimulatedNodes]:
     need("ssh")
-    with simulated_nodes(tmp_path_factory.mktemp("ssh"), 2) as lab:
+    with serve_simulated_nodes(tmp_path_factory.mktemp("ssh"), 2) as lab:
         yield lab
 
 

@@ -116,7 +116,7 @@ def test_two_nodes_up_unchanged_and_down(stack: Terraformed) -> None:
     stack.assert_nothing_is_left()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_64_nodes(stack: Terraformed) -> None:
     stack.set_count(64)
     nodes = stack.apply()

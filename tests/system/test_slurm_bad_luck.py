@@ -171,7 +171,7 @@ def test_a_connection_that_is_cut_is_made_anew_and_the_job_goes_on(cluster: Lear
     assert sum(line.endswith(b"] done") for line in err.splitlines()) == 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_job_over_its_time_limit(cluster: Learner, sleeper: str) -> None:
     ran = cluster.types("run", "2.1", "--script", sleeper, "--timeout", "10s", "--", "300", code=4, timeout=240)
     assert "#SBATCH --time=00:01:00" in (cluster.run_folder() / "job.sbatch").read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.system import slurm
-from tests.system.cli import Learner, heard, until
+from tests.system.cli import Learner, until, wait_for_words
 
 pytestmark = pytest.mark.system
 
@@ -66,18 +66,20 @@ def kill_slurmd(cluster: Learner, node: str) -> None:
 
 @pytest.mark.parametrize(
     ("harm", "seen"),
-    [pytest.param(kill_slurmd, "slurmd of it ended", marks=pytest.mark.thorough), (slurm.power_off, "it is off")],
+    [pytest.param(kill_slurmd, "slurmd of it ended", marks=pytest.mark.slow), (slurm.power_off, "it is off")],
 )
 def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Callable[[Learner, str], None], seen: str) -> None:
     running = work.running
-    node = heard(running, b"is RUNNING on").split()[-1]
+    node = wait_for_words(running, b"is RUNNING on").split()[-1]
     harm(cluster, node)
     # By itself Slurm comes to this after SlurmdTimeout and a round of its questions, half a minute.
     slurm.inside(cluster, "node0", "scontrol", "update", f"nodename={node}", "state=down", "reason=Not responding")
-    assert re.search(rf"its node failed \({node} is down\*?: Not responding", heard(running, b"put back into the queue"))
-    waits = heard(running, b"two minutes")
+    assert re.search(
+        rf"its node failed \({node} is down\*?: Not responding", wait_for_words(running, b"put back into the queue")
+    )
+    waits = wait_for_words(running, b"two minutes")
     assert "BeginTime" in waits
-    assert "What may still be printed there is of the first start" in heard(running, b"gpucourse deploy 2")
+    assert "What may still be printed there is of the first start" in wait_for_words(running, b"gpucourse deploy 2")
     type_what_is_told(cluster, waits)
     work.succeeds()
     job = cluster.newest_run()["slurm"]["jobs"][0]
@@ -89,17 +91,17 @@ def test_a_node_that_fails_under_a_job(cluster: Learner, work: Work, harm: Calla
     slurm.eventually(cluster, r"^3$", "sinfo -h -N -t idle -o %N | wc -l")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_node_that_nobody_but_slurm_finds_dead(cluster: Learner, work: Work) -> None:
-    node = heard(work.running, b"is RUNNING on").split()[-1]
+    node = wait_for_words(work.running, b"is RUNNING on").split()[-1]
     kill_slurmd(cluster, node)
-    assert f"{node} is down*: Not responding" in heard(work.running, b"put back into the queue", seconds=120)
-    type_what_is_told(cluster, heard(work.running, b"two minutes"))
+    assert f"{node} is down*: Not responding" in wait_for_words(work.running, b"put back into the queue", seconds=120)
+    type_what_is_told(cluster, wait_for_words(work.running, b"two minutes"))
     work.succeeds()
 
 
 def test_slurmctld_stopped_and_started_again(cluster: Learner, work: Work) -> None:
-    heard(work.running, b"is RUNNING on")
+    wait_for_words(work.running, b"is RUNNING on")
     slurm.inside(cluster, "node0", "pkill", "-TERM", "-x", "slurmctld")
     cluster.types("deploy", "2", "--quiet")
     work.let_go()
@@ -107,26 +109,26 @@ def test_slurmctld_stopped_and_started_again(cluster: Learner, work: Work) -> No
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_slurmctld_killed_when_it_had_stored_the_job(cluster: Learner, work: Work) -> None:
-    job = heard(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
+    job = wait_for_words(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     since = slurm.inside(cluster, "node0", "date", "+%s.%N")
     # Slurm stores what changes, within seconds; that the job runs may be stored by now, and would not be once more.
     slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={job}", "Comment=to be stored")
     until(lambda: float(slurm.inside(cluster, "node0", "stat", "--format=%.Y", STORED)) > float(since), 60, "a stored state")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
-    heard(work.running, b"Slurm does not answer")
-    way_back = heard(work.running, b"brought back by").rpartition("gpucourse ")[2]
+    wait_for_words(work.running, b"Slurm does not answer")
+    way_back = wait_for_words(work.running, b"brought back by").rpartition("gpucourse ")[2]
     cluster.types(*way_back.split(), "--quiet")
-    heard(work.running, b"Slurm answers again")
+    wait_for_words(work.running, b"Slurm answers again")
     work.let_go()
     work.succeeds()
     assert cluster.newest_run()["slurm"]["jobs"][0]["restarts"] == 0
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: Work) -> None:
-    heard(work.running, b"begun")
+    wait_for_words(work.running, b"begun")
     slurm.inside(cluster, "node0", "pkill", "-KILL", "-x", "slurmctld")
     status = cluster.documents("status")["stacks"][0]["nodes"][0]
     assert "one just submitted may restart or be lost" in status["detail"]
@@ -147,9 +149,9 @@ def test_slurmctld_killed_in_the_first_seconds_of_a_job(cluster: Learner, work: 
         assert cluster.newest_run()["diagnoses"][0]["symptom"] == "job-lost"
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_job_over_its_time_limit(cluster: Learner, work: Work) -> None:
-    job = heard(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
+    job = wait_for_words(work.running, b"is RUNNING on").partition("job ")[2].split()[0]
     # Limits are whole minutes, so an administrator moves the end here; Slurm looks every half minute.
     slurm.inside(cluster, "node0", "scontrol", "update", f"JobId={job}", "EndTime=now")
     out, err = work.running.communicate(timeout=120)

@@ -64,7 +64,7 @@ def test_a_cluster_whose_host_is_gone_is_named_and_deploy_brings_it_back(somebod
     assert slurm.on_head(somebody, "srun -N3 hostname | sort").split() == ["node1", "node2", "node3"]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_run_of_a_restarted_cluster_is_lost_and_claims_no_other_job(somebody: Learner, tmp_path: Path) -> None:
     own = slurm.script(tmp_path, "import time\ntime.sleep(600)\n")
     somebody.types("run", "2.1", "--script", own, "--detach")

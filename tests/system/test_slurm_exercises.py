@@ -93,7 +93,7 @@ def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
     assert "srun --partition=gpu --gres=gpu:1 --pty bash" in cluster.types("run", "2.2", "--dry-run").out
 
 
-@pytest.mark.parametrize("nodes", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("nodes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_several_machines(cluster: Learner, nodes: int) -> None:
     ran = cluster.types("run", "2.3", "--nodes", str(nodes))
     documents = metrics(cluster)
@@ -110,7 +110,7 @@ def test_several_machines(cluster: Learner, nodes: int) -> None:
 @pytest.mark.parametrize(
     ("settings", "values"),
     [
-        pytest.param((), [0.001, 0.002, 0.003, 0.004], id="as it comes", marks=pytest.mark.thorough),
+        pytest.param((), [0.001, 0.002, 0.003, 0.004], id="as it comes", marks=pytest.mark.slow),
         pytest.param(("--set", "values=0.001,0.004"), [0.001, 0.004], id="of one's own"),
     ],
 )
@@ -126,7 +126,7 @@ def test_an_array_over_learning_rates(cluster: Learner, settings: tuple[str, ...
         assert (cluster.workspace / "deliverables/2.4" / name).is_file(), name
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_an_array_over_batch_sizes_one_at_a_time(cluster: Learner) -> None:
     values = "64,128"
     cluster.types(

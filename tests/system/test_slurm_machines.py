@@ -84,7 +84,7 @@ def test_a_machine_without_power_is_named_and_boots_again_with_its_disk(cluster:
     eventually("idle", cluster.idle)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_slurmctld_killed_early_restarts_the_job_or_names_the_loss(cluster: Cluster) -> None:
     text = "[ -e early.seen ] || { touch early.seen; sleep 20; }; echo whole"
     job = cluster.run_on_head(f"cd /shared && sbatch --parsable --gres=gpu:1 --open-mode=append -o early.out --wrap '{text}'")
@@ -107,7 +107,7 @@ def test_a_drained_node_is_named_with_its_meaning_and_repaired(cluster: Cluster)
     _mend(cluster)
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_job_on_a_dead_slurmd_is_requeued_and_its_wait_can_be_skipped(cluster: Cluster) -> None:
     text = 'echo restarts=$SLURM_RESTART_COUNT; [ -n "$SLURM_RESTART_COUNT" ] || sleep 60'
     cluster.ssh("node0", f"cd /shared && sbatch -w node1 --gres=gpu:1 --open-mode=append -o dead.out --wrap '{text}'")

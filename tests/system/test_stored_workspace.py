@@ -137,7 +137,7 @@ def test_a_lab_of_each_target_is_read(learner: Learner) -> None:
     assert isinstance(local, LocalDeployment)
     assert (local.link, local.has_slurm, local.is_simulated) == ("1gbit", True, True)
     assert isinstance(hosts, HostsDeployment)
-    assert (hosts.variables.hosts, hosts.existed_before) == (["ada@192.0.2.7"], True)
+    assert (hosts.variables.hosts, hosts.uses_existing_machines) == (["ada@192.0.2.7"], True)
     assert isinstance(aws, AwsDeployment)
     assert (aws.gpu, aws.costs, aws.cloud.market, aws.cloud.ttl_hours) == ("l4", True, "spot", 4.0)
     assert [lab.inventory.nodes[0].gpus for lab in (local, hosts, aws) if lab.inventory] == [0, 1, 1]

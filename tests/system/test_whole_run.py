@@ -17,7 +17,7 @@ import pytest
 from tests.parts import need
 from tests.readme_picture import PICTURE, headings
 from tests.system import scripts
-from tests.system.cli import Learner, heard
+from tests.system.cli import Learner, wait_for_words
 from tests.system.exercising import start, wait
 
 pytestmark = pytest.mark.system
@@ -107,7 +107,7 @@ def test_a_dry_run_builds_nothing(learner: Learner) -> None:
     assert not learner.stack_folder().exists()
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_commands_of_a_dry_run_work_when_they_are_pasted(lab: Learner, tmp_path: Path) -> None:
     small = [word for value in ("hidden=64", "samples=256", "steps=5", "epochs=1") for word in ("--set", value)]
     shown = lab.types("run", "3.2", "--nodes", "2", "--dry-run", *small).out
@@ -142,7 +142,7 @@ def test_plain_ssh_scp_and_rsync_use_the_configuration(lab: Learner, tmp_path: P
 
 def test_a_second_terminal_follows_and_ctrl_c_lets_go(lab: Learner, tmp_path: Path) -> None:
     first = lab.begins("run", "3.1", "--script", scripts.write(tmp_path, "brief"), "--launcher", "python")
-    heard(first, b"step 3 ")
+    wait_for_words(first, b"step 3 ")
     second = lab.begins("logs", "-f")
     first.send_signal(signal.SIGINT)
     _, said = first.communicate(timeout=20)

@@ -40,9 +40,9 @@ def test_fails_the_first_time():
 MARKED = """
 import pytest
 def test_of_make_test(): pass
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_of_make_slow(): pass
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_of_make_slow_too(): pass
 """
 
@@ -51,7 +51,7 @@ def run(folder: Path, *words: str, busy: str = WELL, waiting: str = WELL) -> tup
     """Run two small suites as groups; the exit code and what was printed."""
     for name, text in (("test_busy.py", busy), ("test_waiting.py", waiting)):
         (folder / name).write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = thorough\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
     program = (
         "import sys; from pathlib import Path; from tests import whole\n"
         f"whole.ROOT = Path({str(folder)!r})\n"

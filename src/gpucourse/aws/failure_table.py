@@ -31,7 +31,7 @@ _MAKES_ROLES = "iam:CreateServiceLinkedRole"
 
 
 @dataclass(frozen=True)
-class Row:
+class FailureRow:
     """One row: the codes it speaks for, what they mean, what to tell, what to type."""
 
     codes: tuple[str, ...]
@@ -43,107 +43,109 @@ class Row:
     lacks: str = ""
 
 
-ROWS: tuple[Row, ...] = (
-    Row(
+ROWS: tuple[FailureRow, ...] = (
+    FailureRow(
         ("InvalidParameterCombination",),
         "account",
         "this account is on AWS's Free plan, which starts no GPU instance",
         "upgrade to the Paid plan in the Billing console: https://console.aws.amazon.com/billing/home#/account",
         needle="free tier",
     ),
-    Row(("VcpuLimitExceeded",), "quota", "the quota of on-demand vCPUs for this kind of instance is too small here", QUOTA),
-    Row(
+    FailureRow(
+        ("VcpuLimitExceeded",), "quota", "the quota of on-demand vCPUs for this kind of instance is too small here", QUOTA
+    ),
+    FailureRow(
         ("MaxSpotInstanceCountExceeded",),
         "quota",
         "the quota of spot vCPUs for this kind of instance is too small here",
         f"if you just ended spot instances, {LATER} (AWS frees the quota late); else {QUOTA}",
     ),
-    Row(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
-    Row(
+    FailureRow(("InstanceLimitExceeded",), "quota", "the quota for this kind of instance is too small here", QUOTA),
+    FailureRow(
         ("QuotaExceededException",),
         "quota",
         "too many requests for higher quotas are open already",
         "wait for AWS's answers: https://console.aws.amazon.com/servicequotas/home/requests",
     ),
-    Row(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
-    Row(
+    FailureRow(("*VolumeLimitExceeded",), "quota", "the quota of EBS storage is used up here", LEAKS),
+    FailureRow(
         ("InsufficientInstanceCapacity", "InsufficientHostCapacity", "InsufficientCapacity*", "UnfulfillableCapacity"),
         "capacity",
         "AWS has no free machine of this type in this zone right now",
         "another zone, a sibling type (--gpu), another --region or the other market; or wait a few minutes",
     ),
-    Row(
+    FailureRow(
         ("SpotInstanceTermination", "SpotInstanceShutdown"),
         "capacity",
         "AWS took the spot instance back",
         "deploy again, or without --spot",
     ),
-    Row(
+    FailureRow(
         ("Unsupported",),
         "zone",
         "this zone does not offer what was asked for",
         "another zone; where none offers it: another type (--gpu) or another --region",
     ),
-    Row(
+    FailureRow(
         ("UnsupportedOperation",),
         "parameter",
         "EC2 does not do this with a spot instance",
         "take the lab down (gpucourse destroy) and deploy it again, which copies the stack again; or deploy it without --spot",
         needle="spot",
     ),
-    Row(
+    FailureRow(
         ("UnsupportedOperation",),
         "parameter",
         "EC2 does not do this with what it was asked for",
         "read its own words above; where the value is not yours, it is a fault of gpucourse",
     ),
-    Row(
+    FailureRow(
         ("InsufficientFreeAddressesInSubnet",),
         "zone",
         "the subnet in this zone has no free address left",
         f"another zone; {LEAKS}",
     ),
-    Row(
+    FailureRow(
         ("SpotMaxPriceTooLow",),
         "price",
         "the highest spot price that was set lies below the market's",
         "set no highest price (the on-demand price is the limit then), or deploy without --spot",
     ),
-    Row(
+    FailureRow(
         ("InvalidAMIID.*",),
         "image",
         "the machine image does not exist in this region (any more)",
         "type the command again, so that it is looked up afresh in this region",
     ),
-    Row(
+    FailureRow(
         ("OptInRequired",),
         "account",
         "the account may not use this service or region yet (sign-up unfinished, card not verified, or region not enabled)",
         "finish the sign-up and check the card: https://portal.aws.amazon.com/billing/signup; a region is enabled at "
         "https://console.aws.amazon.com/billing/home#/account",
     ),
-    Row(
+    FailureRow(
         ("PendingVerification",),
         "account",
         "AWS is still verifying this account",
         f"wait (minutes to hours), then type the command again; after a day {SUPPORT}",
     ),
-    Row(("Blocked",), "account", "AWS has blocked this account", SUPPORT),
-    Row(
+    FailureRow(("Blocked",), "account", "AWS has blocked this account", SUPPORT),
+    FailureRow(
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted",),
         "permission",
         "the account's first spot instance needs AWS's own role for spot, and this identity may not create it",
         SPOT_ROLE,
         lacks=_MAKES_ROLES,
     ),
-    Row(
+    FailureRow(
         ("DependencyAccessDenied*",),
         "permission",
         "the account's first request for a quota needs AWS's own role for Service Quotas, and this identity may not create it",
         QUOTA_ROLE,
         lacks=_MAKES_ROLES,
     ),
-    Row(
+    FailureRow(
         ("AccessDenied*",),
         "permission",
         "the account's first mount target needs AWS's own role for EFS, and this identity may not create it",
@@ -152,31 +154,31 @@ ROWS: tuple[Row, ...] = (
         call="elasticfilesystem:CreateMountTarget",
         lacks=_MAKES_ROLES,
     ),
-    Row(
+    FailureRow(
         ("UnauthorizedOperation", "AccessDenied*", "AuthorizationError", "NotAuthorized"),
         "permission",
         "this identity is not allowed to do that",
         POLICY,
     ),
-    Row(
+    FailureRow(
         ("ExpiredToken*", "RequestExpired", "TokenRefreshRequired"),
         "credentials",
         "the AWS credentials have expired",
         SIGN_IN_AGAIN,
     ),
-    Row(
+    FailureRow(
         ("SignatureDoesNotMatch", "InvalidSignature*", "RequestTimeTooSkewed"),
         "credentials",
         "AWS does not accept the signature: the secret key is wrong, or this machine's clock is",
         f"check the clock (date -u); {SIGN_IN_AGAIN}",
     ),
-    Row(
+    FailureRow(
         ("AuthFailure",),
         "credentials",
         "AWS does not accept these credentials in this region: they are wrong, or the region is not enabled",
         f"{SIGN_IN_AGAIN}; a region is enabled at https://console.aws.amazon.com/billing/home#/account",
     ),
-    Row(
+    FailureRow(
         (
             "InvalidClientTokenId",
             "UnrecognizedClientException",
@@ -189,53 +191,55 @@ ROWS: tuple[Row, ...] = (
         "AWS does not know these credentials",
         SIGN_IN_AGAIN,
     ),
-    Row(
+    FailureRow(
         ("NoCredentials",),
         "credentials",
         "there are no AWS credentials",
         f"{SIGN_IN}; where that works and this does not, hand them to this terminal: {HAND_OVER}",
     ),
-    Row(
+    FailureRow(
         ("RequestLimitExceeded", "Throttl*", "TooManyRequests*", "RequestThrottled*", "SlowDown", "BandwidthLimitExceeded"),
         "throttle",
         "AWS asks to be asked less often",
         LATER,
     ),
-    Row(
+    FailureRow(
         ("InvalidBlockDeviceMapping",),
         "parameter",
         "the root disk is smaller than the machine image",
         "give the nodes a larger root disk",
         needle="smaller than snapshot",
     ),
-    Row(("InvalidKeyPair.Duplicate",), "leftovers", "an SSH key pair of that name is already there", LEAKS),
-    Row(("VpcLimitExceeded",), "leftovers", "the region already holds as many VPCs as the account may have", LEAKS),
-    Row(("AddressLimitExceeded",), "leftovers", "the account already holds as many elastic addresses as it may have", LEAKS),
-    Row(
+    FailureRow(("InvalidKeyPair.Duplicate",), "leftovers", "an SSH key pair of that name is already there", LEAKS),
+    FailureRow(("VpcLimitExceeded",), "leftovers", "the region already holds as many VPCs as the account may have", LEAKS),
+    FailureRow(
+        ("AddressLimitExceeded",), "leftovers", "the account already holds as many elastic addresses as it may have", LEAKS
+    ),
+    FailureRow(
         ("*.Duplicate", "*LimitExceeded", "*AlreadyExists*", "*InUseException"),
         "leftovers",
         "something of that name is already there, or the account may not have more of it",
         LEAKS,
     ),
-    Row(
+    FailureRow(
         ("DependencyViolation", "*.InUse", "*InUse", "IncorrectInstanceState", "IncorrectState"),
         "in_use",
         "something else still depends on it",
         LATER,
     ),
-    Row(
+    FailureRow(
         ("*NotFound*", "*.Unknown", "NoSuch*", "*DoesNotExist", "InvalidAssociationID.*", "Gateway.NotAttached"),
         "gone",
         "it does not exist (any more)",
         "type the command again",
     ),
-    Row(
+    FailureRow(
         ("InternalError", "InternalFailure", "InternalServer*", "ServiceUnavailable*", "Unavailable", "RequestTimeout*"),
         "service",
         "AWS itself failed",
         f"{LATER}; https://health.aws.amazon.com shows known outages",
     ),
-    Row(
+    FailureRow(
         (
             "InvalidParameter*",
             "IllegalArgument*",
@@ -252,4 +256,4 @@ ROWS: tuple[Row, ...] = (
     ),
 )
 
-UNKNOWN = Row(("*",), "unknown", "AWS refused", "read its own words above, then type the command again")
+UNKNOWN = FailureRow(("*",), "unknown", "AWS refused", "read its own words above, then type the command again")

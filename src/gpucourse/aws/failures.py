@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gpucourse.aws.failure_table import ROWS, UNKNOWN, Row
+from gpucourse.aws.failure_table import ROWS, UNKNOWN, FailureRow
 from gpucourse.model.cloud import Failure
 
 _BOX = re.compile(r"[│╷╵\s]+")
@@ -87,6 +87,6 @@ def _call_in(text: str) -> str:
     return f"{_POLICY_NAMES.get(name, name)}:{operation}"
 
 
-def _fits(row: Row, code: str, message: str, call: str) -> bool:
+def _fits(row: FailureRow, code: str, message: str, call: str) -> bool:
     known = any(fnmatchcase(code, pattern) for pattern in row.codes)
     return known and row.needle in message.lower() and row.call in {"", call}

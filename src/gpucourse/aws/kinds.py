@@ -13,7 +13,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Step:
+class ApiCall:
     """One call: a service, boto3's name of the operation, its parameters."""
 
     service: str
@@ -37,34 +37,34 @@ class Kind:
     operation: str
     key: str
     id: str
-    remove: Callable[[dict[str, Any]], list[Step]]
+    remove: Callable[[dict[str, Any]], list[ApiCall]]
     states: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     label: str = ""
 
 
-def _ec2(operation: str, **parameters: Any) -> Step:
-    return Step("ec2", operation, parameters)
+def _ec2(operation: str, **parameters: Any) -> ApiCall:
+    return ApiCall("ec2", operation, parameters)
 
 
-def _network_interface(item: dict[str, Any]) -> list[Step]:
+def _network_interface(item: dict[str, Any]) -> list[ApiCall]:
     attachment = (item.get("Attachment") or {}).get("AttachmentId")
     detach = [_ec2("detach_network_interface", AttachmentId=attachment)] if attachment else []
     return [*detach, _ec2("delete_network_interface", NetworkInterfaceId=item["NetworkInterfaceId"])]
 
 
-def _address(item: dict[str, Any]) -> list[Step]:
+def _address(item: dict[str, Any]) -> list[ApiCall]:
     association = item.get("AssociationId")
     free = [_ec2("disassociate_address", AssociationId=association)] if association else []
     return [*free, _ec2("release_address", AllocationId=item["AllocationId"])]
 
 
-def _route_table(item: dict[str, Any]) -> list[Step]:
+def _route_table(item: dict[str, Any]) -> list[ApiCall]:
     bound = [link["RouteTableAssociationId"] for link in item.get("Associations") or () if not link.get("Main")]
     free = [_ec2("disassociate_route_table", AssociationId=link) for link in bound]
     return [*free, _ec2("delete_route_table", RouteTableId=item["RouteTableId"])]
 
 
-def _internet_gateway(item: dict[str, Any]) -> list[Step]:
+def _internet_gateway(item: dict[str, Any]) -> list[ApiCall]:
     gateway = item["InternetGatewayId"]
     free = [
         _ec2("detach_internet_gateway", InternetGatewayId=gateway, VpcId=network["VpcId"])
@@ -73,8 +73,10 @@ def _internet_gateway(item: dict[str, Any]) -> list[Step]:
     return [*free, _ec2("delete_internet_gateway", InternetGatewayId=gateway)]
 
 
-def _simple(operation: str, parameter: str, key: str = "", *, listed: bool = False) -> Callable[[dict[str, Any]], list[Step]]:
-    def steps(item: dict[str, Any]) -> list[Step]:
+def _simple(
+    operation: str, parameter: str, key: str = "", *, listed: bool = False
+) -> Callable[[dict[str, Any]], list[ApiCall]]:
+    def steps(item: dict[str, Any]) -> list[ApiCall]:
         value = item[key or parameter]
         return [_ec2(operation, **{parameter: [value] if listed else value})]
 
@@ -173,9 +175,9 @@ ORDER = (
 )
 
 
-def role_steps(role: str, policy: str) -> list[Step]:
+def role_steps(role: str, policy: str) -> list[ApiCall]:
     """The calls that remove a role with its one policy."""
     return [
-        Step("iam", "delete_role_policy", {"RoleName": role, "PolicyName": policy}),
-        Step("iam", "delete_role", {"RoleName": role}),
+        ApiCall("iam", "delete_role_policy", {"RoleName": role, "PolicyName": policy}),
+        ApiCall("iam", "delete_role", {"RoleName": role}),
     ]

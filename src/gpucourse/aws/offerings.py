@@ -14,7 +14,7 @@ from functools import cache
 from gpucourse.aws.session import Account
 from gpucourse.errors import UnknownName, UsageError
 from gpucourse.hardware import Hardware, hardware
-from gpucourse.model.cloud import Attempt, Failure, InstanceType, Offers, Zone
+from gpucourse.model.cloud import Failure, InstanceType, Offers, Placement, Zone
 
 DEFAULT_REGION = "us-east-2"
 REGIONS = ("us-east-2", "us-east-1", "us-west-2")
@@ -111,14 +111,14 @@ def offers(account: Account, types: Iterable[str]) -> Offers:
     return Offers(region=account.region, by_type={name: frozenset(where) for name, where in by_type.items()}, zones=known)
 
 
-def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Attempt | None:
+def first_attempt(zone_offers: Offers, wanted: str, *, with_types: Iterable[str] = ()) -> Placement | None:
     """Where to try first: the first zone that offers this type and all of `with_types`; None where there is none."""
-    return next((Attempt(zone=zone, instance_type=wanted) for zone in _suitable_zones(zone_offers, wanted, with_types)), None)
+    return next((Placement(zone=zone, instance_type=wanted) for zone in _suitable_zones(zone_offers, wanted, with_types)), None)
 
 
 def next_attempt(
-    zone_offers: Offers, tried: list[tuple[Attempt, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
-) -> Attempt | None:
+    zone_offers: Offers, tried: list[tuple[Placement, Failure]], *, allowed: Iterable[str], with_types: Iterable[str] = ()
+) -> Placement | None:
     """Where to try after these tries failed: a zone that AWS named, the next zone, then the next type of `allowed`.
 
     None where the last failure is not one that another place mends, or where everything was tried. `allowed` is in the
@@ -132,7 +132,7 @@ def next_attempt(
         places = _suitable_zones(zone_offers, kind, with_types)
         named = [zone for _attempt, failure in tried[-1:] for zone in failure.suggested if zone in places]
         for zone in dict.fromkeys([*named, *places]):
-            attempt = Attempt(zone=zone, instance_type=kind)
+            attempt = Placement(zone=zone, instance_type=kind)
             if attempt not in done:
                 return attempt
     return None

@@ -10,5 +10,5 @@ from gpucourse.hardware import hardware
 
 def policy_text() -> str:
     """The policy as indented JSON, ending in a newline. It starts the instance types that the course offers, and no other."""
-    types = ", ".join(map(json.dumps, hardware().offered_types))
+    types = ", ".join(map(json.dumps, hardware().startable_types))
     return text("policy.json").replace('"@GPU_TYPES@"', types)

@@ -21,7 +21,7 @@ from gpucourse.aws.kinds import (
     ROLE,
     SCHEDULES,
     SECURITY_GROUP,
-    Step,
+    ApiCall,
     role_steps,
 )
 from gpucourse.aws.session import Account
@@ -127,7 +127,7 @@ def _remove_one(work: _Work, resource: CloudResource) -> str | None:
     return None
 
 
-def _do(account: Account, step: Step) -> None:
+def _do(account: Account, step: ApiCall) -> None:
     """One call; what it wanted to remove may be gone already."""
     try:
         account.call(step.service, step.operation, **step.parameters)
@@ -136,18 +136,18 @@ def _do(account: Account, step: Step) -> None:
             raise
 
 
-def _steps(account: Account, resource: CloudResource) -> Iterator[Step]:
+def _steps(account: Account, resource: CloudResource) -> Iterator[ApiCall]:
     """The calls that remove it, made from how AWS describes it now; none where it is gone or no longer ours."""
     wanted: dict[str, str] = {key: resource.tags[key] for key in ("Project", "Course", "Stack") if key in resource.tags}
     if resource.kind == MOUNT_TARGET:
         if any(target["MountTargetId"] == resource.id for target in _targets(account, resource.parent, wanted)):
-            yield Step("efs", "delete_mount_target", {"MountTargetId": resource.id})
+            yield ApiCall("efs", "delete_mount_target", {"MountTargetId": resource.id})
     elif resource.kind == FILE_SYSTEM:
         if any(system["FileSystemId"] == resource.id for system in resource_scan.file_systems(account, wanted)):
-            yield Step("efs", "delete_file_system", {"FileSystemId": resource.id})
+            yield ApiCall("efs", "delete_file_system", {"FileSystemId": resource.id})
     elif resource.kind == SCHEDULES:
         if any(name == resource.id for name, _tags in resource_scan.schedule_groups(account, wanted)):
-            yield Step("scheduler", "delete_schedule_group", {"Name": resource.id})
+            yield ApiCall("scheduler", "delete_schedule_group", {"Name": resource.id})
     elif resource.kind == ROLE:
         if any(name == resource.id for name, _tags in resource_scan.roles(account, wanted)):
             yield from role_steps(resource.id, schedule.POLICY_NAME)

@@ -22,8 +22,8 @@ from gpucourse.aws.kinds import (
     OTHER,
     ROLE,
     SCHEDULES,
+    ApiCall,
     Kind,
-    Step,
     role_steps,
 )
 from gpucourse.aws.session import Account
@@ -148,7 +148,7 @@ def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[CloudReso
             known, system_id = tags.of(system), system["FileSystemId"]
             common = CloudResource(kind=FILE_SYSTEM, id=system_id, region=region, remove="", tags=known)
             for target in mount_targets(account, system_id):
-                remove = Step("efs", "delete_mount_target", {"MountTargetId": target["MountTargetId"]}).command(region)
+                remove = ApiCall("efs", "delete_mount_target", {"MountTargetId": target["MountTargetId"]}).command(region)
                 resources.append(
                     replace(
                         common,
@@ -159,7 +159,7 @@ def _file_systems(account: Account, wanted: Mapping[str, str]) -> list[CloudReso
                         state=target.get("LifeCycleState", ""),
                     )
                 )
-            remove = Step("efs", "delete_file_system", {"FileSystemId": system_id}).command(region)
+            remove = ApiCall("efs", "delete_file_system", {"FileSystemId": system_id}).command(region)
             resources.append(
                 replace(common, name=system.get("Name", ""), state=system.get("LifeCycleState", ""), remove=remove)
             )
@@ -175,7 +175,7 @@ def _schedules(account: Account, wanted: Mapping[str, str]) -> list[CloudResourc
                 kind=SCHEDULES,
                 id=name,
                 region=account.region,
-                remove=Step("scheduler", "delete_schedule_group", {"Name": name}).command(account.region),
+                remove=ApiCall("scheduler", "delete_schedule_group", {"Name": name}).command(account.region),
                 name=name,
                 tags=known,
             )

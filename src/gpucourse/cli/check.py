@@ -37,7 +37,8 @@ def check(
 ) -> int:
     """Check again what a run of an exercise left; or all exercises; or your diagnosis of a drill."""
     from gpucourse.cli.outcome import code_of
-    from gpucourse.learning import check as recheck
+    from gpucourse.learning.check import check as check_again
+    from gpucourse.learning.check import check_all
     from gpucourse.ui.views.checks import every as view_of_all
     from gpucourse.ui.views.checks import verdict as view
 
@@ -57,12 +58,12 @@ def check(
 
         if (drill := open_drill(session.context, exercise)) is not None:
             session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
-        record, verdict = recheck.check(session.context, exercise, run)
+        record, verdict = check_again(session.context, exercise, run)
         if json:
             session.console.document({"run": record.id, "verdict": verdict})
         session.console.show(view(verdict))
         return code_of(record, verdict)
-    checks = recheck.check_all(session.context)
+    checks = check_all(session.context)
     if json:
         session.console.document({"exercises": [vars(check) | {"regressed": check.has_regressed} for check in checks]})
     session.console.show(view_of_all(checks))

@@ -101,7 +101,7 @@ def deploy(
         return _deploy(session, meant, replace(request, trust=trusted), yes=yes, json=json)
 
 
-def typed_command(request: DeployRequest) -> str:
+def format_command(request: DeployRequest) -> str:
     """The command that a request for a lab which costs money was typed as, without --dry-run."""
     words = ["gpucourse", "deploy", request.module, "--target", str(request.target)]
     for flag, value in (
@@ -145,7 +145,7 @@ def _deploy_priced(
     from gpucourse.cli.confirm import confirm
     from gpucourse.ui.views.cloud import quote
 
-    command = typed_command(request)
+    command = format_command(request)
     if request.dry_run:
         if json:
             session.console.document(_prices(proposal))

@@ -61,7 +61,7 @@ def destroy(
 
 def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool, command: str) -> None:
     """Ask, where something that costs money goes. Raises Interrupted after a no."""
-    if yes or not (survey_result.untracked_resources or any(lab.costs for lab in survey_result.labs)):
+    if yes or not (survey_result.all_untracked or any(lab.costs for lab in survey_result.labs)):
         return
     from gpucourse.cli.confirm import confirm
     from gpucourse.labs.destroy import preview_destroy
@@ -69,7 +69,7 @@ def _agree(session: Session, survey_result: Survey, *, yes: bool, discard: bool,
 
     paid = preview_destroy(session.context, survey_result.labs)
     session.console.show(
-        view(paid, untracked=survey_result.untracked_resources, others=len(survey_result.labs) - len(paid), discard=discard)
+        view(paid, untracked=survey_result.all_untracked, others=len(survey_result.labs) - len(paid), discard=discard)
     )
     if not confirm(session, "Take this down?", yes=yes, command=command):
         raise Interrupted("nothing was changed", hint=f"when you are done with it: {command}")

@@ -49,14 +49,14 @@ def target_option(what: str) -> OptionInfo:
         "--target",
         help=what,
         metavar=f"[{'|'.join(list_targets())}]",
-        callback=_known_target,
+        callback=_check_target,
         autocompletion=complete.targets,
         show_default=False,
     )
     return option
 
 
-def _known_target(name: str | None) -> str | None:
+def _check_target(name: str | None) -> str | None:
     if name is not None and name not in list_targets():
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, list_targets()))}.")
     return name

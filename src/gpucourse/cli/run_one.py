@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpucourse.cli.outcome import show_plan, show_started, tell
 from gpucourse.cli.session import Session
-from gpucourse.runs import slurm
+from gpucourse.runs import slurm_runs
 from gpucourse.runs.prepare import RunRequest
 from gpucourse.runs.run import locate_run, run
 
@@ -14,7 +14,7 @@ def run_one(session: Session, run_request: RunRequest, *, detach: bool, dry_run:
     context = session.context
     location = locate_run(context, run_request)
     session.console.mode(location.mode, location.lacks)
-    if slurm.is_session(context.catalog.exercise(run_request.exercise)[1], run_request):
+    if slurm_runs.is_session(context.catalog.exercise(run_request.exercise)[1], run_request):
         from gpucourse.cli.run_session import run_session
 
         return run_session(session, run_request, detach=detach, dry_run=dry_run, json=json)

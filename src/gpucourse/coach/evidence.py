@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from gpucourse.coach.words import telling
-from gpucourse.model.diagnosis import Quote, Silence
+from gpucourse.model.diagnosis import LogQuote, Silence
 from gpucourse.model.record import NodeExit
 
 TAIL_BYTES = 1 << 16
@@ -46,12 +46,12 @@ class Log:
         lines = [strip_rank_prefix(line) for line in self.text.splitlines()]
         return next((line for line in reversed(lines) if line.strip()), "")
 
-    def quote(self, start: int) -> Quote:
+    def quote(self, start: int) -> LogQuote:
         """The line of the log that holds this place of the text."""
         begin = self.text.rfind("\n", 0, start) + 1
         end = self.text.find("\n", start)
         line = self.text[begin : len(self.text) if end < 0 else end]
-        return Quote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400])
+        return LogQuote(node=self.node, rank=self.rank, line=strip_rank_prefix(line).strip()[:400])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from gpucourse.coach.states import diagnose_ends, diagnose_join, diagnose_silenc
 from gpucourse.coach.symptom import Symptom
 from gpucourse.coach.symptoms import SYMPTOMS
 from gpucourse.coach.words import find_exception
-from gpucourse.model.diagnosis import Diagnosis, Quote
+from gpucourse.model.diagnosis import Diagnosis, LogQuote
 
 _QUOTES = 3
 _MOST = 2
@@ -25,7 +25,7 @@ class _Occurrence:
     log: Log
     match: re.Match[str]
     logs: list[Log] = field(default_factory=list)
-    seen: list[Quote] = field(default_factory=list)
+    seen: list[LogQuote] = field(default_factory=list)
 
 
 def recognise(evidence: Evidence) -> tuple[Diagnosis, ...]:

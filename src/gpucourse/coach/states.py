@@ -7,7 +7,7 @@ from signal import Signals
 
 from gpucourse.coach.evidence import Evidence, Log
 from gpucourse.coach.symptoms import MISSING_KEY
-from gpucourse.model.diagnosis import Diagnosis, Quote, Silence
+from gpucourse.model.diagnosis import Diagnosis, LogQuote, Silence
 
 _KILLED, _SIGNALS = 137, 128
 _UNOPENED = _SIGNALS + 53
@@ -270,7 +270,7 @@ def _diagnose_silent_ranks(evidence: Evidence, silent: list[Silence]) -> Diagnos
         next=f"gpucourse logs {evidence.run} --rank {ranks[0]}: what comes after its last line in the script?",
         ranks=ranks,
         nodes=list(dict.fromkeys(silence.node for silence in silent)),
-        seen=[Quote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],
+        seen=[LogQuote(node=silence.node, rank=silence.rank, line=silence.last) for silence in silent if silence.last][:3],
     )
 
 
@@ -301,8 +301,8 @@ def _ranks(logs: list[Log]) -> list[int]:
     return sorted(log.rank for log in logs if log.rank is not None)
 
 
-def _last_words(logs: list[Log]) -> list[Quote]:
-    return [Quote(node=log.node, rank=log.rank, line=log.last[:400]) for log in logs if log.last][:3]
+def _last_words(logs: list[Log]) -> list[LogQuote]:
+    return [LogQuote(node=log.node, rank=log.rank, line=log.last[:400]) for log in logs if log.last][:3]
 
 
 def _name_ranks(ranks: list[int]) -> str:

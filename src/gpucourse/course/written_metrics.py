@@ -20,7 +20,7 @@ BY_PROGRAM = {"slurm", "session", "mode"}  # what gpucourse itself adds: the sch
 
 
 @dataclass(frozen=True)
-class Words:
+class MetricWords:
     """The words of some sources, and patterns for those that are put together when the script runs."""
 
     exact: frozenset[str]
@@ -30,7 +30,7 @@ class Words:
         return key in self.exact or any(pattern.fullmatch(key) for pattern in self.patterns)
 
 
-def words_of(sources: Iterable[Path]) -> Words:
+def words_of(sources: Iterable[Path]) -> MetricWords:
     """Every word in the sources that may be a key: texts, names of keyword arguments and of fields. Other files are skipped."""
     exact: set[str] = set()
     patterns: set[str] = set()
@@ -48,7 +48,7 @@ def words_of(sources: Iterable[Path]) -> Words:
                 exact.add(node.target.id)
             elif isinstance(node, ast.JoinedStr) and (pattern := _pattern(node)):
                 patterns.add(pattern)
-    return Words(frozenset(exact), tuple(map(re.compile, sorted(patterns))))
+    return MetricWords(frozenset(exact), tuple(map(re.compile, sorted(patterns))))
 
 
 def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
@@ -78,7 +78,7 @@ def list_plot_paths(plot: Plot) -> Iterator[str]:
     yield from (f"{plot.rows}.{key}" for key in keys if key)
 
 
-def find_unwritten(exercise: Exercise, words: Words, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
+def find_unwritten(exercise: Exercise, words: MetricWords, asked: Iterable[tuple[str, str]] | None = None) -> Iterator[str]:
     """What the manifest (or whoever has `asked`) reads from the metrics and no script writes, one line a place."""
     told: set[str] = set()
     known = {parameter.name for parameter in exercise.parameters}  # scripts write them together, as they were given

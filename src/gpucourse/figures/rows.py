@@ -21,7 +21,7 @@ _LARGEST = 1e100  # an axis needs room around its values, and a logarithmic one 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class PlotPoint:
     """One value to draw, with the spread around it (low, high) where it is known."""
 
     x: float
@@ -33,9 +33,9 @@ class Point:
 class Drawable:
     """What a plot shows: points by series with a label each, the ideal ones, the words under the x axis if x is none."""
 
-    series: list[list[Point]]
+    series: list[list[PlotPoint]]
     labels: list[str]
-    ideal: list[Point]
+    ideal: list[PlotPoint]
     words: list[str]
     whole_x: bool
     notes: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ def drawable(plot: Plot, metrics: Mapping[str, Any]) -> Drawable:
         [*map(float, range(len(rows)))] if words else [_number(row.get(plot.x), plot.log_x) for row in rows]
     )
     labels: list[str] = []
-    series: list[list[Point]] = []
+    series: list[list[PlotPoint]] = []
     left_out = more_lines = 0
     for line in plot.series:
         for name, chosen in _groups(plot, rows).items():
@@ -121,7 +121,7 @@ def _points(
     ends: tuple[str | None, str | None] = (None, None),
     *,
     log_y: bool,
-) -> list[Point]:
+) -> list[PlotPoint]:
     """What the rows hold under `key`, with the spread between what they hold under `ends`."""
     points = []
     for row, x in zip(rows, places, strict=True):
@@ -129,13 +129,13 @@ def _points(
         if x is None or y is None:
             continue
         low, high = (_number(row.get(end), log_y) if end else None for end in ends)
-        points.append(Point(x=x, y=y, spread=(low, high) if low is not None and high is not None else None))
+        points.append(PlotPoint(x=x, y=y, spread=(low, high) if low is not None and high is not None else None))
     return points
 
 
 def _ideal(
-    plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], series: Sequence[Sequence[Point]]
-) -> list[Point]:
+    plot: Plot, rows: Sequence[Mapping[str, Any]], places: Sequence[float | None], series: Sequence[Sequence[PlotPoint]]
+) -> list[PlotPoint]:
     if plot.ideal_key:
         points = _points(rows, places, plot.ideal_key, log_y=plot.log_y)
         return [*{point.x: point for point in points}.values()]  # rows of several lines may stand at one x
@@ -143,7 +143,7 @@ def _ideal(
     if not plot.ideal or first is None or not first.x:
         return []
     known = sorted({point.x for points in series for point in points})
-    return [Point(x=x, y=first.y * x / first.x) for x in known]
+    return [PlotPoint(x=x, y=first.y * x / first.x) for x in known]
 
 
 def _number(value: object, log: bool) -> float | None:

@@ -13,11 +13,11 @@ from gpucourse.labs.target import find_target
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import follow as attend
-from gpucourse.runs import slurm
+from gpucourse.runs import slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.finish import finish
+from gpucourse.runs.follow import lock_of, nodes_of, note_exits
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.lock import hold_lock
@@ -48,7 +48,7 @@ def bring_home(context: Context, deployment: Deployment, *, discard: bool) -> Co
     away = [record for record in records if record.stack == deployment.stack and not record.collected]
     gone = find_target(deployment.target).find_lost_nodes(context, deployment) if away and not discard else {}
     for record in away:
-        with hold_lock(attend.lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
+        with hold_lock(lock_of(context, record.id), f"destroy {deployment.stack}", wait_s=0.0 if discard else 10.0):
             if discard:
                 _give_up(context, record, home, "discarded with --discard")
             else:
@@ -73,7 +73,7 @@ def _fetch(
     from gpucourse.remote.follow import follow
     from gpucourse.remote.patience import AFTER_CANCEL_S
 
-    nodes = attend.nodes_of(deployment, record)
+    nodes = nodes_of(deployment, record)
     if not nodes or record.state == "planned":
         _give_up(context, record, home, "it never started")
         return
@@ -83,7 +83,7 @@ def _fetch(
         _give_up(context, record, home, f"its outputs went with its nodes: {'; '.join(lost)}")
         return
     try:
-        with slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
+        with slurm_runs.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None) as fleet:
             reach(context, fleet)
             if not record.has_ended and record.state != "collecting":
                 context.watch(Note(text=f"run {record.id} was still running: stopping it", level="warning"))
@@ -101,9 +101,9 @@ def _fetch(
                 until=until,
                 log_limit=context.settings.log_limit,
                 world_size=record.world_size,
-                hosts=slurm.hosts_of(deployment),
+                hosts=slurm_runs.hosts_of(deployment),
             )
-            attend.note_exits(record, result)
+            note_exits(record, result)
             finish(context, fleet, record, until=until)
         home.fetched.append(record.id)
         home.given_up += [f"{record.id}, one node of it: {why}" for why in lost]

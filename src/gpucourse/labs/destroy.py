@@ -57,7 +57,7 @@ class Survey:
     trouble: GpucourseError | None = None
 
     @property
-    def untracked_resources(self) -> list[CloudResource]:
+    def all_untracked(self) -> list[CloudResource]:
         """Everything that no record knows, on whichever target."""
         return [thing for things in self.untracked.values() for thing in things]
 

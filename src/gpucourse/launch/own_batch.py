@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.errors import UsageError
-from gpucourse.launch import sbatch, slurm
+from gpucourse.launch import sbatch, slurm_plan
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
@@ -86,9 +86,9 @@ def plan(
     file = BatchFile(name="job", text=own.text, flags=flags, arguments=request.arguments, error=own.error)
     where = partition or own.partition or default
     batch = Batch(partition=where, nodes=nodes or own.nodes, tasks=1, gpus=own.gpus, files=(file,), module=module)
-    argv = (*slurm.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)
+    argv = (*slurm_plan.SUBMIT, *flags, f"{file.name}.sbatch", *request.arguments)
     command = NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(batch.nodes)))
-    return slurm.make_plan(request, command, batch, "dry-run")
+    return slurm_plan.make_plan(request, command, batch, "dry-run")
 
 
 def _number(pattern: re.Pattern[str], wishes: str, default: int) -> int:

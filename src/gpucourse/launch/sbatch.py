@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
+class SbatchJob:
     """What one file says. `nodes`, `tasks` (a node) and `gpus` (a node) are asked of Slurm; `array` is its range, such as
     0-3%2, or nothing; `partition` may be empty; `environment` is exported; without `threads` the job counts its cores."""
 
@@ -26,7 +26,7 @@ class Job:
     command: Sequence[str]
 
 
-def render(job: Job) -> str:
+def render(job: SbatchJob) -> str:
     """The file, ready for sbatch in a folder that holds work/, logs/ and outputs/."""
     spread = job.nodes * job.tasks > 1
     parts = [_head(job), _wishes(job), _body(job), _spread(job) if spread else _alone(job)]
@@ -40,7 +40,7 @@ def time_limit(seconds: float) -> str:
     return f"{f'{days}-' if days else ''}{rest // 60:02d}:{rest % 60:02d}:00"
 
 
-def _head(job: Job) -> str:
+def _head(job: SbatchJob) -> str:
     return (
         "#!/bin/bash\n"
         f"# {job.title}. Made by gpucourse from the exercise's manifest.\n"
@@ -49,7 +49,7 @@ def _head(job: Job) -> str:
     )
 
 
-def _wishes(job: Job) -> str:
+def _wishes(job: SbatchJob) -> str:
     job_number = "%A_%a" if job.array else "%j"
     number = "%A the array's number, %a the task's" if job.array else "%j is the job's number"
     wishes = [("The name in the queue.", f"--job-name={job.name}")]
@@ -72,11 +72,11 @@ def _wishes(job: Job) -> str:
     return "".join(f"\n# {why}\n#SBATCH {wish}" for why, wish in wishes) + "\n"
 
 
-def _time(job: Job) -> str:
+def _time(job: SbatchJob) -> str:
     return f"--time={time_limit(job.time_s)}"
 
 
-def _body(job: Job) -> str:
+def _body(job: SbatchJob) -> str:
     note = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     lines = [
         "# From here on it is a shell script, which runs once, on the first machine of the job.",
@@ -92,7 +92,7 @@ def _body(job: Job) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _threads(job: Job) -> str:
+def _threads(job: SbatchJob) -> str:
     if job.threads is not None:
         return str(job.threads)
     if job.tasks == 1:
@@ -100,11 +100,11 @@ def _threads(job: Job) -> str:
     return f'"$((SLURM_CPUS_ON_NODE > {job.tasks} ? SLURM_CPUS_ON_NODE / {job.tasks} : 1))"'
 
 
-def _alone(job: Job) -> str:
+def _alone(job: SbatchJob) -> str:
     return f"{shlex.join(job.command)}\n"
 
 
-def _spread(job: Job) -> str:
+def _spread(job: SbatchJob) -> str:
     return (
         "# Where all processes meet: at the first machine, under the address that Slurm itself uses, on a port of this job.\n"
         'hosts=$(scontrol show hostnames "$SLURM_JOB_NODELIST")\n'

@@ -39,7 +39,7 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
-class Stage:
+class RehearsalPlace:
     """A course, a workspace for it, and whoever watches."""
 
     catalog: Catalog
@@ -59,7 +59,7 @@ def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[
         raise UsageError(f"{folders.modules} and {folders.exercises} are not side by side", hint="gpucourse dev check DIR")
     with tempfile.TemporaryDirectory(prefix="gpucourse-dev-") as place:
         root = Path(place) / "workspace"
-        stage = Stage(catalog, folders.modules.parent, WorkspacePaths(root), watch)
+        stage = RehearsalPlace(catalog, folders.modules.parent, WorkspacePaths(root), watch)
         try:
             for module in modules:
                 yield from _module(stage, module)
@@ -68,7 +68,7 @@ def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[
                 _type(stage, "destroy", "--all", "--yes", "--discard")
 
 
-def _module(stage: Stage, module: Module) -> Iterator[Rehearsal]:
+def _module(stage: RehearsalPlace, module: Module) -> Iterator[Rehearsal]:
     stage.watch(Note(text=f"module {module.id}: deploying simulated nodes"))
     wanted = max([module.lab.local.nodes, *(exercise.launch.nodes for exercise in module.exercises)])
     code, document = _type(stage, "deploy", module.id, "--target", "local", "--yes", *_nodes(wanted, module.lab.local.nodes))
@@ -87,7 +87,7 @@ def _module(stage: Stage, module: Module) -> Iterator[Rehearsal]:
     _type(stage, "destroy", module.id, "--yes", "--discard")
 
 
-def _exercise(stage: Stage, module: Module, exercise: Exercise) -> Rehearsal:
+def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehearsal:
     if exercise.launch.kind == "slurm-pty":
         return Rehearsal(exercise=exercise.id, skipped="it is a session at the author's own terminal")
     solutions = _solutions(stage, module, exercise)
@@ -169,14 +169,14 @@ def _nodes(wanted: int, usual: int) -> tuple[str, ...]:
     return () if wanted == usual else ("--nodes", str(wanted))
 
 
-def _solutions(stage: Stage, module: Module, exercise: Exercise) -> dict[str, Path]:
+def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
     """The solutions of an exercise's files, by the name of the copy that they take the place of."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
     names = stage.catalog.sources(module, exercise).values()
     return {name: folder / Path(name).name for name in names if (folder / Path(name).name).is_file()}
 
 
-def _type(stage: Stage, *words: str) -> tuple[int, dict[str, Any]]:
+def _type(stage: RehearsalPlace, *words: str) -> tuple[int, dict[str, Any]]:
     """Type a command; its exit code and its JSON document."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOURSE_") or "TERRAFORM" in name}
     environment = {**kept, "GPUCOURSE_COURSE": str(stage.root), "GPUCOURSE_WORKSPACE": str(stage.paths.root)}
@@ -209,5 +209,5 @@ def _why(document: dict[str, Any]) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _name_manifest(stage: Stage, module: Module) -> str:
+def _name_manifest(stage: RehearsalPlace, module: Module) -> str:
     return f"{stage.catalog.folders.modules.name}/{stage.catalog.folder_name(module)}/module.yaml"

@@ -190,7 +190,7 @@ class Offers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class Placement:
     """One try at building a lab: which type, in which zone."""
 
     zone: str

@@ -117,7 +117,7 @@ class Deployment:
         return None
 
     @property
-    def existed_before(self) -> bool:
+    def uses_existing_machines(self) -> bool:
         """Whether its machines were there before the lab: others decide how many they are, and how a cluster of them is."""
         return False
 
@@ -226,7 +226,7 @@ class HostsDeployment(Deployment):
     cloud: None = None
 
     @property
-    def existed_before(self) -> bool:
+    def uses_existing_machines(self) -> bool:
         """Always."""
         return True
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quote:
+class LogQuote:
     """A line of a log, as it stands there; `rank` is None for the launcher of that node."""
 
     node: str
@@ -28,7 +28,7 @@ class Diagnosis:
     next: str
     ranks: list[int] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
-    seen: list[Quote] = field(default_factory=list)
+    seen: list[LogQuote] = field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)

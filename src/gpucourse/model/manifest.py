@@ -64,12 +64,12 @@ class Parameter(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _named_choices(cls, data: Any) -> Any:
+    def _fill_in_choices(cls, data: Any) -> Any:
         if not isinstance(data, dict) or data.get("choices_of") != "instance types":
             return data
         if "choices" in data:
             raise ValueError("choices and choices_of cannot be combined")
-        return data | {"choices": hardware().offered_types}
+        return data | {"choices": hardware().startable_types}
 
     @property
     def of(self) -> Literal["int", "float", "str", "bool"]:

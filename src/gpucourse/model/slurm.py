@@ -75,7 +75,7 @@ class JobRow:
 
 
 @dataclass(kw_only=True)
-class Session:
+class SlurmSession:
     """What Slurm said of a terminal on a node: the GPUs held for it while it was open, and after it."""
 
     gpus_held: int = 0
@@ -91,4 +91,4 @@ class SlurmRun:
     nodes: int
     gpus: int
     jobs: list[JobRow] = field(default_factory=list)
-    held: Session | None = None
+    held: SlurmSession | None = None

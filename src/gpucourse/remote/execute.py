@@ -12,7 +12,7 @@ from gpucourse.model.event import Event, NodeEvent, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 from gpucourse.ports import Link
-from gpucourse.remote import jobs, slurm
+from gpucourse.remote import jobs, slurm_client
 from gpucourse.remote.collect import Home, collect
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors, values
@@ -181,7 +181,7 @@ def _spec(plan: LaunchPlan, command: NodeCommand, wrapped: Sequence[Parcel]) -> 
         "grace_s": CANCEL_GRACE_S,
         "log_limit": plan.log_limit,
         "files": [parcel.entry() for parcel in wrapped],
-        **slurm.spec(plan),
+        **slurm_client.spec(plan),
     }
 
 

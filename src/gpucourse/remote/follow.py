@@ -13,7 +13,7 @@ from gpucourse.model.event import LogBytes, Note, Watcher
 from gpucourse.model.node import Node
 from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.model.slurm import JobRow
-from gpucourse.remote import answers, jobs, slurm
+from gpucourse.remote import answers, jobs, slurm_client
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet, Outcome, combine_errors
 from gpucourse.remote.follow_limits import MOST_LOGS, LogLimits, TimeLimit
@@ -251,7 +251,7 @@ class _Reader(threading.Thread):
             self._view.record_exit(jobs.rank_exit(how.node or name, stream - 1, how))
         elif kind == frames.END:
             end = answers.parse(name, "how the run ended", payload, answers.NodeEnd)
-            self._view.result.jobs = slurm.rows(end)
+            self._view.result.jobs = slurm_client.rows(end)
             self._view.record_exit(jobs.node_exit(name, end))
             return True
         elif kind != frames.BEAT:

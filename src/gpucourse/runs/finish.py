@@ -13,7 +13,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import Refused, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs import diagnose, slurm
+from gpucourse.runs import diagnose, slurm_runs
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.results import read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
@@ -130,7 +130,7 @@ def _not_home(missed: list[Missed]) -> UnreachableError:
 
 def _metrics(context: Context, record: RunRecord, files: RunPaths) -> dict[str, Any] | None:
     """What the script measured, with what this program knows, whatever the script says: the mode, and Slurm's own words."""
-    metrics = slurm.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
+    metrics = slurm_runs.add_metrics(_read_node_metrics(context, record, files), record, files, context.watch)
     if metrics is not None:
         metrics["mode"] = record.mode
         write_record(files.metrics, metrics)

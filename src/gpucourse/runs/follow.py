@@ -17,7 +17,7 @@ from gpucourse.model.event import stage
 from gpucourse.model.node import Node, is_simulated
 from gpucourse.model.record import RunRecord, RunState
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs import diagnose, slurm
+from gpucourse.runs import diagnose, slurm_runs
 from gpucourse.runs.finish import finish
 from gpucourse.units import later, now_utc
 from gpucourse.workspace import deployments, runs
@@ -59,7 +59,7 @@ def fleet_of(context: Context, record: RunRecord) -> Fleet:
     nodes = nodes_of(deployment, record) if deployment else ()
     if deployment is None or not nodes:
         raise MissingError(f"the nodes of run {record.id} are gone", hint=f"gpucourse deploy {record.module}")
-    return slurm.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None)
+    return slurm_runs.fleet_of(context, deployment, nodes, scheduled=record.slurm is not None)
 
 
 def read_run_verdict(context: Context, record: RunRecord) -> ExerciseVerdict | None:
@@ -122,7 +122,7 @@ def _follow(context: Context, fleet: Fleet, record: RunRecord, limit_s: float | 
                 limit_s=limit_s,
                 log_limit=context.settings.log_limit,
                 world_size=record.world_size,
-                hosts=slurm.hosts_of(deployments.load(context.paths, record.stack)),
+                hosts=slurm_runs.hosts_of(deployments.load(context.paths, record.stack)),
             )
     except (KeyboardInterrupt, Interrupted) as error:
         raise _make_detach_error(record) from error

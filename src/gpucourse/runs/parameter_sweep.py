@@ -213,7 +213,7 @@ def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths
         return made
     copies: list[Path] = []
     for source in made:
-        target = context.paths.delivered_sweep(exercise.id, record.parameter, source.suffix)
+        target = context.paths.sweep_deliverable(exercise.id, record.parameter, source.suffix)
         copy_file(source, target)
         copies.append(target)
     return tuple(copies)

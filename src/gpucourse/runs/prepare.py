@@ -110,7 +110,7 @@ def _own_lab(context: Context, module: Module, run_request: RunRequest) -> Deplo
 def _tell_of_few(context: Context, exercise: Exercise, lab: Deployment) -> None:
     """An exercise that is meant for more nodes than stand runs on those; what it cannot show then is a command away."""
     stand, meant = len(lab.inventory.nodes) if lab.inventory else 0, exercise.launch.nodes
-    if stand < meant and not lab.existed_before:
+    if stand < meant and not lab.uses_existing_machines:
         more = f"gpucourse deploy {lab.module}{lab.flag} --nodes {meant}"
         text = f"{exercise.id} is meant for {meant} nodes, and {stand} {'is' if stand == 1 else 'are'} deployed; more: {more}"
         context.watch(Note(text=text, level="warning"))

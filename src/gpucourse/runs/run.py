@@ -15,7 +15,7 @@ from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import follow, slurm
+from gpucourse.runs import follow, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, make_launch_request, plan_on
 from gpucourse.units import now_utc
@@ -56,7 +56,7 @@ def locate_run(context: Context, run_request: RunRequest) -> RunLocation:
     Raises UnknownName.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    lab = slurm.lab_of(context, module) if slurm.by_slurm(exercise, run_request) else module
+    lab = slurm_runs.lab_of(context, module) if slurm_runs.by_slurm(exercise, run_request) else module
     try:
         deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     except MissingError:  # it may be stopped, or not ready: then it is the lab that is meant all the same
@@ -81,8 +81,8 @@ def run(
     go: the run then goes on.
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
-    scheduled = slurm.by_slurm(exercise, run_request)
-    lab = slurm.lab_of(context, module) if scheduled else module
+    scheduled = slurm_runs.by_slurm(exercise, run_request)
+    lab = slurm_runs.lab_of(context, module) if scheduled else module
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
@@ -91,11 +91,11 @@ def run(
     nodes = (inventory.head,) if scheduled else choose(exercise, inventory, run_request, module)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}
-    with slurm.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
+    with slurm_runs.fleet_of(context, deployment, nodes, scheduled=scheduled) as fleet:
         with stage(context.watch, "connect", f"connecting to {len(nodes)} node{'s' if len(nodes) != 1 else ''}", phases):
             reach(context, fleet)
             if scheduled:
-                plan = slurm.plan_on(context, fleet, wanted, run_request, lab, deployment)
+                plan = slurm_runs.plan_on(context, fleet, wanted, run_request, lab, deployment)
             else:
                 plan = plan_on(context, fleet, wanted, REHEARSAL, skew_s)
         if run_request.script is not None:
@@ -140,10 +140,10 @@ def new_record(
         world_size=plan.world_size,
         silence_s=run_request.silence_s or plan.collective_timeout_s,
         gpucourse=__version__,
-        slurm=slurm.make_slurm_record(plan),
+        slurm=slurm_runs.make_slurm_record(plan),
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
-    slurm.keep_files(plan, runs.files_of(context.paths, record))
+    slurm_runs.keep_files(plan, runs.files_of(context.paths, record))
     runs.save(context.paths, record)
     return record
 

@@ -15,7 +15,7 @@ from gpucourse.workspace import deployments
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class ExerciseRun:
     """One exercise on one lab. `run` is its record's id; `error` says why there is none. A session at the learner's own
     terminal is skipped."""
 
@@ -56,13 +56,13 @@ def run_all(
     module: Module,
     run_request: RunRequest,
     run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
-) -> Sequence[Step]:
+) -> Sequence[ExerciseRun]:
     """Run every exercise of the module on every lab that is up. `run_one` is called with the exercise, the lab and what to do.
 
     What fails is recorded, and the next one goes on. Raises MissingError where no lab is up, Interrupted when the person let
     go.
     """
-    steps: list[Step] = []
+    steps: list[ExerciseRun] = []
     for lab in labs(context, module, run_request):
         for exercise in module.exercises:
             wanted = replace(run_request, exercise=exercise.id, target=lab.target, gpu=lab.gpu or None)
@@ -76,8 +76,10 @@ def _step(
     lab: Deployment,
     run_request: RunRequest,
     run_one: Callable[[Exercise, Deployment, Callable[[], RunResult]], RunResult],
-) -> Step:
-    planned = Step(exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run")
+) -> ExerciseRun:
+    planned = ExerciseRun(
+        exercise=exercise.id, title=exercise.title, lab=lab.stack, gpu=lab.gpu, mode=lab.mode, state="not run"
+    )
     if exercise.launch.kind == "slurm-pty":
         return replace(planned, state="skipped", error=f"it is a session at your own terminal: gpucourse run {exercise.id}")
     try:

@@ -21,8 +21,8 @@ from gpucourse.model.event import stage
 from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import NodeExit, RunRecord
-from gpucourse.model.slurm import JobRow, Session
-from gpucourse.runs import follow, slurm
+from gpucourse.model.slurm import JobRow, SlurmSession
+from gpucourse.runs import follow, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, find_deployed_lab, make_launch_request
 from gpucourse.runs.run import new_record
@@ -62,7 +62,7 @@ def rehearse(context: Context, run_request: RunRequest) -> LaunchPlan:
 @contextmanager
 def open_session(context: Context, run_request: RunRequest) -> Iterator[OpenSession]:
     """Bring the files to the cluster, make the record, and watch the job for as long as the block lasts."""
-    from gpucourse.remote.slurm import lay_out, session
+    from gpucourse.remote.slurm_client import lay_out, session
 
     with _plan_session(context, run_request) as (plan, lab, deployment, fleet):
         run_id = runs.new_run(context.paths, plan.exercise)
@@ -104,14 +104,14 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
             f"run {record.id}: the session never began; Slurm gave it no node",
             hint=f"what srun said is in {files.transcript}",
         )
-    over = slurm.has_ended(last)
+    over = slurm_runs.has_ended(last)
     record.slurm.jobs = [last]
-    record.slurm.held = Session(
+    record.slurm.held = SlurmSession(
         gpus_held=open_session.gpus,
         gpus_after=0 if over else open_session.gpus,
         held_s=last.ran_s or time.monotonic() - open_session.began,
     )
-    reason = slurm.ending_of(last)
+    reason = slurm_runs.ending_of(last)
     code = {"timed_out": 124, "lost": 137, "cancelled": 143}.get(reason, 0)
     seconds = round(time.monotonic() - open_session.began, 3)
     node_exit = NodeExit(node=record.nodes[0], code=code, reason=reason, seconds=seconds)
@@ -122,15 +122,15 @@ def close_session(context: Context, open_session: OpenSession, transcript: str) 
 @contextmanager
 def _plan_session(context: Context, run_request: RunRequest) -> Iterator[tuple[LaunchPlan, Module, Deployment, Fleet]]:
     module, exercise = context.catalog.exercise(run_request.exercise)
-    lab = slurm.lab_of(context, module)
+    lab = slurm_runs.lab_of(context, module)
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     if deployment.inventory is None:
         raise AssertionError(deployment.stack)
     wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated)
-    with slurm.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
+    with slurm_runs.fleet_of(context, deployment, (deployment.inventory.head,), scheduled=True) as fleet:
         with stage(context.watch, "connect", "asking the cluster what it has"):
             reach(context, fleet)
-            plan = slurm.plan_on(context, fleet, wanted, run_request, lab, deployment)
+            plan = slurm_runs.plan_on(context, fleet, wanted, run_request, lab, deployment)
         yield plan, lab, deployment, fleet
 
 
@@ -157,7 +157,7 @@ def _terminal(context: Context, deployment: Deployment, plan: LaunchPlan, work: 
 
 def _watch(open_session: OpenSession, over: threading.Event) -> None:
     """Look until Slurm holds a GPU for the job, or the session is over. A look that fails is taken again."""
-    from gpucourse.remote.slurm import session
+    from gpucourse.remote.slurm_client import session
 
     nap = _LOOK_S[0]
     while not over.wait(nap):
@@ -175,12 +175,12 @@ def _watch(open_session: OpenSession, over: threading.Event) -> None:
 
 def _wait_until_gone(open_session: OpenSession) -> JobRow | None:
     """The job's row once it has ended; as it is after some time, where it does not end; None where there never was one."""
-    from gpucourse.remote.slurm import session
+    from gpucourse.remote.slurm_client import session
 
     deadline, nap = time.monotonic() + _GONE_S, 0.1
     while True:
         held = session(open_session.fleet.link(open_session.fleet.nodes[0]), open_session.record.id)
-        if held.row is None or slurm.has_ended(held.row) or time.monotonic() > deadline:
+        if held.row is None or slurm_runs.has_ended(held.row) or time.monotonic() > deadline:
             return held.row
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)

@@ -65,7 +65,7 @@ class WorkspacePaths:
         """The tables of the newest comparison of runs of one exercise."""
         return self.deliverables(exercise) / "comparison.md"
 
-    def delivered_sweep(self, exercise: str, parameter: str, ending: str) -> Path:
+    def sweep_deliverable(self, exercise: str, parameter: str, ending: str) -> Path:
         """A file of the newest sweep over a parameter, as it is handed in; `ending` with its dot."""
         return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
 

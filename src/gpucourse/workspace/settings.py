@@ -53,7 +53,7 @@ class Settings(BaseModel):
 
     @field_validator("target")
     @classmethod
-    def _known_target(cls, value: str, info: ValidationInfo) -> str:
+    def _check_target(cls, value: str, info: ValidationInfo) -> str:
         known = info.context or ()
         if known and value not in known:
             raise ValueError(f"Input should be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")

@@ -56,7 +56,7 @@ def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
         assert not any((learner.workspace / ".gpucourse" / "stacks").iterdir())
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_what_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     with cloud_learner(tmp_path) as learner:
         learner.sets(budget_usd=3)
@@ -122,7 +122,7 @@ def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
     assert [after["cloud"][name] for name in ("zone", "expires")] == [before["cloud"][name] for name in ("zone", "expires")]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     before = {node["name"]: node for node in lab.inventory()}
     ids = {resource.tags["Node"]: resource.id for resource in lab.standing("instance")}
@@ -140,7 +140,7 @@ def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
         assert "exists already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_lab_whose_state_is_lost_is_not_built_beside_itself(tmp_path: Path) -> None:
     with cloud_learner(tmp_path) as learner:
         hand_made.lab(learner, nodes=2)

@@ -138,7 +138,7 @@ def test_a_quota_is_asked_for_once(learner: Learner, account: Account) -> None:
     assert document["quotas"][0]["open"]["wanted"] == 16
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_first_request_that_may_not_make_its_role_names_the_permission(learner: Learner, tmp_path: Path) -> None:
     with mock_account(tmp_path / "fresh", quotas={G_ON_DEMAND: 4}) as fresh:
         learner.environ.update(fresh.environment)
@@ -153,7 +153,7 @@ def test_a_first_request_that_may_not_make_its_role_names_the_permission(learner
         assert "ask for 16" in learner.types("doctor", "--request-quota", "--yes").out
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_spot_and_on_demand_have_quotas_of_their_own(learner: Learner, account: Account) -> None:
     account.quota(G_SPOT, 0)
     on_demand = index_findings(learner.documents("doctor", "--target", "aws"))
@@ -178,7 +178,7 @@ def test_nothing_is_asked_without_a_yes(learner: Learner, account: Account) -> N
     assert len(account.calls("RequestServiceQuotaIncrease")) == made + 1
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_quota_of_another_gpu_in_another_region_is_asked_for_there(learner: Learner, account: Account) -> None:
     words = ("--module", "4", "--region", "us-west-2", "--gpu", "h100")
     missing = index_findings(learner.types("doctor", "--target", "aws", *words, "--json", code=3).document)[

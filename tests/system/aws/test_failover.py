@@ -16,7 +16,7 @@ def _launches(learner: CloudLearner) -> int:
     return sum(not call.params.get("DryRun") for call in learner.account.calls("RunInstances"))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tmp_path: Path) -> None:
     learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
     learner.account.fail("RunInstances", "InsufficientInstanceCapacity", zone="us-east-2a")
@@ -47,7 +47,7 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     assert learner.standing() == []
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_spot_nodes_that_terraform_leaves_are_gone_before_the_next_try(learner: CloudLearner) -> None:
     learner.account.deny("ec2:CancelSpotInstanceRequests")
     learner.account.fail("RunInstances", "Unsupported", zone="us-east-2a", nth=3)  # a trial run, one node, and then the other

@@ -26,10 +26,10 @@ def small(learner: CloudLearner, tmp_path: Path) -> CloudLearner:
 @pytest.mark.parametrize(
     ("phase", "call"),
     [
-        pytest.param("looking at the account", "servicequotas:GetServiceQuota", marks=pytest.mark.thorough),
-        pytest.param("planning", "ec2:DescribeImages", marks=pytest.mark.thorough),
+        pytest.param("looking at the account", "servicequotas:GetServiceQuota", marks=pytest.mark.slow),
+        pytest.param("planning", "ec2:DescribeImages", marks=pytest.mark.slow),
         ("building", "ec2:CreateVpc"),
-        pytest.param("waiting for the host key", "ec2:GetConsoleOutput", marks=pytest.mark.thorough),
+        pytest.param("waiting for the host key", "ec2:GetConsoleOutput", marks=pytest.mark.slow),
     ],
 )
 def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: CloudLearner, phase: str, call: str) -> None:
@@ -49,7 +49,7 @@ def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: C
     assert small.deployment(STACK) == {}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_credentials_that_expire_while_it_is_built(small: CloudLearner) -> None:
     small.account.expire_credentials(after="ec2:CreateVpc")
     error = small.types(*DEPLOY, "--json", code=None, timeout=300).document["error"]

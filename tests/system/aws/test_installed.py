@@ -13,7 +13,7 @@ import pytest
 from tests.system.aws.learner import CloudLearner
 
 ROOT = Path(__file__).resolve().parents[3]
-pytestmark = [pytest.mark.system, pytest.mark.thorough]
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 SMALL = ("--set", "epochs=1", "--set", "steps=10", "--set", "samples=512", "--set", "batch_size=64", "--set", "hidden=16")
 

@@ -25,7 +25,7 @@ def _terraform(learner: CloudLearner, stack: str) -> int:
     return int(json.loads(lock.read_text())["pid"])
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLearner, tmp_path: Path) -> None:
     learner.environ["GPUCOURSE_COURSE"] = str(write_course(tmp_path / "course"))
     learner.account.hold("RunInstances", after=True, nth=2)  # the first one is the preflight's, which starts nothing

@@ -46,7 +46,7 @@ def compute_cost(learner: CloudLearner) -> Cost:
     return cost(hand_made.context(learner))
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_after_a_lost_workspace_only_our_own_things_are_removed(learner: CloudLearner) -> None:
     stranger = launch(learner.account)
     hand_made.lab(learner, nodes=2)

@@ -19,7 +19,7 @@ from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 from tests.system.exercising import needs_torch
 
-pytestmark = [pytest.mark.system, pytest.mark.thorough, needs_torch]
+pytestmark = [pytest.mark.system, pytest.mark.slow, needs_torch]
 
 STACK = "02-aws-t4"
 TWO_NODES = {"L-DB2E81BA": 8.0}  # vCPUs of GPU instances; a g4dn.xlarge has 4, and the module would take three
@@ -123,7 +123,7 @@ def test_a_drained_node_fails_the_rung_with_the_end_of_its_log(lab: CloudLearner
     inside(lab, "node0", "scontrol update nodename=node2 state=resume")
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_node_and_a_head_that_are_built_anew_find_the_others(lab: CloudLearner) -> None:
     key = inside(lab, "node2", "sha256sum </etc/munge/munge.key")
     lost = [resource.id for resource in lab.standing("instance") if resource.tags["Node"] in {"node0", "node1"}]
@@ -147,7 +147,7 @@ def test_slurm_is_back_after_a_stop_and_a_start(lab: CloudLearner) -> None:
     assert "healthy" in lab.types("status").out
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_a_smaller_lab_is_a_smaller_cluster(lab: CloudLearner) -> None:
     lab.types("deploy", "2", "--target", "aws", "--nodes", "1", "--yes", timeout=240)
     assert slurm.on_head(lab, "sinfo -h -N -o '%N|%T'").splitlines() == ["node1|idle"]

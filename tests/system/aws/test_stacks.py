@@ -12,7 +12,7 @@ from tests.system.aws.courses import write_course
 from tests.system.aws.learner import CloudLearner, cloud_learner
 from tests.system.aws.policy import unforeseen
 
-pytestmark = [pytest.mark.system, pytest.mark.thorough]
+pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 LABS = {  # four labs: with its own network each, and the account's, an AWS region is full
     "slurm-cluster": ("2",),

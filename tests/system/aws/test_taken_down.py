@@ -51,7 +51,7 @@ def _of(learner: CloudLearner, stack: str) -> list[str]:
     return [str(resource) for resource in learner.standing() if resource.tags.get("Stack") == stack]
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_expired_credentials_a_kill_and_a_slow_aws_still_leave_nothing(labs: CloudLearner) -> None:
     uid = labs.deployment("01-aws-t4")["uid"]
     [instance] = [resource.id for resource in labs.standing("instance") if resource.tags["Stack"] == uid]
@@ -77,7 +77,7 @@ def test_expired_credentials_a_kill_and_a_slow_aws_still_leave_nothing(labs: Clo
     assert labs.deployment("01-aws-t4") == {}
 
 
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_terraform_is_killed_and_the_same_command_goes_on_by_tag(labs: CloudLearner) -> None:
     stranger = launch(labs.account)
     uid = labs.deployment("04-aws-t4")["uid"]

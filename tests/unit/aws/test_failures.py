@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.aws.failure_table import ROWS, Row
+from gpucourse.aws.failure_table import ROWS, FailureRow
 from gpucourse.aws.failures import classify, deciding, from_text, sentence
 from gpucourse.model.cloud import Failure
 
@@ -113,7 +113,7 @@ def test_every_code_has_its_kind_and_only_capacity_and_zone_go_elsewhere(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codes[0])
-def test_every_row_speaks_for_a_code_of_the_table(row: Row) -> None:
+def test_every_row_speaks_for_a_code_of_the_table(row: FailureRow) -> None:
     spoken = [classify(code, message, row.call) for code, message, _kind, _elsewhere in TABLE]
     assert any((failure.kind, failure.tell) == (row.kind, row.tell) for failure in spoken)
 

@@ -9,7 +9,7 @@ from gpucourse.aws import offerings
 from gpucourse.aws.failures import classify
 from gpucourse.aws.offerings import first_attempt, instance_type, instance_types, next_attempt, type_for
 from gpucourse.errors import UnknownName, UsageError
-from gpucourse.model.cloud import Attempt, Failure, Offers, Zone
+from gpucourse.model.cloud import Failure, Offers, Placement, Zone
 from tests.unit.aws.cloud import ScriptedAccount
 
 NO_ROOM = classify("InsufficientInstanceCapacity", "no room")
@@ -108,7 +108,7 @@ OFFERS = Offers(
 
 def walk(failure: Failure, allowed: list[str], with_types: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """Every try that is made when each one fails in the same way."""
-    tried: list[tuple[Attempt, Failure]] = []
+    tried: list[tuple[Placement, Failure]] = []
     attempt = first_attempt(OFFERS, allowed[0], with_types=with_types)
     while attempt is not None:
         tried.append((attempt, failure))
@@ -136,9 +136,9 @@ def test_a_zone_that_aws_names_comes_next() -> None:
     asked = classify(
         "InsufficientInstanceCapacity", "You can currently get g4dn.xlarge capacity by ... or choosing us-east-2c, us-east-2d."
     )
-    first = Attempt(zone="us-east-2a", instance_type="g4dn.xlarge")
+    first = Placement(zone="us-east-2a", instance_type="g4dn.xlarge")
     attempt = next_attempt(OFFERS, [(first, asked)], allowed=["g4dn.xlarge"])
-    assert attempt == Attempt(zone="us-east-2c", instance_type="g4dn.xlarge")
+    assert attempt == Placement(zone="us-east-2c", instance_type="g4dn.xlarge")
 
 
 def test_nothing_to_try_where_no_zone_offers_it() -> None:

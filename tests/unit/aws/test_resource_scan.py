@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gpucourse.aws import resource_scan
-from gpucourse.aws.kinds import ORDER, Step
+from gpucourse.aws.kinds import ORDER, ApiCall
 from gpucourse.errors import CloudUnreachable
 from gpucourse.model.cloud import CloudResource
 from tests.unit.aws.cloud import TAGS, MotoAccount, ScriptedAccount, as_tag_list, error, make_refusal
@@ -83,7 +83,7 @@ def test_each_has_the_command_that_removes_it(moto: MotoAccount, lab: Lab) -> No
 
 
 def test_a_command_is_quoted_for_the_shell() -> None:
-    step = Step("ec2", "delete_key_pair", {"KeyName": "a b; rm -rf ~"})
+    step = ApiCall("ec2", "delete_key_pair", {"KeyName": "a b; rm -rf ~"})
     assert step.command("us-east-2") == "aws ec2 delete-key-pair --region us-east-2 --key-name 'a b; rm -rf ~'"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpucourse.cli.deploy import typed_command
+from gpucourse.cli.deploy import format_command
 from gpucourse.labs.request import DeployRequest
 
 
@@ -23,4 +23,4 @@ from gpucourse.labs.request import DeployRequest
     ],
 )
 def test_what_was_typed(request_: DeployRequest, command: str) -> None:
-    assert typed_command(request_) == command
+    assert format_command(request_) == command

@@ -36,7 +36,7 @@ def test_one_token_has_no_time_per_token() -> None:
 def test_prices_are_those_of_the_program() -> None:
     listed, sources = costs.prices()
     book = PriceBook(region=sources["on_demand"]["region"])
-    assert {price.instance for price in listed} == set(hardware().offered_types)
+    assert {price.instance for price in listed} == set(hardware().startable_types)
     for price in listed:
         on_demand, spot = book.instance(price.instance), book.instance(price.instance, "spot")
         assert (price.usd_per_hour, sources["on_demand"]["date"]) == (float(on_demand.usd_per_hour), on_demand.date)

@@ -55,7 +55,7 @@ def damage(path: Path, content: str) -> None:
 
 @pytest.mark.parametrize("content", CONTENTS)
 @pytest.mark.parametrize("name", [*OF_A_RUN, *OF_THE_WORKSPACE])
-@pytest.mark.thorough
+@pytest.mark.slow
 def test_every_command_after_every_damage(learning: Learning, name: str, content: str) -> None:
     first, second = learning.record(), learning.record("1.2")
     damage(learning.folder(first) / name if name in OF_A_RUN else learning.workspace / name, content)

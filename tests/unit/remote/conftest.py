@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm_jobs
 from tests.unit.remote.scripted import Answer, Scripted
 
 
@@ -18,7 +18,7 @@ def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..
 
     def make(**answers: list[Answer] | Answer) -> Scripted:
         made = Scripted(**answers)
-        monkeypatch.setattr(slurm, "ask", made)
+        monkeypatch.setattr(slurm_jobs, "ask", made)
         return made
 
     return make

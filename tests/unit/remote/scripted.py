@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm_jobs
 from gpucourse.remote.agent.job import Job
 
 WHEN = "2020-11-21T05:49:34|2020-11-21T05:49:36|2020-11-21T05:49:46"
 Answer = str | Exception
-DOWN = slurm.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
-FORGOTTEN = slurm.UnknownJob("slurm_load_jobs error: Invalid job id specified")
-NO_ACCOUNTS = slurm.Controller("Slurm accounting storage is disabled")
+DOWN = slurm_jobs.Controller("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
+FORGOTTEN = slurm_jobs.UnknownJob("slurm_load_jobs error: Invalid job id specified")
+NO_ACCOUNTS = slurm_jobs.Controller("Slurm accounting storage is disabled")
 
 
 class Scripted:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm_jobs
 
 
 def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -22,33 +22,33 @@ def program(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 def test_a_munged_that_left_its_door_behind_is_told_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo said")
     door = tmp_path / "munge.socket.2"
-    assert slurm.ask("squeue", munge=str(door)) == "said\n"  # no door: it may be elsewhere
+    assert slurm_jobs.ask("squeue", munge=str(door)) == "said\n"  # no door: it may be elsewhere
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(door))
         listener.listen()
-        assert slurm.ask("squeue", munge=str(door)) == "said\n"
-    with pytest.raises(slurm.Controller, match="munged is gone: nobody listens at"):
-        slurm.ask("squeue", munge=str(door))
+        assert slurm_jobs.ask("squeue", munge=str(door)) == "said\n"
+    with pytest.raises(slurm_jobs.Controller, match="munged is gone: nobody listens at"):
+        slurm_jobs.ask("squeue", munge=str(door))
 
 
 def test_what_a_command_said_before_its_time_was_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     program(tmp_path, monkeypatch, "echo 'Unable to contact slurm controller' >&2; exec sleep 60")
-    with pytest.raises(slurm.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
-        slurm.ask("squeue", munge=str(tmp_path / "none"), timeout_s=0.5)
+    with pytest.raises(slurm_jobs.Controller, match=r"did not answer within 0\.5 s: Unable to contact slurm controller"):
+        slurm_jobs.ask("squeue", munge=str(tmp_path / "none"), timeout_s=0.5)
 
 
 @pytest.mark.parametrize(
     ("said", "kind"),
     [
-        ("slurm_load_jobs error: Invalid job id specified", slurm.UnknownJob),
-        ("slurm_load_jobs error: Unable to contact slurm controller", slurm.Controller),
+        ("slurm_load_jobs error: Invalid job id specified", slurm_jobs.UnknownJob),
+        ("slurm_load_jobs error: Unable to contact slurm controller", slurm_jobs.Controller),
     ],
 )
 def test_a_job_that_slurm_has_forgotten_is_an_error_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[slurm.Controller]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, kind: type[slurm_jobs.Controller]
 ) -> None:
     program(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
-    with pytest.raises(slurm.Controller) as caught:
-        slurm.ask("squeue", munge=str(tmp_path / "none"))
+    with pytest.raises(slurm_jobs.Controller) as caught:
+        slurm_jobs.ask("squeue", munge=str(tmp_path / "none"))
     assert type(caught.value) is kind
     assert caught.value.what == said

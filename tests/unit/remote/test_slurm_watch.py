@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import slurm, slurm_submit, slurm_watch
+from gpucourse.remote.agent import slurm_jobs, slurm_submit, slurm_watch
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job
 from tests.unit.remote.scripted import (
@@ -285,7 +285,7 @@ def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: 
     cluster = script_slurm(sbatch="7\n", squeue=[row("7", "RUNNING", node="a"), DOWN], scancel="")
     slurm_submit.submit(spec())
     slurm_watch.look(Job("r1"))
-    with pytest.raises(slurm.Controller, match="Unable to contact slurm controller"):
+    with pytest.raises(slurm_jobs.Controller, match="Unable to contact slurm controller"):
         slurm_watch.cancel(Job("r1"))
     assert cluster.count("scancel") == 0
     assert slurm_watch.state(Job("r1")) == "running"
@@ -294,5 +294,5 @@ def test_a_cancel_that_the_controller_cannot_hear_says_so_at_once(script_slurm: 
 def test_a_job_that_does_not_end_is_no_proof(script_slurm: Callable[..., Scripted]) -> None:
     script_slurm(sbatch="7\n", squeue=row("7", "COMPLETING", node="a"), scancel="")
     slurm_submit.submit(spec())
-    with pytest.raises(slurm.Controller, match="7 is COMPLETING"):
+    with pytest.raises(slurm_jobs.Controller, match="7 is COMPLETING"):
         slurm_watch.cancel(Job("r1"), proof_s=0.2)

@@ -56,7 +56,7 @@ def test_an_older_lab_of_simulated_nodes(paths: WorkspacePaths) -> None:
     assert isinstance(lab, LocalDeployment)
     assert lab.variables == LocalVariables(scheduler="slurm", link="1gbit", one_host=True)
     assert (lab.is_simulated, lab.mode, lab.link, lab.has_slurm, lab.flag) == (True, "local", "1gbit", True, "")
-    assert (lab.costs, lab.is_stopped, lab.gpu, lab.nccl, lab.existed_before) == (False, False, "", {}, False)
+    assert (lab.costs, lab.is_stopped, lab.gpu, lab.nccl, lab.uses_existing_machines) == (False, False, "", {}, False)
 
 
 def test_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
@@ -69,7 +69,7 @@ def test_an_older_lab_on_aws(paths: WorkspacePaths) -> None:
 def test_an_older_lab_on_machines_that_exist_already(paths: WorkspacePaths) -> None:
     lab = deployments.load(paths, store_record(paths, "hosts", variables={"hosts": ["me@gpu1"]}))
     assert isinstance(lab, HostsDeployment)
-    assert (lab.variables.hosts, lab.existed_before, lab.costs, lab.mode) == (["me@gpu1"], True, False, "hosts")
+    assert (lab.variables.hosts, lab.uses_existing_machines, lab.costs, lab.mode) == (["me@gpu1"], True, False, "hosts")
 
 
 def test_a_lab_that_says_nothing_of_its_account_is_damaged(paths: WorkspacePaths) -> None:

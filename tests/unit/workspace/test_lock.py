@@ -17,12 +17,12 @@ def test_the_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
     path, waiting = tmp_path / "locks" / "a.lock", threading.Event()
     order: list[str] = []
 
-    def heard(holder: str) -> None:
+    def note_wait(holder: str) -> None:
         order.append(holder)
         waiting.set()
 
     def second() -> None:
-        with hold_lock(path, "second", on_wait=heard):
+        with hold_lock(path, "second", on_wait=note_wait):
             order.append("second")
 
     thread = threading.Thread(target=second)

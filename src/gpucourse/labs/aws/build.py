@@ -18,11 +18,11 @@ from gpucourse.labs.aws.failover import LaunchAttempt, Route, classify_failure
 from gpucourse.labs.aws.lab import CloudLab, open_cloud, tags
 from gpucourse.labs.aws.money import ledger
 from gpucourse.labs.aws.money.quote import with_type
-from gpucourse.labs.aws.propose import LabProposal, Proposal
+from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.labs.results import Built, Deployed
-from gpucourse.model.cloud import Attempt, CloudInstance, Failure
+from gpucourse.model.cloud import CloudInstance, Failure, Placement
 from gpucourse.model.deployment import AwsDeployment, Tried
 from gpucourse.model.event import Note, label_events, stage
 from gpucourse.model.money import usd_per_hour
@@ -35,7 +35,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
 
 
-def build(context: Context, proposal: Proposal) -> Built:
+def build(context: Context, proposal: AwsProposal) -> Built:
     """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
 
     One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
@@ -109,7 +109,7 @@ def _build_with_failover(context: Context, lab_proposal: LabProposal) -> Invento
     route = Route(zone_offers=lab_proposal.zones, allowed=lab_proposal.allowed, with_types=lab_proposal.choice.with_types)
     while True:
         here = LaunchAttempt(
-            attempt=Attempt(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
+            attempt=Placement(zone=cloud.zone, instance_type=cloud.instance_type), placement_group=cloud.placement_group
         )
         try:
             with stage(context.watch, f"apply {deployment.stack}", f"building {deployment.stack} in {cloud.zone}"):

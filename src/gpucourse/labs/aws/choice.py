@@ -79,7 +79,7 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
         wanted = [known[0].cloud.gpu if known else context.settings.gpu or lab.gpu]
     # A lab whose GPU is compared with others must not become one of them where its own is sold out.
     taken = {*wanted, *(deployment.cloud.gpu for deployment in known if _stands(context, deployment))}
-    result = [_choice(context, request, module, lab, gpu, _meant(known, module, gpu), taken) for gpu in wanted]
+    result = [_choice(context, request, module, lab, gpu, _find_standing_lab(known, module, gpu), taken) for gpu in wanted]
     if len({(choice.region, choice.market) for choice in result}) > 1:
         places = ", ".join(f"{choice.stack} ({choice.region}, {choice.market})" for choice in result)
         raise UsageError(
@@ -89,7 +89,7 @@ def choices(context: Context, request: DeployRequest) -> list[Choice]:
     return result
 
 
-def _meant(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
+def _find_standing_lab(known: list[AwsDeployment], module: Module, gpu: str) -> AwsDeployment | None:
     """The record of the lab with that GPU, else of the one that was to have it: a stack keeps its name where its GPU was
     sold out and another was taken."""
     name = deployments.stack_name(module.id, "aws", gpu)

@@ -17,7 +17,7 @@ from gpucourse.errors import GpucourseError, MissingError, UnreachableError, Usa
 from gpucourse.labs.aws import node_files
 from gpucourse.labs.aws.account import account_of, on_aws
 from gpucourse.labs.aws.change import lock_lab
-from gpucourse.labs.aws.money import ledger as bill
+from gpucourse.labs.aws.money import ledger as stack_ledger
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
@@ -38,7 +38,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         raise UsageError("that adds no time", hint=f"gpucourse extend {module} 2h")
     deployment = on_aws(context, module, gpu=gpu, verb="extend")
     seconds = min(seconds, 10 * LONGEST.total_seconds())  # refused below, with what would be right
-    before, at = datetime.fromisoformat(deployment.cloud.expires), bill.now()
+    before, at = datetime.fromisoformat(deployment.cloud.expires), stack_ledger.now()
     expires = max(before, at) + timedelta(seconds=seconds)
     latest = datetime.fromisoformat(deployment.created) + LONGEST
     if expires > latest:
@@ -49,7 +49,7 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
             if room >= 1
             else f"rebuild it when you continue: gpucourse destroy {module}",
         )
-    rate = bill.per_hour(context, deployment)
+    rate = stack_ledger.per_hour(context, deployment)
     budget = context.settings.budget_usd
     return Extension(
         deployment=deployment,
@@ -116,7 +116,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
         cloud = deployment.cloud
         if cloud.stopped:
             raise MissingError(f"{deployment.stack} is stopped: there is nothing to keep", hint=f"gpucourse start {module}")
-        until = bill.now() + timedelta(seconds=seconds)
+        until = stack_ledger.now() + timedelta(seconds=seconds)
         with stage(context.watch, "hold", "telling the idle agents"):
             if seconds:
                 failed = _each(context, deployment, lambda link: node_files.write(link, "hold", f"{until.timestamp():.0f}"))
@@ -138,7 +138,7 @@ def keep(context: Context, module: str, seconds: float, *, gpu: str | None = Non
             if sooner
             else [],
             expires=cloud.expires,
-            usd_per_hour=bill.per_hour(context, deployment),
+            usd_per_hour=stack_ledger.per_hour(context, deployment),
         )
 
 

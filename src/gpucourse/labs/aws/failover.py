@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from gpucourse.aws import failures
 from gpucourse.aws.offerings import first_attempt, next_attempt
 from gpucourse.errors import TerraformFailed
-from gpucourse.model.cloud import Attempt, Failure, Offers
+from gpucourse.model.cloud import Failure, Offers, Placement
 
 _GROUP = ("placement group", "placementgroup", "placement_group")
 
@@ -20,7 +20,7 @@ _GROUP = ("placement group", "placementgroup", "placement_group")
 class LaunchAttempt:
     """One try: where, which type, and whether the nodes were to be close together."""
 
-    attempt: Attempt
+    attempt: Placement
     placement_group: bool
 
 
@@ -32,7 +32,7 @@ class Route:
     zone_offers: Offers
     allowed: tuple[str, ...]
     with_types: tuple[str, ...] = ()
-    _round: list[tuple[Attempt, Failure]] = field(default_factory=list)
+    _round: list[tuple[Placement, Failure]] = field(default_factory=list)
 
     def after(self, place: LaunchAttempt, failure: Failure) -> LaunchAttempt | None:
         """Where to try after this place failed so; None where no other place would help, or all were tried."""

@@ -34,7 +34,7 @@ fi
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hardware:
+class NodeHardware:
     """The GPUs and the driver that a node names once it is set up."""
 
     gpus: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class BootMark:
     """What a node says of itself once it is set up. `simulated`: it is a stand-in, without the hardware of its type."""
 
     simulated: bool
-    told: Hardware
+    told: NodeHardware
 
 
 def wait(context: Context, fleet: Fleet, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S) -> dict[str, BootMark]:
@@ -111,11 +111,11 @@ def _read_mark(link: Link) -> tuple[bool, str, str]:
     return simulated == "simulated", word, text[-_LONGEST:]
 
 
-def _document(text: str) -> Hardware:
+def _document(text: str) -> NodeHardware:
     try:
-        return parse_typed(text, Hardware, max_bytes=_LONGEST)
+        return parse_typed(text, NodeHardware, max_bytes=_LONGEST)
     except OutsideError:
-        return Hardware()
+        return NodeHardware()
 
 
 def _summary(mark: BootMark) -> str:

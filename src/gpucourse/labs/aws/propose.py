@@ -53,7 +53,7 @@ class LabProposal:
 
 
 @dataclass(kw_only=True)
-class Proposal(PricedProposal):
+class AwsProposal(PricedProposal):
     """What `deploy` is about to do: `lab_proposals`, as many as `quotes`."""
 
     lab_proposals: list[LabProposal]
@@ -65,7 +65,7 @@ class Proposal(PricedProposal):
 
 
 @contextmanager
-def propose(context: Context, request: DeployRequest) -> Iterator[Proposal]:
+def propose(context: Context, request: DeployRequest) -> Iterator[AwsProposal]:
     """Look, plan and price; the locks of the stacks are held for the block. What was not built by its end leaves nothing.
 
     Raises UsageError and UnknownName for what there is not, MissingError with everything that stands in the way, CloudError,
@@ -84,7 +84,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[Proposal]:
                     lab_proposal.lab.forget_if_empty()
 
 
-def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice]) -> Proposal:
+def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice]) -> AwsProposal:
     region = wanted[0].region
     account = Account(region, context.environ)
     with stage(context.watch, "account", f"asking AWS about {region}"):
@@ -98,7 +98,7 @@ def _make_proposal(context: Context, request: DeployRequest, wanted: list[Choice
         zones = offerings.offers(account, (kind for choice in fit.now for kind in _types(choice)))
     total = ledger.read(context.paths.ledger).total(datetime.now(UTC))
     budget = Budget(budget=context.settings.budget_usd, spent=total)
-    proposal = Proposal(
+    proposal = AwsProposal(
         lab_proposals=[], later=fit.later, findings=findings, budget=budget, notes=[*fit.notes, *_complaints(book)]
     )
     try:

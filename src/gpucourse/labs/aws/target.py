@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
     from gpucourse.labs.aws.money.destroy_preview import StackCost
-    from gpucourse.labs.aws.propose import Proposal
+    from gpucourse.labs.aws.propose import AwsProposal
     from gpucourse.labs.request import DeployRequest, PreflightRequest
     from gpucourse.labs.results import Built, ChangeResult, Extension
     from gpucourse.model.cloud import CloudResource, QuotaRequest
 
 
-class AwsTarget(Target["Proposal", AwsDeployment]):
+class AwsTarget(Target["AwsProposal", AwsDeployment]):
     """Labs that cost money: priced and asked about before, bounded in time, proved gone afterwards."""
 
     name, label = "aws", "AWS"
     no_clock = ""
 
-    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[Proposal]:
+    def propose(self, context: Context, request: DeployRequest) -> AbstractContextManager[AwsProposal]:
         """See labs.aws.propose."""
         from gpucourse.labs.aws.propose import propose
 
         return propose(context, request)
 
-    def build(self, context: Context, proposal: Proposal) -> Built:
+    def build(self, context: Context, proposal: AwsProposal) -> Built:
         """See labs.aws.build."""
         from gpucourse.labs.aws.build import build
 

@@ -20,7 +20,7 @@ import os
 MARK = "GPUCOURSE_RUN_DIR"
 
 
-class Refused(Exception):
+class JobRefused(Exception):
     """The verb cannot do what was asked; `kind` is a word for the client."""
 
     def __init__(self, what: str, kind: str = "refused") -> None:
@@ -31,14 +31,14 @@ class Refused(Exception):
 def mapping(value: object) -> dict[str, object]:
     """A JSON object from the client, as one."""
     if not isinstance(value, dict):
-        raise Refused(f"not an object: {value!r}")
+        raise JobRefused(f"not an object: {value!r}")
     return value
 
 
 def words(value: object) -> list[str]:
     """A JSON list of texts from the client, as one."""
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise Refused(f"not a list of texts: {value!r}")
+        raise JobRefused(f"not a list of texts: {value!r}")
     return value
 
 
@@ -52,7 +52,7 @@ class Job:
 
     def __init__(self, run_id: str) -> None:
         if not run_id or "/" in run_id or run_id.startswith(".") or "\0" in run_id:
-            raise Refused(f"not a run id: {run_id!r}")
+            raise JobRefused(f"not a run id: {run_id!r}")
         self.run_id = run_id
         self.folder = os.path.join(home(), "jobs", run_id)
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from gpucourse.remote.agent.job import Job, Refused, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, mapping
 
 STREAMS = ("follow", "pack")
 
@@ -22,7 +22,7 @@ def main(argv: list[str], agent: str) -> int:
         return rank.run(Job(rest[0]), rest[1:])
     try:
         answer = _do(verb, rest, agent)
-    except Refused as error:
+    except JobRefused as error:
         answer = {"error": error.what, "kind": error.kind}
     except BrokenPipeError:
         return 141  # the client left
@@ -58,9 +58,9 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
 
         return slurm_submit.session(Job(rest[0]))
     if verb == "cluster":
-        from gpucourse.remote.agent import slurm
+        from gpucourse.remote.agent import slurm_jobs
 
-        return slurm.cluster(_input())
+        return slurm_jobs.cluster(_input())
     if verb == "follow":
         if _is_scheduled(rest[0]):
             from gpucourse.remote.agent import slurm_follow
@@ -91,7 +91,7 @@ def _do(verb: str, rest: list[str], agent: str) -> dict[str, object] | None:
             return supervise.cancel(job, float(rest[1]))
         supervise.settle(job)
         return {"state": job.state(), "exit": job.read("exit.json"), "ranks": {str(r): how for r, how in job.ranks().items()}}
-    raise Refused(f"no such verb: {verb}")
+    raise JobRefused(f"no such verb: {verb}")
 
 
 def _is_scheduled(run_id: str) -> bool:

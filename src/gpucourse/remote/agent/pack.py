@@ -11,7 +11,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO
 
-from gpucourse.remote.agent.job import Job, Refused, mapping, words
+from gpucourse.remote.agent.job import Job, JobRefused, mapping, words
 
 LISTING, CLOSING = "listing.json", "closing.json"
 """The first and the last member. Files lie between, under `files/`."""
@@ -28,7 +28,7 @@ def pack(job: Job, wanted: dict[str, object], out: IO[bytes]) -> None:
     what the client has already as name -> [bytes, mtime in ns]. Links are not followed; what is left out is listed with the
     reason."""
     if not job.has("job.json"):
-        raise Refused(f"there is no run {job.run_id} on this node", "absent")
+        raise JobRefused(f"there is no run {job.run_id} on this node", "absent")
     have, limit = mapping(wanted.get("have", {})), int(str(wanted["max_bytes"]))
     offers, left = _offers(job, words(wanted.get("globs", [])))
     in_all = int(str(wanted["output_limit"]))

@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 
-from gpucourse.remote.agent import frames, slurm, slurm_watch
+from gpucourse.remote.agent import frames, slurm_jobs, slurm_watch
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.line import PIECE, Line
@@ -91,7 +91,7 @@ class _Logs:
         self._job, self._offsets, self._limit = job, offsets, job.log_limit()
         self._streams: dict[str, tuple[int, int]] = {}
         self._sent: dict[str, int] = {}
-        self._places = {str(row["job"]): int(str(row["row"])) for row in slurm.rows(job)}
+        self._places = {str(row["job"]): int(str(row["row"])) for row in slurm_jobs.rows(job)}
         asked = mapping((job.read("slurm.json") or {}).get("slurm") or {})
         self._spread = bool(asked.get("spread"))
         self._ranks = int(str(asked.get("ranks") or 1))
@@ -139,7 +139,7 @@ class _Logs:
         if of_job:
             rank = self._places.get(of_job["job"])
             if rank is None:
-                self._places = {str(row["job"]): int(str(row["row"])) for row in slurm.rows(self._job)}
+                self._places = {str(row["job"]): int(str(row["row"])) for row in slurm_jobs.rows(self._job)}
                 rank = self._places.get(of_job["job"])
             return of_job["node"], None if self._spread else rank
         of_rank = _RANK_LOG.match(name)

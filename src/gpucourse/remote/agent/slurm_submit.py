@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm, store
+from gpucourse.remote.agent import slurm_jobs, store
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.agent.job import Job, Refused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
 from gpucourse.remote.agent.slurm_watch import look
 
 _ANSWER_S = 60.0
@@ -25,7 +25,7 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
     lock = _lock(job)
     try:
         if job.has("cancelled"):
-            raise Refused(f"run {job.run_id} was cancelled before it began")
+            raise JobRefused(f"run {job.run_id} was cancelled before it began")
         again = job.has("started")
         if not again:
             job.write("job.json", spec)
@@ -34,23 +34,23 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         if not job.has("submitted"):
             asked = mapping(spec["slurm"])
-            _all_files(job, asked, slurm.find(job) if again else [])
+            _all_files(job, asked, slurm_jobs.find(job) if again else [])
             if asked.get("show_queue"):
                 _show_queue(job, bool(asked.get("cancel_last")))
             if not asked.get("session"):  # a session is a job that the learner's own terminal asks for
                 job.write("submitted", {})
     finally:
         os.close(lock)
-    return {"state": "running", "again": again, "jobs": [entry["id"] for entry in slurm.list_submitted_jobs(job)]}
+    return {"state": "running", "again": again, "jobs": [entry["id"] for entry in slurm_jobs.list_submitted_jobs(job)]}
 
 
 def recover(job: Job) -> None:
     """Where the process that submitted was killed: take what Slurm has of it for what was submitted."""
     if job.has("submitted") or job.has("done") or job.is_supervised():
         return
-    known = {str(entry["id"]) for entry in slurm.list_submitted_jobs(job)}
+    known = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
     asked = mapping(mapping(job.read("slurm.json") or {}).get("slurm") or {})
-    for queued in slurm.find(job):
+    for queued in slurm_jobs.find(job):
         if str(queued["id"]) not in known:
             file = next((entry for entry in _files(asked) if entry["job_name"] == queued["name"]), None)
             if file is not None:
@@ -62,7 +62,7 @@ def session(job: Job) -> dict[str, object]:
     recover(job)
     rows = look(job)
     running = [row for row in rows if say.phase(str(row["state"])) == say.RUNNING]
-    held = say.count_held_gpus(slurm.ask("scontrol", "-d", "show", "job", "-o", str(running[0]["job"]))) if running else 0
+    held = say.count_held_gpus(slurm_jobs.ask("scontrol", "-d", "show", "job", "-o", str(running[0]["job"]))) if running else 0
     return {"rows": rows, "held": held, "work": job.path("work"), "outputs": job.path("outputs")}
 
 
@@ -73,19 +73,19 @@ def _lock(job: Job) -> int:
         if lock is not None:
             return lock
         if time.monotonic() >= deadline:
-            raise Refused(f"an earlier submission of run {job.run_id} is still under way after {_ANSWER_S:g} s")
+            raise JobRefused(f"an earlier submission of run {job.run_id} is still under way after {_ANSWER_S:g} s")
         time.sleep(0.05)
 
 
 def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]]) -> None:
-    known = {str(entry["id"]) for entry in slurm.list_submitted_jobs(job)}
+    known = {str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job)}
     lost = [entry for entry in there if str(entry["id"]) not in known]
     for file in _files(asked):
         if file["text"]:
             with open(job.path("{}.sbatch".format(file["name"])), "w", encoding="utf-8") as text:
                 text.write(str(file["text"]))
         for _ in range(
-            int(str(file["copies"])) - sum(entry["file"] == file["name"] for entry in slurm.list_submitted_jobs(job))
+            int(str(file["copies"])) - sum(entry["file"] == file["name"] for entry in slurm_jobs.list_submitted_jobs(job))
         ):
             mine = next((entry for entry in lost if entry["name"] == file["job_name"]), None)
             if mine is not None:
@@ -96,7 +96,7 @@ def _all_files(job: Job, asked: dict[str, object], there: list[dict[str, object]
 
 
 def _sbatch(job: Job, file: dict[str, object]) -> str:
-    before = [str(entry["id"]) for entry in slurm.list_submitted_jobs(job) if entry["file"] == file["after"]]
+    before = [str(entry["id"]) for entry in slurm_jobs.list_submitted_jobs(job) if entry["file"] == file["after"]]
     depends = ["--dependency=afterok:" + ":".join(before), "--kill-on-invalid-dep=yes"] if before else []
     words = [
         "sbatch",
@@ -106,16 +106,16 @@ def _sbatch(job: Job, file: dict[str, object]) -> str:
         "{}.sbatch".format(file["name"]),
         *_words(file, "arguments"),
     ]
-    number = slurm.ask(*words, folder=job.folder).strip().splitlines()[-1].partition(";")[0]
+    number = slurm_jobs.ask(*words, folder=job.folder).strip().splitlines()[-1].partition(";")[0]
     if not number.isdigit():
-        raise slurm.Controller(f"sbatch --parsable answered no number: {number}")
-    slurm.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))
+        raise slurm_jobs.Controller(f"sbatch --parsable answered no number: {number}")
+    slurm_jobs.note(job, "{} {} -> job {}".format(time.strftime("%H:%M:%S"), " ".join(words), number))
     return number
 
 
 def _remember(job: Job, number: str, file: dict[str, object]) -> None:
     entry = {"id": number, "file": file["name"], "tasks": file["tasks"]}
-    job.write("jobs.json", {"jobs": [*slurm.list_submitted_jobs(job), entry]}, flush=True)
+    job.write("jobs.json", {"jobs": [*slurm_jobs.list_submitted_jobs(job), entry]}, flush=True)
 
 
 def _show_queue(job: Job, cancel_last: bool) -> None:
@@ -136,23 +136,23 @@ def _show_queue(job: Job, cancel_last: bool) -> None:
         nap = min(nap * 1.5, 1.0)
     if len(rows) < 2:
         return
-    shown = slurm.picture()
-    slurm.note(job, shown)
+    shown = slurm_jobs.picture()
+    slurm_jobs.note(job, shown)
     with open(job.path("outputs", "squeue.txt"), "w", encoding="utf-8") as file:
         file.write(shown)
     job.write(
         "outputs/queue.json", {"queue": [{name: row.get(name) for name in ("job", "state", "reason", "node")} for row in rows]}
     )
-    last = slurm.list_submitted_jobs(job)[-1]
+    last = slurm_jobs.list_submitted_jobs(job)[-1]
     state = str(rows[-1]["state"])
     if cancel_last and say.phase(state) != say.ENDED:
-        jobs = [*slurm.list_submitted_jobs(job)[:-1], dict(last, asked=True, asked_in=state)]
+        jobs = [*slurm_jobs.list_submitted_jobs(job)[:-1], dict(last, asked=True, asked_in=state)]
         job.write("jobs.json", {"jobs": jobs}, flush=True)
-        with slurm.watching(job):
+        with slurm_jobs.watching(job):
             seen = job.read("seen.json") or {}
             job.write("seen.json", dict(seen, jobs=[*rows[:-1], dict(rows[-1], asked=True)]))
-        slurm.ask("scancel", str(last["id"]))
-        slurm.note(job, "{} scancel {}".format(time.strftime("%H:%M:%S"), last["id"]))
+        slurm_jobs.ask("scancel", str(last["id"]))
+        slurm_jobs.note(job, "{} scancel {}".format(time.strftime("%H:%M:%S"), last["id"]))
 
 
 def _words(file: dict[str, object], name: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm
+from gpucourse.remote.agent import slurm_jobs
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 
@@ -88,8 +88,8 @@ def _describe_requeue(job: Job, old: Row, new: Row) -> tuple[str, ...]:
 def _down(nodes: str) -> str:
     """Which of these nodes take no jobs, in Slurm's words; empty where all do, or Slurm does not say."""
     try:
-        listed = say.nodes(slurm.ask("sinfo", "-h", "-a", "-N", "-n", nodes, "-o", say.NODES))
-    except slurm.Controller:
+        listed = say.nodes(slurm_jobs.ask("sinfo", "-h", "-a", "-N", "-n", nodes, "-o", say.NODES))
+    except slurm_jobs.Controller:
         return ""
     bad = {str(node["node"]): node for node in listed if not say.usable(str(node["state"]))}
     return "; ".join(
@@ -126,7 +126,7 @@ def _waits(job: Job, row: Row, reason: str) -> str:
 
 
 def _note(job: Job, first: str, *more: str) -> None:
-    slurm.note(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in more)]))
+    slurm_jobs.note(job, "\n".join([f"{time.strftime('%H:%M:%S')} {first}", *(_INDENT + line for line in more)]))
 
 
 def _name(row: Row) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm, slurm_errors, slurm_told
+from gpucourse.remote.agent import slurm_errors, slurm_jobs, slurm_told
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.supervise import finish
@@ -21,15 +21,15 @@ def look(job: Job) -> list[Row]:
 
     Where Slurm does not answer, the rows are those of the last look; that is told once, and once more when it answers again.
     """
-    with slurm.watching(job):
+    with slurm_jobs.watching(job):
         ended = job.read("exit.json") if job.has("done") else None
         if ended is not None:
             return _rows(ended)
         seen = job.read("seen.json") or {}
-        before = _rows(seen) or slurm.rows(job)
+        before = _rows(seen) or slurm_jobs.rows(job)
         try:
             after = _query_rows(job, before)
-        except slurm.Controller as error:
+        except slurm_jobs.Controller as error:
             if not seen.get("silent"):
                 slurm_told.silence(job, error.what)
                 job.write("seen.json", dict(seen, jobs=before, silent=error.what))
@@ -53,7 +53,7 @@ def state(job: Job) -> str:
         return "ended"
     if job.is_supervised():
         return "preparing"
-    if not slurm.list_submitted_jobs(job):
+    if not slurm_jobs.list_submitted_jobs(job):
         return "absent"
     return "running"
 
@@ -66,15 +66,15 @@ def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
     left = [str(row["job"]) for row in rows if say.phase(str(row["state"])) != say.ENDED]
     silent = (job.read("seen.json") or {}).get("silent")
     if left and silent:  # scancel would wait for the controller as long as squeue just did
-        raise slurm.Controller(str(silent))
+        raise slurm_jobs.Controller(str(silent))
     if left:
-        slurm.ask("scancel", *left)
+        slurm_jobs.ask("scancel", *left)
         slurm_told.note_cancel(job, left)
     began, nap = time.monotonic(), 0.05
     while left and not job.has("done"):
         if time.monotonic() - began > proof_s:
             still = ", ".join(f"{row['job']} is {row['state']}" for row in rows if say.phase(str(row["state"])) != say.ENDED)
-            raise slurm.Controller(f"scancel was taken, and after {proof_s:g} s Slurm still says: {still}")
+            raise slurm_jobs.Controller(f"scancel was taken, and after {proof_s:g} s Slurm still says: {still}")
         time.sleep(nap)
         nap = min(nap * 1.5, 2.0)
         rows = look(job)
@@ -88,8 +88,8 @@ def _query_rows(job: Job, before: list[Row]) -> list[Row]:
         return before
     numbers = sorted({str(row["job"]).partition("_")[0] for row in open_rows}, key=int)
     try:
-        answers = say.queue(slurm.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", say.QUEUE))
-    except slurm.UnknownJob:
+        answers = say.queue(slurm_jobs.ask("squeue", "-h", "-a", "-t", "all", "-r", "-j", ",".join(numbers), "-o", say.QUEUE))
+    except slurm_jobs.UnknownJob:
         answers = {}
     answers = _ours(job, answers)
     forgotten = [row for row in open_rows if row["job"] not in answers]
@@ -112,7 +112,7 @@ def _ours(job: Job, answers: dict[str, Row]) -> dict[str, Row]:
     later = [name for name, row in answers.items() if (_epoch(row["submitted"]) or 0.0) > handed_in + _SAME_MOMENT_S]
     if not later:
         return answers
-    ours = {str(entry["id"]) for entry in slurm.find(job)}  # one that was put back into the queue counts as submitted then
+    ours = {str(entry["id"]) for entry in slurm_jobs.find(job)}  # one that was put back into the queue counts as submitted then
     return {name: row for name, row in answers.items() if name not in later or name.partition("_")[0] in ours}
 
 
@@ -124,8 +124,8 @@ def _merge_row(row: Row, said: Row) -> Row:
 
 def _accounts(numbers: list[str]) -> dict[str, dict[str, object]]:
     try:
-        return say.accounts(slurm.ask("sacct", "-n", "-P", "-X", "-j", ",".join(numbers), "-o", say.ACCOUNTS))
-    except slurm.Controller:  # most small clusters keep no accounts
+        return say.accounts(slurm_jobs.ask("sacct", "-n", "-P", "-X", "-j", ",".join(numbers), "-o", say.ACCOUNTS))
+    except slurm_jobs.Controller:  # most small clusters keep no accounts
         return {}
 
 
@@ -143,8 +143,8 @@ def _with_details(rows: list[Row]) -> list[Row]:
     known: dict[str, dict[str, object]] = {}
     for number in sorted({str(row["job"]).partition("_")[0] for row in rows}, key=int):
         try:
-            known.update(say.details(slurm.ask("scontrol", "show", "job", "-o", number)))
-        except slurm.Controller:
+            known.update(say.details(slurm_jobs.ask("scontrol", "show", "job", "-o", number)))
+        except slurm_jobs.Controller:
             continue  # forgotten meanwhile
     return [_add_details(row, known.get(str(row["job"]), {})) for row in rows]
 
@@ -231,4 +231,4 @@ def _epoch(moment: object) -> float | None:
 def _last_note(job: Job) -> float:
     """When the last job wrote down its end; now, where one could not."""
     noted = [os.stat(job.path(name)).st_mtime for name in os.listdir(job.folder) if name.startswith("ended-")]
-    return max(noted) if len(noted) >= len(slurm.rows(job)) else time.time()
+    return max(noted) if len(noted) >= len(slurm_jobs.rows(job)) else time.time()

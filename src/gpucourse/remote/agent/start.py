@@ -9,7 +9,7 @@ import time
 import traceback
 
 from gpucourse.remote.agent import store, supervise
-from gpucourse.remote.agent.job import Job, Refused, home, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, home, mapping
 
 _ANSWER_S = 30.0
 
@@ -27,13 +27,13 @@ def start(spec: dict[str, object], agent: str) -> dict[str, object]:
         os.close(lock)
         return {"state": job.state(), "again": True}
     if job.has("cancelled"):
-        raise Refused(f"run {job.run_id} was cancelled before it began")
+        raise JobRefused(f"run {job.run_id} was cancelled before it began")
     job.write("job.json", spec)
     store.lay_out(spec["files"], job.path("work"))
     os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     answer = _detach(job, spec, agent, lock)
     if "error" in answer:
-        raise Refused(str(answer["error"]), "cannot_start")
+        raise JobRefused(str(answer["error"]), "cannot_start")
     return answer
 
 
@@ -43,7 +43,7 @@ def _earlier(job: Job) -> dict[str, object]:
         if job.has("pid") or job.has("done"):
             return {"state": job.state(), "again": True}
         time.sleep(0.02)
-    raise Refused(f"an earlier start of run {job.run_id} is still getting ready after {_ANSWER_S:g} s")
+    raise JobRefused(f"an earlier start of run {job.run_id} is still getting ready after {_ANSWER_S:g} s")
 
 
 def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[str, object]:
@@ -69,7 +69,7 @@ def _detach(job: Job, spec: dict[str, object], agent: str, lock: int) -> dict[st
     with os.fdopen(listen, "rb") as answer:
         said = answer.read()
     if not said:
-        raise Refused(f"the supervisor of run {job.run_id} ended at once; see {job.path('supervisor.log')}")
+        raise JobRefused(f"the supervisor of run {job.run_id} ended at once; see {job.path('supervisor.log')}")
     return mapping(json.loads(said.decode()))
 
 

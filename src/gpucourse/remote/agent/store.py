@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-from gpucourse.remote.agent.job import Refused, home, mapping
+from gpucourse.remote.agent.job import JobRefused, home, mapping
 
 
 def lay_out(wanted: object, folder: str) -> None:
@@ -16,12 +16,12 @@ def lay_out(wanted: object, folder: str) -> None:
     os.makedirs(folder, 0o700)
     lacking = [str(file["name"]) for file in files if not os.path.exists(_blob(str(file["key"])))]
     if lacking:
-        raise Refused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
+        raise JobRefused(f"{len(lacking)} files are not in the store, first {lacking[0]!r}", "missing")
     for file in files:
         name = str(file["name"])
         parts = name.split("/")
         if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
-            raise Refused(f"not a name for a file in the work folder: {name!r}")
+            raise JobRefused(f"not a name for a file in the work folder: {name!r}")
         target = os.path.join(folder, *parts)
         os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
         shutil.copyfile(_blob(str(file["key"])), target)
@@ -30,5 +30,5 @@ def lay_out(wanted: object, folder: str) -> None:
 
 def _blob(key: str) -> str:
     if not key or not all(char.isalnum() or char == "-" for char in key):
-        raise Refused(f"not a key: {key!r}")
+        raise JobRefused(f"not a key: {key!r}")
     return os.path.join(home(), "store", key)

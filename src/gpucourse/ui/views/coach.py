@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpucourse.model.diagnosis import Diagnosis, Quote
+from gpucourse.model.diagnosis import Diagnosis, LogQuote
 from gpucourse.ui.tables import Cell, Part, facts
 
 SHOWN = 2  # quotes
@@ -27,7 +27,7 @@ def _diagnosis(diagnosis: Diagnosis, title: str) -> Part:
     )
 
 
-def _quote_line(quote: Quote) -> str:
+def _quote_line(quote: LogQuote) -> str:
     who = "launcher" if quote.rank is None else f"rank {quote.rank}"
     line = quote.line if len(quote.line) <= 160 else f"{quote.line[:157]}..."
     return f"{quote.node} {who}: {line}"

@@ -80,7 +80,7 @@ def deploy_plan(result: Deployed) -> View:
     parts.append(Paragraph(_count_actions([action for action, _ in result.changes])))
     again = f"gpucourse deploy {deployment.module} --nodes {deployment.nodes_wanted}"
     again += f" --link {deployment.link}" if deployment.link else ""
-    again = "the same without --dry-run" if deployment.existed_before else again
+    again = "the same without --dry-run" if deployment.uses_existing_machines else again
     footer = (f"Nothing was changed. Do it: {again}",)
     return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.mode)
 

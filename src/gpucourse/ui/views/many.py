@@ -14,7 +14,7 @@ from gpucourse.units import format_seconds
 if TYPE_CHECKING:
     from gpucourse.learning.rehearse import Rehearsal
     from gpucourse.runs.parameter_sweep import SweepResult
-    from gpucourse.runs.run_module import Step
+    from gpucourse.runs.run_module import ExerciseRun
 
 
 def sweep(done: SweepResult) -> View:
@@ -45,7 +45,7 @@ def sweep(done: SweepResult) -> View:
     )
 
 
-def everything(steps: Sequence[Step]) -> View:
+def everything(steps: Sequence[ExerciseRun]) -> View:
     """Every exercise on every lab, and what to do with the runs."""
     columns: list[Column | str] = [Column("", style="strong"), Column("exercise", wrap=True), "lab", "state", "checks"]
     columns += [Column("took", align="right"), "run"]

@@ -126,7 +126,7 @@ class ScriptedLink:
 def answer_probe(wanted: bytes) -> Completed:
     """What the agent on such a node has found: every module, and free ports in the middle of the range."""
     asked = json.loads(wanted)
-    found = {
+    answer = {
         "python": "3.12.3",
         "modules": {name: {"found": True, "version": "2"} for name in asked["modules"]},
         "ports": sorted({min(asked["first_port"] + further, asked["last_port"]) for further in (31, 32)}),
@@ -136,7 +136,7 @@ def answer_probe(wanted: bytes) -> Completed:
         "interfaces": {},
         "clock": 1.0,
     }
-    return make_completed(json.dumps(found))
+    return make_completed(json.dumps(answer))
 
 
 class ScriptedNodes:

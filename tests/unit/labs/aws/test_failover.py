@@ -7,7 +7,7 @@ import pytest
 from gpucourse.aws import failures
 from gpucourse.errors import TerraformFailed
 from gpucourse.labs.aws.failover import LaunchAttempt, Route, about_group, classify_failure
-from gpucourse.model.cloud import Attempt, Failure, Offers, Zone
+from gpucourse.model.cloud import Failure, Offers, Placement, Zone
 
 A, B, C = "us-east-2a", "us-east-2b", "us-east-2c"
 NO_ROOM = failures.classify("InsufficientInstanceCapacity", "We currently do not have sufficient capacity.")
@@ -29,7 +29,7 @@ def offers(**by_type: str) -> Offers:
 
 def walk(route: Route, failure: Failure, *, group: bool = False, start: str = A, kind: str = "g4dn.xlarge") -> list[str]:
     """Every place that is tried while nothing works, as `zone type +` (+: close together)."""
-    place: LaunchAttempt | None = LaunchAttempt(attempt=Attempt(zone=start, instance_type=kind), placement_group=group)
+    place: LaunchAttempt | None = LaunchAttempt(attempt=Placement(zone=start, instance_type=kind), placement_group=group)
     seen: list[str] = []
     while place is not None and len(seen) < 30:
         seen.append(f"{place.attempt.zone[-1]} {place.attempt.instance_type}{' +' if place.placement_group else ''}")
@@ -81,7 +81,7 @@ def test_together_everywhere_first_then_apart() -> None:
 def test_a_placement_group_that_fails_is_left_out_at_the_same_place(code: str, message: str) -> None:
     failure = failures.classify(code, message)
     route = Route(zone_offers=offers(g4dn_xlarge="ab"), allowed=("g4dn.xlarge",))
-    here = LaunchAttempt(attempt=Attempt(zone=B, instance_type="g4dn.xlarge"), placement_group=True)
+    here = LaunchAttempt(attempt=Placement(zone=B, instance_type="g4dn.xlarge"), placement_group=True)
     assert route.after(here, failure) == LaunchAttempt(attempt=here.attempt, placement_group=False)
 
 
@@ -103,7 +103,7 @@ def test_a_placement_group_that_fails_is_left_out_at_the_same_place(code: str, m
 )
 def test_everything_else_is_final_at_once(code: str) -> None:
     route = Route(zone_offers=offers(g4dn_xlarge="abc"), allowed=("g4dn.xlarge",))
-    here = LaunchAttempt(attempt=Attempt(zone=A, instance_type="g4dn.xlarge"), placement_group=True)
+    here = LaunchAttempt(attempt=Placement(zone=A, instance_type="g4dn.xlarge"), placement_group=True)
     assert route.after(here, failures.classify(code, "no")) is None
 
 

@@ -63,11 +63,11 @@ class World:
         )
 
     @property
-    def met(self) -> list[str]:
+    def connected_nodes(self) -> list[str]:
         """The nodes that took part in a sum."""
         return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
 
-    def climb(self, patience: Patience = AT_ONCE) -> Inventory:
+    def wait_until_ready(self, patience: Patience = AT_ONCE) -> Inventory:
         paths = self.context.paths.stack(self.deployment.stack)
         lab = CloudLab(self.context, paths, self.deployment, None, self.account)  # type: ignore[arg-type]  # no Terraform here
         return readiness.wait_until_ready(self.context, lab, patience)
@@ -100,7 +100,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_the_whole_ladder_on_real_machines(world: World) -> None:
-    readiness_result = world.climb()
+    readiness_result = world.wait_until_ready()
     assert [(node.address, node.host_key, node.gpus) for node in readiness_result.nodes] == [
         ("203.0.113.1", KEYS["i-node0"], 1),
         ("203.0.113.2", KEYS["i-node1"], 1),
@@ -108,7 +108,7 @@ def test_the_whole_ladder_on_real_machines(world: World) -> None:
     rungs = dict.fromkeys(event.step for event in world.list_events(NodeEvent))
     assert list(rungs) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "port", "all-reduce (nccl)"]
     assert all(event.ok and event.seconds >= 0 for event in world.list_events(NodeEvent))
-    assert sorted(world.met) == ["node0", "node1"]
+    assert sorted(world.connected_nodes) == ["node0", "node1"]
     known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
     assert known == f"[203.0.113.1]:22 {KEYS['i-node0']}\n[203.0.113.2]:22 {KEYS['i-node1']}\n"
 
@@ -116,39 +116,39 @@ def test_the_whole_ladder_on_real_machines(world: World) -> None:
 def test_a_simulated_computer_is_believed_only_when_it_says_so_itself(world: World) -> None:
     world.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
     world.smi = ""
-    assert [node.gpus for node in world.climb().nodes] == [0, 0]
+    assert [node.gpus for node in world.wait_until_ready().nodes] == [0, 0]
     assert [note.level for note in world.list_events(Note) if "simulated" in note.text] == ["warning"]
 
 
 def test_a_driver_that_sees_nothing_is_no_lab(world: World) -> None:
     world.smi = ""
     with pytest.raises(InfrastructureError, match="the driver does not see the GPUs"):
-        world.climb()
-    assert world.met == []
+        world.wait_until_ready()
+    assert world.connected_nodes == []
 
 
 def test_a_machine_that_nobody_vouches_for_is_not_trusted(world: World) -> None:
     world.keys["i-node1"] = None
     with pytest.raises(InfrastructureError, match=r"node1 \(i-node1\) did not show its SSH host key"):
-        world.climb()
+        world.wait_until_ready()
 
 
 def test_an_instance_that_is_gone_or_stopped_is_named(world: World) -> None:
     world.found = [instance("node0", 1), instance("node1", 2, "terminated")]
     with pytest.raises(InfrastructureError, match="no instance for node1"):
-        world.climb()
+        world.wait_until_ready()
     world.found = [instance("node0", 1), instance("node1", 2, "stopped")]
     with pytest.raises(InfrastructureError, match="node1 of 03-aws-t4 is stopped") as caught:
-        world.climb()
+        world.wait_until_ready()
     assert caught.value.hint == "gpucourse start 3"
 
 
 def test_ssh_that_is_not_up_yet_is_asked_again_and_a_stranger_is_not(world: World) -> None:
     world.refused = [UnreachableError("connection refused"), UnreachableError("connection refused")]
-    assert len(world.climb().nodes) == 2
+    assert len(world.wait_until_ready().nodes) == 2
     world.refused = [OtherHostKey("somebody else is there"), OtherHostKey("somebody else is there")]
     with pytest.raises(UnreachableError, match="somebody else is there"):
-        world.climb()
+        world.wait_until_ready()
 
 
 def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World) -> None:
@@ -157,7 +157,7 @@ def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World) ->
     with pytest.raises(
         UnreachableError, match=r"open to 203\.0\.113\.7/32, and this computer is 198\.51\.100\.9/32 now"
     ) as caught:
-        world.climb(replace(AT_ONCE, ssh_s=-1.0))
+        world.wait_until_ready(replace(AT_ONCE, ssh_s=-1.0))
     assert caught.value.hint == "gpucourse allow-ip 3"
 
 
@@ -193,14 +193,14 @@ class TestSlurm:
         return world
 
     def test_every_node_at_work_with_its_gpu(self, cluster: World) -> None:
-        cluster.climb()
+        cluster.wait_until_ready()
         assert [event.node for event in cluster.list_events(NodeEvent) if event.step == "slurm"] == ["node0", "node1"]
         assert cluster.deployment.shared == "/shared"
 
     @pytest.mark.parametrize("gres", ["gpu:t4:1", "gpu:t4:1(S:0-1)", "gpu:1,tmpdisk:100"])
     def test_gpus_are_counted_with_their_type_and_beside_other_things(self, cluster: World, gres: str) -> None:
         cluster.sinfo = f"node1|idle|{gres}|none\n"  # type: ignore[attr-defined]
-        assert cluster.climb().nodes
+        assert cluster.wait_until_ready().nodes
 
     @pytest.mark.parametrize(
         ("line", "why"),
@@ -215,13 +215,13 @@ class TestSlurm:
     def test_a_node_that_slurm_has_not_is_named_with_the_reason(self, cluster: World, line: str, why: str) -> None:
         cluster.sinfo = line  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match=why) as caught:
-            cluster.climb()
+            cluster.wait_until_ready()
         assert "gpucourse ssh 2 -- sinfo -R" in (caught.value.hint or "")
 
     def test_the_end_of_its_log_explains_a_node_that_slurm_has_not(self, cluster: World) -> None:
         cluster.sinfo, cluster.log = "node1|down*|gpu:1|none\n", "error: Munge decode failed\n"  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError) as caught:
-            cluster.climb()
+            cluster.wait_until_ready()
         assert caught.value.what.splitlines()[1:] == [
             "node1, the end of /var/log/slurm/slurmd.log:",
             "error: Munge decode failed",
@@ -230,7 +230,7 @@ class TestSlurm:
     def test_a_drained_node_is_not_waited_for(self, cluster: World) -> None:
         cluster.sinfo = "node1|drained|gpu:1|somebody wants it so\n"  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match=r"after 0 s: node1: drained \(somebody wants it so\)"):
-            cluster.climb(replace(AT_ONCE, slurm_s=600.0))
+            cluster.wait_until_ready(replace(AT_ONCE, slurm_s=600.0))
 
     def test_a_node_that_a_smaller_lab_took_away_leaves_slurms_lists(self, cluster: World) -> None:
         cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]
@@ -242,14 +242,14 @@ class TestSlurm:
 
         cluster.removed = remove  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match="node2: taken away, and still in its lists"):
-            cluster.climb()
+            cluster.wait_until_ready()
         cluster.sinfo = "node1|idle|gpu:1|none\n"  # type: ignore[attr-defined]
-        cluster.climb()
+        cluster.wait_until_ready()
 
     def test_a_node_that_may_not_be_forgotten_is_told(self, cluster: World) -> None:
         cluster.notes = "node0\nnode1\nnode2\n"  # type: ignore[attr-defined]
         cluster.removed = lambda _command: make_completed(code=1, complaint="a password is required")  # type: ignore[attr-defined]
-        cluster.climb()
+        cluster.wait_until_ready()
         assert [note.text for note in cluster.list_events(Note)] == [
             "Slurm's lists keep what an earlier, larger lab had, as down: node2 (a password is required)"
         ]
@@ -258,12 +258,12 @@ class TestSlurm:
         cluster.boot = f"simulated\nready\n{json.dumps({'gpus': ['a stand-in']})}\n"
         cluster.sinfo = ""  # type: ignore[attr-defined]
         with pytest.raises(InfrastructureError, match="node1: unknown"):
-            cluster.climb()
+            cluster.wait_until_ready()
 
     def test_simulated_computers_have_no_slurm(self, cluster: World) -> None:
         cluster.boot = f"simulated\nready\n{json.dumps({'gpus': []})}\n"
         cluster.sinfo = ""  # type: ignore[attr-defined]
-        cluster.climb()
+        cluster.wait_until_ready()
         assert [note.text for note in cluster.list_events(Note) if "no Slurm looked for" in note.text] == [
             "node0, node1: simulated, as the computer itself says: no GPU, no Slurm looked for"
         ]

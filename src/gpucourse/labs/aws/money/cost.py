@@ -18,7 +18,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError
 from gpucourse.labs.aws.account import check_account
-from gpucourse.labs.aws.money import ledger as bill
+from gpucourse.labs.aws.money import ledger as stack_ledger
 from gpucourse.model.deployment import AwsDeployment, Receipt
 from gpucourse.model.money import Bill, Span, usd_over
 from gpucourse.parallel import try_all
@@ -79,7 +79,7 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
     """
     labs = {item.uid: item for item in deployments.every(context.paths) if isinstance(item, AwsDeployment)}
     warnings = _settle_ledgers(context, labs)
-    known, at = ledger.read(context.paths.ledger), bill.now()
+    known, at = ledger.read(context.paths.ledger), stack_ledger.now()
     if known.damaged:
         warnings.append(f"{known.damaged} lines of the ledger cannot be read and are not counted")
     running = _running(known, labs, at)
@@ -90,14 +90,15 @@ def cost(context: Context, *, ask_aws: bool = False) -> Cost:
         exercises[exercise] = replace(earlier, usd=usd, hours=(earlier.hours or 0.0) + (ended - began).total_seconds() / 3600)
     titles = {module.id: module.title for module in context.catalog.modules} if known.spans else {}
     return Cost(
-        usd=bill.cents(known.total(at)),
-        usd_per_hour=bill.cents(known.per_hour()),
-        usd_to_end=bill.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
+        usd=stack_ledger.cents(known.total(at)),
+        usd_per_hour=stack_ledger.cents(known.per_hour()),
+        usd_to_end=stack_ledger.cents(known.total(at) + sum((item.usd_to_end or Decimal(0) for item in running), Decimal(0))),
         budget_usd=context.settings.budget_usd,
         running=running,
         modules=[replace(part, title=titles.get(part.name, "")) for part in _parts(known.by("module", at))],
         exercises=[
-            replace(part, usd=bill.cents(part.usd), hours=round(part.hours or 0.0, 3)) for _, part in sorted(exercises.items())
+            replace(part, usd=stack_ledger.cents(part.usd), hours=round(part.hours or 0.0, 3))
+            for _, part in sorted(exercises.items())
         ],
         kinds=_parts(known.by("kind", at)),
         sources=sorted({span.charge.rate.origin for span in known.spans}),
@@ -126,7 +127,7 @@ def _settle_ledgers(context: Context, labs: dict[str, AwsDeployment]) -> list[st
 def _settle(context: Context, account: Account, uid: str, lab: AwsDeployment | None) -> None:
     if lab is not None:
         check_account(account, lab)
-    bill.settle(context, account, uid, expires=lab.cloud.expires if lab else "")
+    stack_ledger.settle(context, account, uid, expires=lab.cloud.expires if lab else "")
 
 
 def _region(spans: Sequence[Span]) -> str:
@@ -144,10 +145,10 @@ def _running(known: Bill, labs: dict[str, AwsDeployment], at: datetime) -> list[
             Running(
                 stack=lab.stack if lab else uid,
                 module=mine.spans[0].charge.module,
-                usd_per_hour=bill.cents(mine.per_hour()),
-                usd=bill.cents(mine.total(at)),
+                usd_per_hour=stack_ledger.cents(mine.per_hour()),
+                usd=stack_ledger.cents(mine.total(at)),
                 expires=lab.cloud.expires if lab else "",
-                usd_to_end=None if left is None else bill.cents(usd_over(mine.per_hour(), left)),
+                usd_to_end=None if left is None else stack_ledger.cents(usd_over(mine.per_hour(), left)),
             )
         )
     return running
@@ -174,7 +175,7 @@ def _times(context: Context, known: Bill, now: datetime) -> list[tuple[str, str,
 
 def _ids(context: Context) -> list[tuple[str, str, datetime, datetime]]:
     """Every stack by name, with its id and the time in which it stood."""
-    end = bill.now() + timedelta(days=1)
+    end = stack_ledger.now() + timedelta(days=1)
     lives = [
         (deployment.stack, deployment.uid, datetime.fromisoformat(deployment.created), end)
         for deployment in deployments.every(context.paths)
@@ -192,10 +193,10 @@ def _covers(span: Span, module: str, moment: datetime) -> bool:
 
 
 def _parts(totals: dict[str, Decimal]) -> list[CostPart]:
-    return [CostPart(name=name, usd=bill.cents(usd)) for name, usd in sorted(totals.items())]
+    return [CostPart(name=name, usd=stack_ledger.cents(usd)) for name, usd in sorted(totals.items())]
 
 
 def _query_billed_cost(context: Context, known: Bill) -> BilledCost:
-    today = bill.now().date()
+    today = stack_ledger.now().date()
     first = min((span.started.date() for span in known.spans), default=date(today.year, today.month, 1))
     return billing.query_billed_cost(Account(context.settings.region, context.environ), first, today)

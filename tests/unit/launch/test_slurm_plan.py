@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import UsageError
-from gpucourse.launch import slurm
+from gpucourse.launch import slurm_plan
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.launch.sbatch import time_limit
 from gpucourse.model.manifest import Exercise
@@ -43,8 +43,8 @@ def request(launch: dict[str, object], arguments: tuple[str, ...] = (), **parame
 def make_plan(
     wanted: LaunchRequest, *, nodes: int = 1, mode: Mode = "local", gpus: int = 1, partition: str = "gpu"
 ) -> LaunchPlan:
-    place = slurm.ClusterFacts(partition=partition, threads=1 if mode == "local" else None, gpus=gpus)
-    return slurm.plan(wanted, head(mode), nodes, place, run_id="20260131-142501-otter", module="2")
+    place = slurm_plan.ClusterFacts(partition=partition, threads=1 if mode == "local" else None, gpus=gpus)
+    return slurm_plan.plan(wanted, head(mode), nodes, place, run_id="20260131-142501-otter", module="2")
 
 
 ONE = make_plan(request({"kind": "slurm", "slurm": {"jobs": "jobs"}}, ("--size=512",), jobs=1))
@@ -158,15 +158,15 @@ def test_a_throttle_only_where_it_throttles(at_once: int, array: str) -> None:
 
 def test_too_many_nodes_are_refused_with_the_command_that_works() -> None:
     wanted = request({"kind": "slurm", "nodes": 2, "min_nodes": 2, "max_nodes": 3})
-    assert slurm.nodes_of(wanted, None) == 2
+    assert slurm_plan.nodes_of(wanted, None) == 2
     with pytest.raises(UsageError, match="2 to 3 nodes, not on 4") as caught:
-        slurm.nodes_of(wanted, 4)
+        slurm_plan.nodes_of(wanted, 4)
     assert caught.value.hint == "gpucourse run 2.9 --nodes 3"
 
 
 def test_the_partition_is_the_one_that_was_named() -> None:
-    assert slurm.partition_of(request({"kind": "slurm"})) == ("gpu", False)
-    assert slurm.partition_of(request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="a100")) == ("a100", True)
+    assert slurm_plan.partition_of(request({"kind": "slurm"})) == ("gpu", False)
+    assert slurm_plan.partition_of(request({"kind": "slurm", "slurm": {"partition": "queue"}}, queue="a100")) == ("a100", True)
 
 
 def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
@@ -181,8 +181,8 @@ def test_a_script_of_the_learners_own_has_no_gather_job() -> None:
 
 @pytest.mark.parametrize("kind", ["slurm", "slurm-pty"])
 def test_jobs_run_with_the_python_of_the_nodes_where_it_is_not_the_heads(kind: str) -> None:
-    place = slurm.ClusterFacts(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
-    plan = slurm.plan(request({"kind": kind}), head("aws"), 1, place, run_id="20260131-142501-otter", module="2")
+    place = slurm_plan.ClusterFacts(partition="gpu", threads=None, gpus=1, python="/opt/pytorch/bin/python")
+    plan = slurm_plan.plan(request({"kind": kind}), head("aws"), 1, place, run_id="20260131-142501-otter", module="2")
     assert plan.batch is not None
     if kind == "slurm":
         assert "/opt/pytorch/bin/python -u work.py" in plan.batch.files[0].text

@@ -136,7 +136,7 @@ def _files(
     exercise = request.exercise
     count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
     copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
-    first = sbatch.Job(
+    first = sbatch.SbatchJob(
         title=f"{exercise.id} {exercise.title}",
         name=exercise.id,
         partition=place.partition,
@@ -151,7 +151,7 @@ def _files(
     )
     files = [BatchFile(name="array" if count else "job", text=sbatch.render(first), copies=_whole(copies), tasks=count)]
     if asked.gather and request.script == exercise.script:
-        gather = sbatch.Job(
+        gather = sbatch.SbatchJob(
             title=f"{exercise.id} {exercise.title}: what all tasks found",
             name=f"{exercise.id}-gather",
             partition=place.partition,

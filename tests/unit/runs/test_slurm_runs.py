@@ -18,8 +18,8 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import JobRow, SlurmRun
-from gpucourse.remote.slurm import ComputeNode, Partition, SlurmCluster
-from gpucourse.runs import slurm
+from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
+from gpucourse.runs import slurm_runs
 from gpucourse.workspace.paths import RunPaths
 
 
@@ -57,24 +57,24 @@ def enough(wanted: LaunchRequest, where: Partition, nodes: int, gpus: int = 1, *
     context: Any = SimpleNamespace(watch=lambda event: told.append(event.text if isinstance(event, Note) else ""))
     record = {"target": mode, "stack": f"02-{mode}", "module": "2", "cloud": None}
     lab = deployment_class(mode)(uid="u", template="t", phase="ready", created="", updated="", nodes_wanted=1, **record)  # type: ignore[arg-type]  # by name
-    slurm._enough(context, wanted, where, nodes, gpus, deploy=slurm._deploy(lab))
+    slurm_runs._enough(context, wanted, where, nodes, gpus, deploy=slurm_runs._deploy(lab))
     return told
 
 
 def test_a_named_partition_must_exist_and_an_unnamed_one_is_the_default() -> None:
     mine, other = partition(node("a"), name="a100"), partition(node("b"), name="cpu", default=False)
-    assert slurm._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
-    assert slurm._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
+    assert slurm_runs._partition(request(partition="gpu"), cluster(mine, other)).name == "a100"
+    assert slurm_runs._partition(request(partition="cpu"), cluster(mine, other)).name == "cpu"
     with pytest.raises(UsageError, match="no partition 'big'; it has: a100, cpu") as caught:
-        slurm._partition(request(partition="big"), cluster(mine, other))
+        slurm_runs._partition(request(partition="big"), cluster(mine, other))
     assert caught.value.hint == "gpucourse run 2.9 --set partition=a100"
     with pytest.raises(UsageError, match="it has: cpu"):
-        slurm._partition(request(partition="gpu"), cluster(other))
+        slurm_runs._partition(request(partition="gpu"), cluster(other))
 
 
 def test_a_partition_that_is_down_is_named() -> None:
     with pytest.raises(UsageError, match="gpu is down"):
-        slurm._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
+        slurm_runs._partition(request(partition="gpu"), cluster(partition(node("a"), open_=False)))
 
 
 def test_more_nodes_than_there_are() -> None:
@@ -125,12 +125,12 @@ def test_nodes_that_are_down_or_drained_are_named_with_their_reason() -> None:
 def test_an_exercise_not_written_for_slurm_takes_all_gpus_of_its_nodes() -> None:
     where = partition(node("a", gpus=8), node("b", gpus=4), node("c", gpus=0))
     wanted = request("torchrun")
-    assert [slurm._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
+    assert [slurm_runs._gpus(wanted, where, nodes) for nodes in (1, 2, 3)] == [8, 4, 0]
 
 
 def test_a_cluster_without_gpus_runs_the_jobs_without_and_says_so() -> None:
     where = partition(node("a", gpus=0))
-    assert slurm._gpus(request(), where, 1) == 0
+    assert slurm_runs._gpus(request(), where, 1) == 0
     assert "has a GPU in Slurm's eyes" in enough(request(), where, 1, gpus=0)[0]
 
 
@@ -151,19 +151,19 @@ def test_what_a_job_wrote_joins_its_row(tmp_path: Path) -> None:
         JobRow(row=0, job="7", file="job", state="COMPLETED", node="node1", code=0),
         JobRow(row=1, job="8", file="job", state="CANCELLED", asked=True),
     )
-    values = (slurm.add_metrics({"mine": 1}, record(*rows), files) or {})["slurm"]
+    values = (slurm_runs.add_metrics({"mine": 1}, record(*rows), files) or {})["slurm"]
     assert (values["jobs"][0]["gpus_given"], values["jobs"][0]["state"]) == (1, "COMPLETED")  # Slurm's word counts
     assert [job["job"] for job in values["started_jobs"]] == ["7"]
     assert (values["waiting"], values["waiting_with_reason"], values["cancelled_on_purpose"]) == (1, 1, 1)
 
 
 def test_a_single_job_leaves_open_what_only_several_can_show(tmp_path: Path) -> None:
-    values = (slurm.add_metrics(None, record(JobRow(row=0, job="7", file="job", state="COMPLETED")), RunPaths(tmp_path)) or {})[
-        "slurm"
-    ]
+    values = (
+        slurm_runs.add_metrics(None, record(JobRow(row=0, job="7", file="job", state="COMPLETED")), RunPaths(tmp_path)) or {}
+    )["slurm"]
     assert (values["waiting_with_reason"], values["cancelled_on_purpose"]) == (None, None)
 
 
 def test_a_script_that_measures_nothing_is_not_judged(tmp_path: Path) -> None:
     rows = JobRow(row=0, job="7", file="job", state="COMPLETED")
-    assert slurm.add_metrics(None, record(rows, own="mine.py"), RunPaths(tmp_path)) is None
+    assert slurm_runs.add_metrics(None, record(rows, own="mine.py"), RunPaths(tmp_path)) is None

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.agent.job import Job, Refused, mapping
+from gpucourse.remote.agent.job import Job, JobRefused, mapping
 
 TIMEOUT_S = 30.0
 
@@ -23,7 +23,7 @@ _MUNGE = "/run/munge/munge.socket.2"
 _PLACES = "/usr/local/bin:/usr/bin:/bin:/opt/slurm/bin:/usr/local/slurm/bin:/opt/slurm/current/bin"
 
 
-class Controller(Refused):
+class Controller(JobRefused):
     """Slurm refused, or did not answer; `what` holds its own words."""
 
     def __init__(self, what: str) -> None:

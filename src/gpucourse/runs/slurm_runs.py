@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import own_batch, planning
-from gpucourse.launch import slurm as launcher
+from gpucourse.launch import slurm_plan as launcher
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, Watcher, ignore_event
 from gpucourse.model.manifest import Exercise, Module
@@ -24,7 +24,7 @@ from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
     from gpucourse.remote.fleet import Fleet
-    from gpucourse.remote.slurm import ComputeNode, Partition, SlurmCluster
+    from gpucourse.remote.slurm_client import ComputeNode, Partition, SlurmCluster
 
 Ending = Literal["exited", "cancelled", "timed_out", "lost"]
 ENDINGS: tuple[Ending, ...] = ("exited", "cancelled", "timed_out", "lost")
@@ -56,7 +56,7 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
     from gpucourse.remote.fleet import Fleet
     from gpucourse.remote.shared import SharedTransport
 
-    shared = deployment.shared or (context.settings.shared_folder if deployment.existed_before else "")
+    shared = deployment.shared or (context.settings.shared_folder if deployment.uses_existing_machines else "")
     if scheduled and shared:
         return Fleet(SharedTransport(context.transport, shared), nodes)
     return Fleet(context.transport, nodes)
@@ -65,7 +65,7 @@ def fleet_of(context: Context, deployment: Deployment, nodes: tuple[Node, ...], 
 def hosts_of(deployment: Deployment | None) -> frozenset[str] | None:
     """The nodes that jobs run on, by Slurm's names, which a lab takes from its inventory. None for a cluster that exists
     already: its inventory holds the machines that are logged into, and other people decide what its nodes are called."""
-    if deployment is None or deployment.inventory is None or deployment.existed_before:
+    if deployment is None or deployment.inventory is None or deployment.uses_existing_machines:
         return None
     return frozenset(node.name for node in deployment.inventory.nodes)
 
@@ -82,7 +82,7 @@ def plan_on(
     context: Context, fleet: Fleet, wanted: planning.LaunchRequest, run_request: RunRequest, lab: Module, deployment: Deployment
 ) -> LaunchPlan:
     """Ask the cluster of this deployment what it has, refuse what it can never give, then plan."""
-    from gpucourse.remote.slurm import cluster
+    from gpucourse.remote.slurm_client import cluster
 
     head = fleet.nodes[0]
     if run_request.script is not None and own_batch.is_batch(run_request.script):
@@ -218,7 +218,7 @@ def _gpus(wanted: planning.LaunchRequest, partition: Partition, nodes: int) -> i
 
 def _deploy(deployment: Deployment) -> str:
     """What to type for more of this lab; nothing for a cluster that someone else runs."""
-    return "" if deployment.existed_before else f"gpucourse deploy {deployment.module}{deployment.flag}"
+    return "" if deployment.uses_existing_machines else f"gpucourse deploy {deployment.module}{deployment.flag}"
 
 
 def _enough(
