@@ -14,7 +14,8 @@ from gpucourse.model.fields import Slug, Strict
 def _check_offered(word: str) -> str:
     choices = hardware().choices
     if word not in choices:
-        raise PydanticKnownError("literal_error", {"expected": ", ".join(f"'{choice}'" for choice in choices)})
+        *first, last = (f"'{choice}'" for choice in choices)
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(first)} or {last}"})
     return word
 
 
