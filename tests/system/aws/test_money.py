@@ -101,7 +101,7 @@ def test_what_may_not_be_looked_at_may_leak(learner: CloudLearner) -> None:
     learner.account.deny("elasticfilesystem:DescribeFileSystems")
     typed = learner.types("leaks", code=8)
     assert "not allowed to look: elasticfilesystem:DescribeFileSystems" in typed.out
-    assert "Look by hand\naws efs describe-file-systems" in typed.out
+    assert "Check by hand\naws efs describe-file-systems" in typed.out
     assert "not everything could be checked (file system)" in typed.err
 
 
