@@ -12,7 +12,7 @@ EVENTS: list[Event] = [
 ]
 
 
-def labelled(*, stages: bool) -> list[str]:
+def list_labels(*, stages: bool) -> list[str]:
     events: list[Event] = []
     watch = label_events(events.append, "04-aws-l4", stages=stages)
     for event in EVENTS:
@@ -27,8 +27,8 @@ def labelled(*, stages: bool) -> list[str]:
 
 def test_resources_nodes_and_stages_get_the_label() -> None:
     told = ["04-aws-l4 aws_instance.node", "04-aws-l4 node0", "04-aws-l4 look", "04-aws-l4: looking", "so it is"]
-    assert labelled(stages=True) == told
+    assert list_labels(stages=True) == told
 
 
 def test_stages_that_name_the_stack_themselves_stay_as_they_are() -> None:
-    assert labelled(stages=False)[2:4] == ["look", "looking"]
+    assert list_labels(stages=False)[2:4] == ["look", "looking"]

@@ -115,7 +115,7 @@ class _Refusing:
         return self
 
 
-def test_a_channel_that_was_refused_for_no_stated_reason_is_asked_for_again() -> None:
+def test_a_channel_refused_for_no_stated_reason_is_asked_for_again() -> None:
     transport = _Refusing()
     link = SshLink(NODE, cast("Any", transport), alive_every_s=60, patience_s=60)
     assert cast("Any", link._session(20)) is transport
