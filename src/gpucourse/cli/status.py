@@ -18,7 +18,7 @@ def status(
 ) -> int:
     """Every lab and node, as it is right now; labs on AWS as the account says."""
     from gpucourse.labs.status import status as act
-    from gpucourse.ui.views.lab import status as view
+    from gpucourse.ui.views.status import status as view
 
     session = session_of(ctx)
     while True:

@@ -198,7 +198,7 @@ def test_a_result_loads_neither_rich_nor_pydantic(stream: str) -> None:
     script = (
         "import io, sys\nclass Terminal(io.StringIO):\n    def isatty(self): return True\n"
         "from gpucourse.ui.console import Console\nfrom gpucourse.ui.tables import View, table\n"
-        "from gpucourse.ui.views.lab import status\n"
+        "from gpucourse.ui.views.status import status\n"
         f"face = Console(json=False, quiet=False, verbose=False, stdout={stream}(), stderr={stream}(), environ={{}})\n"
         "face.mode('local')\nface.show(View(parts=(table(['a'], [('b',)]),)))\nface.show(status([]))\n"
         "with face.watch():\n    pass\n"

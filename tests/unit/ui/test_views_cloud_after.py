@@ -22,7 +22,7 @@ from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, NodeHealth
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
-from gpucourse.ui.views import changed, cost, destroy_preview, lab, leaks
+from gpucourse.ui.views import changed, cost, destroy_preview, leaks, status
 from gpucourse.ui.views.money import hourly, usd
 from tests.unit.ui.examples import deployment
 
@@ -48,8 +48,8 @@ def on_aws() -> AwsDeployment:
     return AwsDeployment(stack="03-aws-t4", cloud=CLOUD, **common)
 
 
-def status(outlook: Outlook) -> str:
-    return render_page(lab.status([StackStatus(deployment=on_aws(), nodes=outlook.nodes, active_runs=[], cloud=outlook)]))
+def render_status(outlook: Outlook) -> str:
+    return render_page(status.status([StackStatus(deployment=on_aws(), nodes=outlook.nodes, active_runs=[], cloud=outlook)]))
 
 
 def outlook(**other: object) -> Outlook:
@@ -66,7 +66,7 @@ def outlook(**other: object) -> Outlook:
 
 
 def test_a_lab_that_is_well_says_what_it_costs_and_what_ends_it() -> None:
-    page = status(outlook(idle=[Idle(node="node0", seen_at=0, busy=("SSH sessions: 1",))]))
+    page = render_status(outlook(idle=[Idle(node="node0", seen_at=0, busy=("SSH sessions: 1",))]))
     assert "$3.20 so far, $1.54 an hour" in page
     assert "in 2 h 00 min" in page
     assert "node0: in use (SSH sessions: 1)" in page
@@ -74,12 +74,14 @@ def test_a_lab_that_is_well_says_what_it_costs_and_what_ends_it() -> None:
 
 
 def test_an_idle_lab_says_when_it_ends() -> None:
-    assert "node0: idle; ends it in 10 min" in status(outlook(idle=[Idle(node="node0", seen_at=0, ends_at=time.time() + 630)]))
+    assert "node0: idle; ends it in 10 min" in render_status(
+        outlook(idle=[Idle(node="node0", seen_at=0, ends_at=time.time() + 630)])
+    )
 
 
 def test_an_unknown_lab_is_never_called_healthy_and_not_told_to_heal() -> None:
     blind = NodeHealth(node="node0", healthy=False, known=False, detail="unknown: the AWS credentials have expired")
-    page = status(outlook(nodes=[blind], unknown="the AWS credentials have expired"))
+    page = render_status(outlook(nodes=[blind], unknown="the AWS credentials have expired"))
     assert "unknown" in page
     assert "healthy" not in page
     assert "gpucourse deploy" not in page
@@ -87,11 +89,11 @@ def test_an_unknown_lab_is_never_called_healthy_and_not_told_to_heal() -> None:
 
 def test_a_stopped_lab_is_started_and_a_lost_one_is_deployed() -> None:
     halted = [NodeHealth(node="node0", healthy=False, detail="stopped")]
-    page = status(outlook(nodes=halted, stopped=True))
+    page = render_status(outlook(nodes=halted, stopped=True))
     assert "Start it again: gpucourse start 3" in page
     assert "– stopped" in page
     assert "unhealthy" not in page
-    gone = status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
+    gone = render_status(outlook(nodes=halted, ended=["node0 (i-1): AWS took the spot instance back"], seconds_left=-90))
     assert "AWS took the spot instance back" in gone
     assert "gpucourse deploy 3 --target aws" in gone
     assert "passed 90 s ago" in gone
@@ -99,8 +101,10 @@ def test_a_stopped_lab_is_started_and_a_lost_one_is_deployed() -> None:
 
 def test_what_goes_is_shown_before_the_question() -> None:
     labs = [StackCost(deployment=on_aws(), per_hour=Decimal("1.54"), spent=Decimal(3), runs=("20261121-101500-otter",))]
-    stray = CloudResource(kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 ...", state="running")
-    page = render_page(destroy_preview.destroy_preview(labs, untracked=[stray], others=2, discard=True))
+    untracked = CloudResource(
+        kind="instance", id="i-0123456789abcdef0", region="us-east-2", remove="aws ec2 ...", state="running"
+    )
+    page = render_page(destroy_preview.destroy_preview(labs, untracked=[untracked], others=2, discard=True))
     for words in ("03-aws-t4", "$1.54 an hour", "otter", "i-0123456789abcdef0", "2 labs that cost nothing", "will be lost"):
         assert words in page
 

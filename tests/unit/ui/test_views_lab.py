@@ -6,13 +6,13 @@ from pathlib import Path
 from gpucourse.labs.results import Deployed
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.deployment import Leftover, LocalVariables, NodeHealth, Receipt
-from gpucourse.ui.views import lab
+from gpucourse.ui.views import lab, status
 from tests.unit.ui.examples import deployment, record, text
 
 
 def test_status_of_a_sick_stack() -> None:
     health = [NodeHealth(node="node0", healthy=True), NodeHealth(node="node1", healthy=False, detail="its process has ended")]
-    view = lab.status([StackStatus(deployment=deployment(), nodes=health, active_runs=[record(state="running")])])
+    view = status.status([StackStatus(deployment=deployment(), nodes=health, active_runs=[record(state="running")])])
     shown = text(view)
     assert view.mode == "local"
     assert re.search(r"m3-local  3 Parallel computing  unhealthy  1 of 2  \d+ s  20261121-101500-otter", shown)
@@ -22,11 +22,11 @@ def test_status_of_a_sick_stack() -> None:
 
 def test_status_of_a_stack_that_is_being_built() -> None:
     half = deployment(phase="failed", inventory=None, error="terraform said no")
-    shown = text(lab.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))
+    shown = text(status.status([StackStatus(deployment=half, nodes=[NodeHealth(node="node0", healthy=False)], active_runs=[])]))
     assert "failed" in shown
     assert "terraform said no" in shown
-    assert "Nothing is deployed." in text(lab.status([]))
-    assert text(lab.status([], unreadable=1)).strip() == "What is deployed is not known: the record of a lab cannot be read."
+    assert "Nothing is deployed." in text(status.status([]))
+    assert text(status.status([], unreadable=1)).strip() == "What is deployed is not known: the record of a lab cannot be read."
 
 
 def test_deploy_planned_and_done(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     result = Deployed(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
     assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
     assert re.search(r"link +100mbit", text(lab.deploy_result(result, tmp_path)))
-    assert re.search(r"m3-local +100mbit", text(lab.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
+    assert re.search(r"m3-local +100mbit", text(status.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
 
 
 def test_what_a_lab_lacks_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_what_a_lab_lacks_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     for view in (
         lab.deploy_plan(result),
         lab.deploy_result(result, tmp_path),
-        lab.status([StackStatus(deployment=poor, nodes=[], active_runs=[])]),
+        status.status([StackStatus(deployment=poor, nodes=[], active_runs=[])]),
     ):
         assert "All nodes are this one computer. For machines: sudo make it so" in text(view)
 

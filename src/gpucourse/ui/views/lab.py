@@ -1,4 +1,4 @@
-"""Labs on the screen: their health, what a deploy will do and did, what a destroy left."""
+"""Labs on the screen: what a deploy will do and did, what a destroy left."""
 
 from __future__ import annotations
 
@@ -6,57 +6,19 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from gpucourse.model.deployment import Deployment, NodeHealth, Receipt
+from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.node import SIMULATED
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, Table, View, facts, table
-from gpucourse.ui.text import age, format_count
-from gpucourse.units import format_seconds, seconds_since
+from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Items, Paragraph, Part, Style, View, facts, table
+from gpucourse.ui.text import format_count
+from gpucourse.units import format_seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.labs.results import Deployed
-    from gpucourse.labs.status import StackStatus
 
-_PHASES: dict[str, Style] = {"ready": "good", "failed": "bad", "creating": "warn", "destroying": "warn"}
 _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
-
-
-def status(stacks: Sequence[StackStatus], *, unreadable: int = 0) -> View:
-    """Every stack, and every node of it as it is right now. `unreadable`: how many records of stacks are damaged."""
-    if not stacks and unreadable:
-        return View(parts=(Paragraph("What is deployed is not known: the record of a lab cannot be read."),))
-    if not stacks:
-        return View(parts=(Paragraph("Nothing is deployed."),), footer=("Deploy a lab: gpucourse deploy 3",))
-    columns: list[Column | str] = [
-        "stack",
-        Column("module", wrap=True),
-        "state",
-        Column("nodes", align="right"),
-        Column("age", align="right"),
-        "runs",
-    ]
-    parts: list[Part] = [table(columns, [_stack(stack) for stack in stacks])]
-    if lacking := [
-        (stack.deployment.stack, Cell(stack.deployment.lacks, "warn")) for stack in stacks if stack.deployment.lacks
-    ]:
-        parts.append(Facts(tuple(lacking), title="What is missing"))
-    if slowed := [(stack.deployment.stack, stack.deployment.link) for stack in stacks if stack.deployment.link]:
-        parts.append(Facts(tuple(slowed), title="Networks with limited speed"))
-    troubles = [(stack.deployment.stack, Cell(stack.deployment.error, "bad")) for stack in stacks if stack.deployment.error]
-    if troubles:
-        parts.append(Facts(tuple(troubles), title="What went wrong"))
-    parts.append(_nodes(stacks))
-    for stack in stacks:
-        if stack.cloud:
-            from gpucourse.ui.views.outlook import outlook  # what only the cloud needs
-
-            parts.append(outlook(stack.deployment, stack.cloud))
-    footer = tuple(dict.fromkeys(cure for stack in stacks if not stack.healthy and (cure := _cure(stack))))
-    return View(
-        parts=tuple(parts), footer=footer, mode=SIMULATED if any(stack.deployment.is_simulated for stack in stacks) else ""
-    )
 
 
 def deploy_plan(result: Deployed) -> View:
@@ -138,63 +100,6 @@ def destroy_result(
 
 def _missing(deployment: Deployment) -> tuple[str, Content]:
     return "missing", Cell(deployment.lacks, "warn") if deployment.lacks else ""
-
-
-def _cure(status: StackStatus) -> str:
-    """What to type for a lab that is not well; nothing where nobody knows how it is."""
-    deployment = status.deployment
-    if status.cloud and status.cloud.unknown:
-        return ""
-    if deployment.phase == "destroying":
-        return f"Take down what is left of it: gpucourse destroy {deployment.module}"
-    if status.cloud and status.cloud.stopped:
-        return f"Start it again: gpucourse start {deployment.module}"
-    return f"Repair it: gpucourse deploy {deployment.module}{deployment.flag}"
-
-
-def _state(status: StackStatus) -> Cell:
-    phase = status.deployment.phase
-    if status.healthy or phase != "ready":
-        return Cell(phase, _PHASES[phase])
-    if status.cloud and status.cloud.unknown:
-        return Cell("unknown", "warn")
-    return Cell("stopped", "warn") if status.cloud and status.cloud.stopped else Cell("unhealthy", "bad")
-
-
-def _stack(status: StackStatus) -> tuple[str | Cell, ...]:
-    deployment = status.deployment
-    well = sum(node.healthy for node in status.nodes)
-    return (
-        deployment.stack,
-        f"{deployment.module} {deployment.title}".strip(),
-        _state(status),
-        Cell(f"{well} of {len(status.nodes)}", "" if well == len(status.nodes) else "bad"),
-        age(seconds_since(deployment.created)),
-        ", ".join(record.id for record in status.active_runs) or Cell("none", "dim"),
-    )
-
-
-def _nodes(stacks: Sequence[StackStatus]) -> Table:
-    rows = []
-    for status in stacks:
-        inventory = status.deployment.inventory
-        for health in status.nodes:
-            node = inventory.find_node(health.node) if inventory else None
-            address = f"{node.user}@{node.address}:{node.port}" if node else ""
-            mark = _mark(health, asleep=bool(status.cloud and status.cloud.stopped))
-            rows.append((health.node, status.deployment.stack, node.role if node else "", address, mark, health.detail))
-    return table(["node", "stack", "role", "address", "health", Column("seen", wrap=True)], rows)
-
-
-def _mark(health: NodeHealth, *, asleep: bool) -> Cell:
-    """How a node is; `asleep`: its lab was stopped on purpose."""
-    if health.healthy:
-        return Cell(f"{UNICODE.good} healthy", "good")
-    if not health.known:
-        return Cell(f"{UNICODE.absent} unknown", "warn")
-    if asleep and health.detail.startswith("stop"):  # stopping, stopped
-        return Cell(f"{UNICODE.absent} stopped", "warn")
-    return Cell(f"{UNICODE.bad} unhealthy", "bad")
 
 
 def _receipt(receipt: Receipt) -> list[Part]:
