@@ -62,6 +62,28 @@ def imports_of(path: Path) -> set[str]:
     return names
 
 
+NAMED_FILES = [
+    (page, word)
+    for page in ("docs/architecture.md", "CONTRIBUTING.md")
+    for word in sorted(set(re.findall(r"`([\w./-]+\.py)`", (ROOT / page).read_text(encoding="utf-8"))))
+]
+NAMED_MODULES = sorted(
+    set(re.findall(rf"`((?:{'|'.join(path.name for path in PACKAGES if path.parent == SOURCE)})(?:\.\w+)+)(?:\(\))?`", PAGE))
+)
+
+
+@pytest.mark.parametrize(("page", "word"), NAMED_FILES)
+def test_a_file_that_a_page_names_exists(page: str, word: str) -> None:
+    paths = [path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.py"), *imports_of_everything()]]
+    assert any(f"/{path}".endswith(f"/{word}") for path in paths), page
+
+
+@pytest.mark.parametrize("name", NAMED_MODULES)
+def test_a_module_that_the_page_names_exists(name: str) -> None:
+    path = SOURCE.joinpath(*name.split("."))
+    assert path.with_suffix(".py").is_file()
+
+
 @pytest.mark.parametrize("package", PACKAGES, ids=name_of)
 def test_a_package_is_small_enough_to_look_through(package: Path) -> None:
     modules = [path.name for path in package.glob("*.py") if path.name != "__init__.py"]
