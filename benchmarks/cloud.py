@@ -31,7 +31,7 @@ PATIENCE_S = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
-    """How long one `deploy` took: to its last resource, and to the last rung of the ladder."""
+    """How long one `deploy` took: to its last resource, and to the last readiness check."""
 
     built_s: float
     ready_s: float
@@ -70,7 +70,7 @@ def _deploying() -> list[Row]:
             held=built <= MORE * theirs,
         ),
         Row(
-            what="... to the last rung of the ladder",
+            what="... to the last readiness check",
             ours_s=ready,
             theirs="terraform apply",
             theirs_s=theirs,

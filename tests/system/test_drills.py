@@ -29,7 +29,7 @@ def broken(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str,
     assert alive == []
     told = "".join(path.read_text(errors="replace") for path in lab.run_folder().rglob("*") if path.suffix in {".log", ".json"})
     assert how not in told
-    assert "sabotage" not in told
+    assert "after_s" not in told  # of the order that the node got
     assert f"gpucourse check {exercise} --diagnosis" in typed.out
     return record, planted
 

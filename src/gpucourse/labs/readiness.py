@@ -1,4 +1,4 @@
-"""The readiness ladder: SSH to every node, a shell and the interpreter there, then what the exercises need."""
+"""The readiness checks: SSH to every node, a shell and the interpreter there, then what the exercises need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def wait_until_ready(context: Context, paths: StackPaths, inventory: Inventory) -> None:
-    """Write the SSH configuration, then climb: each rung on every node at once.
+    """Write the SSH configuration, then wait until every node is ready: each check on all of them at once.
 
     Raises UnreachableError or InfrastructureError that names every node that fell off. A missing torch is only said: the
     lab stands, and exercises that need it say so again.

@@ -1,4 +1,4 @@
-"""The last rung under Slurm: every node idle with its GPU counted, and jobs that wait for the reason that is true."""
+"""The last readiness check under Slurm: every node idle, its GPU counted, and jobs that wait for the reason that is true."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class ResourceEvent:
 
 @dataclass(frozen=True, kw_only=True)
 class NodeEvent:
-    """One node reached (or failed) one rung or step: ssh, python, push, start, collect."""
+    """One node reached (or failed) one readiness check or step: ssh, python, push, start, collect."""
 
     node: str
     step: str

@@ -90,9 +90,9 @@ def launch(
     plan: LaunchPlan,
     watcher: Watcher,
     *,
-    sabotage: Mapping[str, Mapping[str, object]] | None = None,
+    faults: Mapping[str, Mapping[str, object]] | None = None,
 ) -> None:
-    """Push the plan's files and start its command on every node at once. `sabotage`: what a drill breaks, by node.
+    """Push the plan's files and start its command on every node at once. `faults`: what a drill breaks, by node.
 
     Where one node fails, the run is ended on all of them and the error is raised: a run starts as a whole or not at all.
     The files go everywhere at once, the first node starts first: the ranks meet there, and one that asks before anybody
@@ -100,7 +100,7 @@ def launch(
     """
     wrapped = parcels(plan.uploads)
     tell = _in_turn(watcher)
-    commands, broken = {command.node.name: command for command in plan.commands}, sabotage or {}
+    commands, broken = {command.node.name: command for command in plan.commands}, faults or {}
     head_has_begun = threading.Event()
 
     def on(node: Node) -> None:

@@ -156,7 +156,7 @@ def _launch(context: Context, fleet: Fleet, record: RunRecord, plan: LaunchPlan,
     try:
         what = f"starting {plan.world_size} ranks" if plan.batch is None else "submitting to Slurm"
         with stage(context.watch, "launch", what, record.phases_s):
-            launch(fleet, plan, context.watch, sabotage=faults)
+            launch(fleet, plan, context.watch, faults=faults)
     except (GpucourseError, KeyboardInterrupt) as error:
         interrupted = isinstance(error, KeyboardInterrupt | Interrupted)
         follow.give_up(context, fleet, record, "cancelled" if interrupted else "failed", str(error) or "interrupted")

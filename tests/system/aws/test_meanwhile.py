@@ -111,15 +111,15 @@ def test_what_ended_says_why_and_what_no_record_knows_is_told(learner: CloudLear
     lab = hand_made.lab(learner, nodes=2, spot=True)
     second = hand_made.ids(learner)[1]
     learner.account.interrupt(second)
-    stray = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
+    untracked = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
     status_now = read_status(learner)
     cloud = status_now.stacks[0].cloud
     assert cloud is not None
     assert "AWS took the spot instance back" in cloud.ended[0]
     assert [node.healthy for node in status_now.stacks[0].nodes] == [True, False]
-    assert stray in status_now.warnings[0]
+    assert untracked in status_now.warnings[0]
     first = hand_made.ids(learner)[0]
-    learner.account.shut_down(first if first != stray else hand_made.ids(learner)[1])
+    learner.account.shut_down(first if first != untracked else hand_made.ids(learner)[1])
     lost = outlook(learner)
     assert (len(lost.ended), lost.stopped) == (2, False)
     assert "gpucourse deploy 3 --target aws" in learner.types("status").out

@@ -68,12 +68,12 @@ def test_after_a_lost_workspace_only_our_own_things_are_removed(learner: CloudLe
 
 def test_a_lab_on_record_stands_whatever_is_cleaned(learner: CloudLearner) -> None:
     lab = hand_made.lab(learner)
-    stray = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
+    untracked = hand_made.instance(learner, hand_made.tags_of(learner, "another"))
     document = learner.types("leaks", "--json", code=8).document
     assert {item["stack"]: item["explained_by"] for item in document["things"]} == {"03-aws-t4": "standing", "another": "leak"}
     assert document["account"] == hand_made.ACCOUNT
     learner.types("leaks", "--clean", "--yes")
-    assert stray not in hand_made.ids(learner)
+    assert untracked not in hand_made.ids(learner)
     assert [item.tags["Stack"] for item in learner.standing("instance")] == [lab.uid]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpucourse.aws.preflight import preflight
 from tests.unit.aws.cloud import error, make_refusal
-from tests.unit.aws.test_preflight import LABS, a_good_account, circumstances, run_preflight
+from tests.unit.aws.test_preflight import LABS, a_good_account, make_environment, run_preflight
 
 
 def test_the_command_that_asks_for_quota_is_the_one_for_these_labs() -> None:
@@ -27,11 +27,11 @@ def test_a_region_that_does_not_exist_is_asked_of_one_that_does() -> None:
 def test_shared_storage_asks_for_its_own_role() -> None:
     labs = [replace(LABS[0], storage_gib=5)]
     account = a_good_account()
-    there = {finding.what: finding for finding in preflight(account, labs, circumstances())}
+    there = {finding.what: finding for finding in preflight(account, labs, make_environment())}
     assert there["storage role"].state == "ok"
     assert "storage role" not in run_preflight(a_good_account())
     fresh = a_good_account(get_role=error("NoSuchEntity"))
-    absent = {finding.what: finding for finding in preflight(fresh, labs, circumstances())}["storage role"]
+    absent = {finding.what: finding for finding in preflight(fresh, labs, make_environment())}["storage role"]
     assert absent.state == "warning"
     assert "AWSServiceRoleForAmazonElasticFileSystem" in absent.detail
     assert absent.mend.endswith("aws iam create-service-linked-role --aws-service-name elasticfilesystem.amazonaws.com")

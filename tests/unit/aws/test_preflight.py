@@ -74,7 +74,7 @@ def a_good_account(**changed: Any) -> ScriptedAccount:
     return ScriptedAccount(answers)
 
 
-def circumstances(**changed: Any) -> LabEnvironment:
+def make_environment(**changed: Any) -> LabEnvironment:
     known: dict[str, Any] = {
         "terraform": "1.11.4",
         "public_key": KEY,
@@ -86,7 +86,7 @@ def circumstances(**changed: Any) -> LabEnvironment:
 
 
 def run_preflight(account: ScriptedAccount, **changed: Any) -> dict[str, Finding]:
-    findings = preflight(account, LABS, circumstances(**changed))
+    findings = preflight(account, LABS, make_environment(**changed))
     assert len({finding.what for finding in findings}) == len(findings), "two findings of one name"
     return {finding.what: finding for finding in findings}
 
@@ -280,7 +280,7 @@ def test_all_misses_are_told_at_once() -> None:
         get_parameters={"Parameters": []},
         run_instances=make_refusal("ec2:RunInstances"),
     )
-    findings = preflight(account, LABS, circumstances(terraform="1.6.0"))
+    findings = preflight(account, LABS, make_environment(terraform="1.6.0"))
     missing = {finding.what for finding in blocking(findings)}
     assert missing >= {"Terraform", "account plan", "quota L-DB2E81BA (on-demand)", "image"}
 

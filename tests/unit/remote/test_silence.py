@@ -16,42 +16,42 @@ class Clock:
 
 def test_a_rank_is_named_once_after_the_limit_and_again_after_it_spoke() -> None:
     clock = Clock()
-    ears = SilenceMonitor({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
+    monitor = SilenceMonitor({"node0": (0,), "node1": (1,)}, 10.0, clock=clock)
     clock.now += 9.9
-    ears.note_output("node0", 0, b"step 1\nste")
-    assert ears.list_newly_silent() == []
+    monitor.note_output("node0", 0, b"step 1\nste")
+    assert monitor.list_newly_silent() == []
     clock.now += 0.2
-    assert ears.list_newly_silent() == [Silence(node="node1", rank=1, seconds=10.1)]
-    assert ears.list_newly_silent() == []
+    assert monitor.list_newly_silent() == [Silence(node="node1", rank=1, seconds=10.1)]
+    assert monitor.list_newly_silent() == []
     clock.now += 10
-    ears.note_output("node0", 0, b"p 2\n\n")
-    assert ears.list_newly_silent() == []
+    monitor.note_output("node0", 0, b"p 2\n\n")
+    assert monitor.list_newly_silent() == []
     clock.now += 10
-    assert [(silence.rank, silence.last) for silence in ears.list_newly_silent()] == [(0, "step 2")]
-    ears.note_output("node1", 1, b"here\n")
+    assert [(silence.rank, silence.last) for silence in monitor.list_newly_silent()] == [(0, "step 2")]
+    monitor.note_output("node1", 1, b"here\n")
     clock.now += 10
-    assert [silence.rank for silence in ears.list_newly_silent()] == [1]
+    assert [silence.rank for silence in monitor.list_newly_silent()] == [1]
 
 
 def test_who_has_ended_is_not_silent_and_who_speaks_again_is_forgotten() -> None:
     clock = Clock()
-    ears = SilenceMonitor({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
+    monitor = SilenceMonitor({"node0": (0, 1), "node1": (2,)}, 10.0, clock=clock)
     clock.now += 11
-    ears.note_ended("node0", 0)
-    named = ears.list_newly_silent()
+    monitor.note_ended("node0", 0)
+    named = monitor.list_newly_silent()
     assert [silence.rank for silence in named] == [1, 2]
-    ears.remember(named)
-    ears.note_output("node0", 1, b"back\n")
-    assert [silence.rank for silence in ears.list_remembered()] == [2]
-    ears.note_ended("node1")
-    assert [silence.rank for silence in ears.quiet(0)] == [1]
+    monitor.remember(named)
+    monitor.note_output("node0", 1, b"back\n")
+    assert [silence.rank for silence in monitor.list_remembered()] == [2]
+    monitor.note_ended("node1")
+    assert [silence.rank for silence in monitor.quiet(0)] == [1]
 
 
 def test_without_a_limit_nobody_is_named() -> None:
     clock = Clock()
-    ears = SilenceMonitor({"node0": (0,)}, None, clock=clock)
+    monitor = SilenceMonitor({"node0": (0,)}, None, clock=clock)
     clock.now += 1e6
-    assert ears.list_newly_silent() == []
+    assert monitor.list_newly_silent() == []
     assert SilenceMonitor({}, 5.0, clock=clock).list_newly_silent() == []
 
 

@@ -16,7 +16,7 @@ from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
 
 
-def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: Budget | None = None) -> PricedProposal:
+def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), budget: Budget | None = None) -> PricedProposal:
     context, _events = context_in(tmp_path)
     module = module_with(ONE_NODE, context)
     quotes = [
@@ -37,7 +37,7 @@ def proposal_of(tmp_path: Path, *gpus: str, later: tuple[str, ...] = (), purse: 
             Finding(what="costs", state="warning", detail="said elsewhere", kind="price"),
             Finding(what="region", state="ok", detail="us-east-2"),
         ],
-        budget=purse or Budget(budget=None, spent=Decimal(0)),
+        budget=budget or Budget(budget=None, spent=Decimal(0)),
     )
 
 
@@ -77,8 +77,8 @@ def test_what_the_quota_does_not_hold_comes_later_with_the_commands(tmp_path: Pa
 
 
 def test_several_labs_have_one_sum_and_the_budget_beside_it(tmp_path: Path) -> None:
-    purse = Budget(budget=Decimal(3), spent=Decimal("1.5"))
-    text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", purse=purse)), width=80)
+    budget = Budget(budget=Decimal(3), spent=Decimal("1.5"))
+    text = render(cloud.quote(proposal_of(tmp_path, "t4", "l4", budget=budget)), width=80)
     assert "all to their end" in text
     assert "$1.50 of $3.00 are left, $1.50 are spent" in text
 

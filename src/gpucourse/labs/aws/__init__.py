@@ -1,1 +1,1 @@
-"""The verbs where they differ on AWS: a price before, a ladder after, killers on by default, a sweep at the end."""
+"""The verbs where they differ on AWS: a price before, readiness checks after, killers on by default, a leak scan at the end."""

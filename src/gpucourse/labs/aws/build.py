@@ -1,4 +1,4 @@
-"""A lab on AWS, built as it was offered: the record, then Terraform (elsewhere where there is no room), then the ladder."""
+"""A lab on AWS, built as it was offered: the record, Terraform (elsewhere where there is no room), the readiness checks."""
 
 from __future__ import annotations
 

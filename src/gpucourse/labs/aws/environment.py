@@ -19,7 +19,7 @@ from gpucourse.workspace import deployments, ledger, regions
 
 
 def make_environment(context: Context, book: PriceBook, market: Market, ssh_cidr: str, request: str) -> LabEnvironment:
-    """The circumstances of a lab that this workspace is about to build, with the caller's address where it is known already,
+    """The environment of a lab that this workspace is about to build, with the caller's address where it is known already,
     and the command that asks for its quota."""
     return LabEnvironment(
         market=market,

@@ -41,7 +41,7 @@ class CloudLab:
         return self.terraform.plan(watcher)
 
     def up(self, watcher: Watcher) -> Inventory:
-        """Build what was planned. The nodes have no host key yet: the readiness ladder pins it."""
+        """Build what was planned. The nodes have no host key yet: the readiness checks pin it."""
         regions.note(self.context.paths, self.cloud.region)
         return reachable(self.context, self.terraform.up(watcher))
 

@@ -1,4 +1,4 @@
-"""The readiness ladder of a lab on AWS: from `the instance runs` to `the ranks can meet`, each rung on every node at once.
+"""The readiness checks of a lab on AWS: from `the instance runs` to `the ranks can meet`, each on every node at once.
 
 `wait_until_ready` is also how a started lab comes back: addresses and host keys are asked of the account each time.
 """
@@ -37,7 +37,7 @@ _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 @dataclass(frozen=True, kw_only=True)
 class Patience:
-    """How long each rung is waited for, and the pause before it is looked at again, in seconds."""
+    """How long each readiness check is waited for, and the pause before it is looked at again, in seconds."""
 
     console_s: float = 300.0  # the console shows the host key some minutes after the start
     ssh_s: float = 240.0
@@ -51,7 +51,7 @@ PATIENCE = Patience()
 
 
 def wait_until_ready(context: Context, lab: CloudLab, patience: Patience = PATIENCE) -> Inventory:
-    """Every rung in turn; the nodes as they are reached now, which the caller stores.
+    """Every readiness check in turn; the nodes as they are reached now, which the caller stores.
 
     Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
     """
@@ -84,7 +84,7 @@ def wait_until_ready(context: Context, lab: CloudLab, patience: Patience = PATIE
 
 
 def _gpus(node: Node) -> int:
-    """What the type of the instance has, also where an earlier climb found a simulated computer without."""
+    """What the type of the instance has, also where an earlier check found a simulated computer without."""
     from gpucourse.aws.offerings import instance_types
 
     known = instance_types().get(node.instance_type)

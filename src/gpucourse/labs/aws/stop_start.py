@@ -78,7 +78,7 @@ def start(context: Context, module: str, *, gpu: str | None = None) -> ChangeRes
     """Start a stopped lab, learn its new addresses, and wait until it is ready. Also heals a record with old addresses.
 
     Raises CloudError of kind capacity where AWS has no room for it now, UsageError where its time is over, and what the
-    readiness ladder raises.
+    readiness checks raise.
     """
     from gpucourse.labs.aws.readiness import wait_until_ready
 

@@ -40,7 +40,10 @@ def destroy_preview(
     ]
     parts: list[Part] = [table(columns, rows)] if rows else []
     if untracked:
-        things = [(stray.kind, stray.id if stray.seen else stray.note, stray.region, stray.state) for stray in untracked]
+        things = [
+            (resource.kind, resource.id if resource.seen else resource.note, resource.region, resource.state)
+            for resource in untracked
+        ]
         title = "Made by this workspace, but not on its records"
         parts.append(table(["kind", Column("id", wrap=True), "region", "state"], things, title=title))
     fate = "is ended" if discard else "will be stopped, and its outputs collected"

@@ -1,4 +1,4 @@
-"""The readiness ladder, rung by rung, with nodes and an account that answer from a script."""
+"""The readiness checks, one by one, with nodes and an account that answer from a script."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def test_the_whole_ladder_on_real_machines(world: World) -> None:
+def test_all_readiness_checks_on_real_machines(world: World) -> None:
     readiness_result = world.wait_until_ready()
     assert [(node.address, node.host_key, node.gpus) for node in readiness_result.nodes] == [
         ("203.0.113.1", KEYS["i-node0"], 1),
         ("203.0.113.2", KEYS["i-node1"], 1),
     ]
-    rungs = dict.fromkeys(event.step for event in world.list_events(NodeEvent))
-    assert list(rungs) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "port", "all-reduce (nccl)"]
+    steps = dict.fromkeys(event.step for event in world.list_events(NodeEvent))
+    assert list(steps) == ["running", "console", "ssh", "set up", "nvidia-smi", "torch", "port", "all-reduce (nccl)"]
     assert all(event.ok and event.seconds >= 0 for event in world.list_events(NodeEvent))
     assert sorted(world.connected_nodes) == ["node0", "node1"]
     known = world.context.paths.stack("03-aws-t4").known_hosts.read_text()
@@ -162,7 +162,7 @@ def test_a_computer_that_moved_is_told_to_allow_its_new_address(world: World) ->
 
 
 class TestSlurm:
-    """The last rung of a lab with a scheduler."""
+    """The last readiness check of a lab with a scheduler."""
 
     @pytest.fixture
     def cluster(self, world: World, monkeypatch: pytest.MonkeyPatch) -> World:
