@@ -67,6 +67,7 @@ def test_what_a_tensor_takes_over_a_link(somebody: Learner) -> None:
     somebody.types("destroy", "3", "--yes", "--discard")
 
 
+@pytest.mark.slow
 def test_a_link_holds_the_ranks_to_its_rate_and_can_be_taken_away(somebody: Learner, tmp_path: Path) -> None:
     somebody.types("deploy", "3", timeout=180)
     somebody.types("deploy", "3", "--link", "100mbit", timeout=180)  # nodes that stand become machines of their own

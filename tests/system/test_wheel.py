@@ -33,6 +33,7 @@ def test_the_course_travels_in_the_wheel(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or name.endswith((".tfstate", ".pyc"))]
 
 
+@pytest.mark.slow
 def test_the_installed_wheel_does_the_whole_way_from_another_folder(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "clean"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)

@@ -112,6 +112,7 @@ def test_the_exercise_runs_over_both_nodes_and_comes_home(lab: CloudLearner) -> 
     assert said.out == "here\n"
 
 
+@pytest.mark.slow
 def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
     before = lab.deployment()
     document = lab.types(*DEPLOY, "--json", timeout=240).document
