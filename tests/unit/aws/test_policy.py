@@ -30,7 +30,7 @@ def calls() -> Iterator[tuple[str, str]]:
                 continue
             words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in {"call", "pages", "Step", "_unless_gone"} and len(words) >= 2 and words[1].islower():
+            if name in {"call", "pages", "ApiCall", "_unless_gone"} and len(words) >= 2 and words[1].islower():
                 yield words[0], words[1]
             elif name in {"_ec2", "_simple"} and words:
                 yield "ec2", words[0]
