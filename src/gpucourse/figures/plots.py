@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.figures.rows import Drawable, drawable, printable
+from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
     from gpucourse.model.manifest import Plot
 
-# Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
 # A quarter more bytes for a quarter less time than zlib's usual level 6.
 _SAVED: dict[str, dict[str, Any]] = {
     "png": {"metadata": {"Software": "gpucourse"}, "pil_kwargs": {"compress_level": 3}},
@@ -33,25 +30,6 @@ _SAVED: dict[str, dict[str, Any]] = {
 }
 FEW = 8
 MANY = 40  # points of one line beyond which each is not marked: the marks would hide it
-
-_STYLE = {
-    "axes.edgecolor": GREY,
-    "axes.labelcolor": INK,
-    "axes.labelsize": 10,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
-    "font.size": 10,
-    "svg.fonttype": "none",  # text stays text: small files, and a reader can search them
-    "svg.hashsalt": "gpucourse",  # the same metrics give the same bytes
-    "text.color": INK,
-    "text.parse_math": False,  # a dollar is a dollar
-    "xtick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.color": GREY,
-    "ytick.labelcolor": INK,
-}
 
 
 def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path) -> list[Path]:
@@ -99,7 +77,7 @@ def _matplotlib() -> Iterator[None]:
         raise MissingError(
             f"matplotlib, which draws the pictures, cannot be imported ({error})", hint="pip install 'matplotlib>=3.8'"
         ) from error
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # a letter that the font lacks is drawn as a box, and that is all
         yield
 

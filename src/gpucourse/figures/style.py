@@ -1,0 +1,25 @@
+"""How every picture looks: its colours, its markers, its type."""
+
+# Okabe and Ito's colours, which people with any kind of colour vision tell apart; yellow and black left out
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+INK, GREY, PALE = "#1a1a1a", "#6b6b6b", "#e3e3e3"
+
+STYLE = {
+    "axes.edgecolor": GREY,
+    "axes.labelcolor": INK,
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial", "sans-serif"],
+    "font.size": 10,
+    "svg.fonttype": "none",  # text stays text: small files, and a reader can search them
+    "svg.hashsalt": "gpucourse",  # the same metrics give the same bytes
+    "text.color": INK,
+    "text.parse_math": False,  # a dollar is a dollar
+    "xtick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.color": GREY,
+    "ytick.labelcolor": INK,
+}
