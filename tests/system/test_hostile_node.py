@@ -18,7 +18,7 @@ import pytest
 
 from gpucourse.cli.boundary import run_command
 from gpucourse.ports import Completed
-from gpucourse.remote import collect, follow, patience
+from gpucourse.remote import collect, patience
 from gpucourse.remote.ssh import SshLink
 from tests.liar import Liar, Lie, as_json, liar
 from tests.lies import LIES, SECRET
@@ -71,7 +71,6 @@ def impatience() -> Iterator[None]:
         patch.setattr(collect, "COLLECT_S", 1.0)
         patch.setattr("gpucourse.runs.follow.GIVE_UP_S", 1.0)
         patch.setattr("gpucourse.runs.follow.GIVE_UP_SIMULATED_S", 1.0)
-        patch.setattr(follow, "SILENCE_S", PATIENCE_S)
         yield
 
 

@@ -139,8 +139,7 @@ def test_re_attached_after_many_cuts(lab: SshLab, line: Line, tmp_path: Path) ->
     finish(run)
 
 
-def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "SILENCE_S", 0.5)
+def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path: Path) -> None:
     run = prepare(lab, tmp_path, STEADY, "3000", nodes=[line.node], connect_s=0.4).launch()
     notes: list[Note] = []
 
@@ -152,7 +151,7 @@ def test_a_line_that_goes_dead_without_a_word(lab: SshLab, line: Line, tmp_path:
             line.cut()
             line.release()
 
-    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop)
+    result = execute.follow(run.fleet, run.plan.run_id, run.plan.nodes, run.paths, watch, run.stop, silence_s=0.5)
     assert [note.level for note in notes] == ["warning"]
     assert run.log() == steady(3000)
     assert [e.code for e in result.node_exits] == [0]

@@ -50,10 +50,11 @@ class AwsIdentity:
 
 class Account:
     """One AWS account seen from one region. Calls raise CredentialsError, PermissionRefused, CloudUnreachable,
-    CloudThrottled or CloudError. May be shared between threads."""
+    CloudThrottled or CloudError. May be shared between threads. `attempts`: how often a call is tried at most."""
 
-    def __init__(self, region: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, region: str, environ: Mapping[str, str], *, attempts: int = ATTEMPTS) -> None:
         self.region = region
+        self._attempts = attempts
         self._environ = environ
         self._clients: dict[str, Any] = {}
         self._lock = threading.RLock()
@@ -61,7 +62,7 @@ class Account:
 
     def in_region(self, region: str) -> Account:
         """The same account seen from another region."""
-        return self if region == self.region else type(self)(region, self._environ)
+        return self if region == self.region else type(self)(region, self._environ, attempts=self._attempts)
 
     def client(self, service: str) -> Any:
         """The boto3 client of a service, made once."""
@@ -109,7 +110,7 @@ class Account:
             config=Config(
                 connect_timeout=CONNECT_S,
                 read_timeout=READ_S,
-                retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+                retries={"mode": "standard", "total_max_attempts": self._attempts},
                 max_pool_connections=CONNECTIONS,
             ),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpucourse.context import Context
@@ -37,15 +37,33 @@ def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]
     return (*(context.paths.exercises / name for name in names), context.paths.answers(exercise.id))
 
 
-def wait_for_saves(context: Context, files: tuple[Path, ...], *, poll_s: float = POLL_S) -> Iterator[tuple[Path, ...]]:
+def read_stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
+    """When each of these files was written, its size in bytes and its number; without those that are not there."""
+    stamps: dict[Path, Stamp] = {}
+    for path in files:
+        try:
+            about = path.stat()
+        except OSError:
+            continue
+        stamps[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+    return stamps
+
+
+def wait_for_saves(
+    context: Context,
+    files: tuple[Path, ...],
+    *,
+    poll_s: float = POLL_S,
+    look: Callable[[tuple[Path, ...]], dict[Path, Stamp]] = read_stamps,
+) -> Iterator[tuple[Path, ...]]:
     """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
     for. Ends when the context's `stop` is set."""
-    known = _stamps(files)
+    known = look(files)
     while not context.stop.wait(poll_s):
-        now = _stamps(files)
+        now = look(files)
         if now == known:
             continue
-        while not context.stop.wait(poll_s) and (later := _stamps(files)) != now:
+        while not context.stop.wait(poll_s) and (later := look(files)) != now:
             now = later
         changed = tuple(path for path in files if path in now and now[path] != known.get(path))
         known = known | now
@@ -64,14 +82,3 @@ def wrong_syntax(files: tuple[Path, ...]) -> str | None:
             line = f":{error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
             return f"{path.name}{line}: {error.msg if isinstance(error, SyntaxError) else error}"
     return None
-
-
-def _stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
-    stamps: dict[Path, Stamp] = {}
-    for path in files:
-        try:
-            about = path.stat()
-        except OSError:
-            continue
-        stamps[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
-    return stamps

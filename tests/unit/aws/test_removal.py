@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from gpucourse.aws import removal, resource_scan, schedule
-from gpucourse.aws.session import Account
 from gpucourse.errors import CloudThrottled
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.event import Event, ResourceEvent, ignore_event
@@ -85,19 +84,27 @@ def test_what_is_still_held_is_tried_again(moto: MotoAccount, lab: Lab, operatio
     assert sum(event.state == "progress" for event in events) == 2
 
 
-def test_storage_that_is_still_going_is_waited_for(moto: MotoAccount, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed, looks = resource_scan.file_systems, list[int]()
+class LingeringStorage(MotoAccount):
+    """Lists shared storage that is gone as `deleting`, the first three times."""
 
-    def lingering(account: Account, wanted: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        things = list(listed(account, wanted))
-        looks.append(len(things))
-        late = not things and looks.count(0) <= 3
-        yield from things or ([{"FileSystemId": lab.file_system, "LifeCycleState": "deleting"}] if late else [])
+    looks_left = 3
 
-    things = resource_scan.find(moto, stack="s-1")
-    monkeypatch.setattr(resource_scan, "file_systems", lingering)
-    left, clock, _events = remove(moto, things)
+    def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
+        items = list(super().pages(service, operation, key, **parameters))
+        if operation == "describe_file_systems":
+            if items:
+                self.last_seen = items
+            elif self.looks_left:
+                self.looks_left -= 1
+                items = [{**item, "LifeCycleState": "deleting"} for item in self.last_seen]
+        yield from items
+
+
+def test_storage_that_is_still_going_is_waited_for(moto: MotoAccount, lab: Lab) -> None:
+    account = LingeringStorage()
+    left, clock, _events = remove(account, resource_scan.find(account, stack="s-1"))
     assert left == []
+    assert account.looks_left == 0
     assert clock.now >= 2 * removal.PAUSE_S
     assert resource_scan.find(moto, stack="s-1") == []
 

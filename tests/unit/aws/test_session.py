@@ -12,7 +12,6 @@ from botocore import exceptions as known
 from botocore.stub import Stubber
 
 import gpucourse.aws
-from gpucourse.aws import session
 from gpucourse.aws.session import Account
 from gpucourse.errors import CloudError, CloudThrottled, CloudUnreachable, CredentialsError, PermissionRefused
 from tests.unit.aws.cloud import ENVIRON, REGION
@@ -222,13 +221,12 @@ def test_another_endpoint_is_honoured_with_the_credentials_given(server: HTTPSer
     assert "Credential=testing/" in server.paths[0]  # type: ignore[attr-defined]
 
 
-def test_nobody_at_the_endpoint(server: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "ATTEMPTS", 1)
+def test_nobody_at_the_endpoint(server: HTTPServer) -> None:
     port = server.server_port
     server.shutdown()
     server.server_close()
     with pytest.raises(CloudUnreachable, match="sts:GetCallerIdentity"):
-        Account(REGION, {**ENVIRON, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}).identity()
+        Account(REGION, {**ENVIRON, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}, attempts=1).identity()
 
 
 def test_some_services_are_asked_at_home(account: Account) -> None:

@@ -142,6 +142,6 @@ def test_a_file_of_the_learners_is_not_imported(
 ) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken for the library')")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plots, "draw", None)
+    monkeypatch.setattr(plots, "draw", None)  # as above
     begin(plot_worker)
     assert len(draw_both(plot_worker, tmp_path / "drawn")) == 4

@@ -102,7 +102,7 @@ def test_a_lab_on_a_target_that_is_not_installed_is_shown_and_kept(context: Cont
 
 
 def test_a_target_that_cannot_look_hides_no_other(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TARGETS, "hosts", f"{__name__}:Blind")
+    monkeypatch.setitem(TARGETS, "hosts", f"{__name__}:Blind")  # the registry is what this test is about
     record(context, HostsDeployment, "hosts")
     record(context, LocalDeployment, "local")
     [blind, local] = status(context).stacks

@@ -13,6 +13,7 @@ import pytest
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import Note
 from gpucourse.model.record import NodeExit
+from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import finish
 from gpucourse.workspace import deployments, runs
 from tests.learning import Learning
@@ -126,20 +127,17 @@ def test_a_lab_under_another_name_is_damage(learning: Learning) -> None:
     ],
     ids=["deep", "digits", "rows", "surrogate"],
 )
-def test_a_run_whose_metrics_cannot_be_used_ends_and_says_so(
-    learning: Learning, metrics: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_whose_metrics_cannot_be_used_ends_and_says_so(learning: Learning, metrics: bytes) -> None:
     notes: list[str] = []
     record = learning.record()
     context = learning.open_context()
     context.watch = lambda event: notes.append(event.text) if isinstance(event, Note) else None
-    monkeypatch.setattr(finish, "_collect", lambda *_: None)  # the node's files are here already
     record.node_exits = [NodeExit(node="node0", code=0)]
     files = runs.files_of(context.paths, record)
     files.metrics.unlink()
     files.node_outputs("node0").mkdir(parents=True)
     (files.node_outputs("node0") / "metrics.json").write_bytes(metrics)
-    verdict = finish.finish(context, None, record)  # type: ignore[arg-type]
+    verdict = finish.finish(context, Fleet(context.transport, ()), record)  # the node's files are here already
     assert verdict is not None
     assert verdict.verdict == "error"
     assert "what the script measured is not used" in notes[0]

@@ -96,7 +96,7 @@ def test_what_was_saved_is_told_however_an_editor_saves(learning: Learning, file
         watching.end()
 
 
-def test_a_file_that_grows_is_told_once_it_is_whole(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_is_told_once_it_is_whole(learning: Learning) -> None:
     path = Path("a.py")
     looks = iter([{path: (0, 0, 1)}, {path: (0, 0, 1)}, {path: (1, 10, 1)}, {path: (2, 20, 1)}, {}, {path: (3, 30, 1)}])
 
@@ -115,9 +115,8 @@ def test_a_file_that_grows_is_told_once_it_is_whole(learning: Learning, monkeypa
         Looking.now = next(looks, Looking.now)
         return Looking.now
 
-    monkeypatch.setattr(watch, "_stamps", look)
     learning.context.stop = cast("threading.Event", Looking())
-    assert next(watch.wait_for_saves(learning.context, (path,))) == (path,)
+    assert next(watch.wait_for_saves(learning.context, (path,), look=look)) == (path,)
     assert Looking.now == {path: (3, 30, 1)}, "not before it stayed as it was"
 
 

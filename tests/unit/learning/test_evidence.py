@@ -11,7 +11,8 @@ import pytest
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.labs.collect_before_destroy import bring_home
 from gpucourse.model.deployment import LocalDeployment
-from gpucourse.model.record import RunRecord
+from gpucourse.model.record import NodeExit, RunRecord
+from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import finish
 from gpucourse.workspace import runs
 from tests.learning import METRICS, Learning
@@ -103,21 +104,19 @@ def test_an_older_run_is_handed_in_again_where_the_newer_one_is_gone(learning: L
     assert rows(learning) == {"completed": 5, "deliverables": 5, "understanding": 0}
 
 
-def test_a_run_that_a_full_disk_keeps_from_being_handed_in_is_sealed(
-    learning: Learning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_a_full_disk_keeps_from_being_handed_in_is_sealed(learning: Learning) -> None:
     record = learning.record()
     folder = learning.folder(record)
     (folder / "hashes.json").unlink()
     context = learning.open_context()
-
-    def full(*_: object) -> None:
-        raise StorageError("no space left to write")
-
-    monkeypatch.setattr(finish, "deliver", full)
-    monkeypatch.setattr(finish, "_collect", lambda *_: None)
+    record.node_exits = [NodeExit(node="node0", code=0)]
+    files = runs.files_of(context.paths, record)
+    files.node_outputs("node0").mkdir(parents=True, exist_ok=True)
+    shutil.copy(files.metrics, files.node_metrics("node0"))
+    shutil.rmtree(learning.workspace / "deliverables")
+    (learning.workspace / "deliverables").write_text("no room for a folder here")
     with pytest.raises(StorageError):
-        finish.finish(context, None, record)  # type: ignore[arg-type]
+        finish.finish(context, Fleet(context.transport, ()), record)
     assert (folder / "hashes.json").is_file()
 
 

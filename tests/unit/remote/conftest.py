@@ -16,8 +16,8 @@ def script_slurm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..
     """Makes Slurm answer what a test wants, for runs in the test's own folder."""
     monkeypatch.setenv("HOME", str(tmp_path))
 
-    def make(**answers: list[Answer] | Answer) -> Scripted:
-        made = Scripted(**answers)
+    def make(kind: type[Scripted] = Scripted, **answers: list[Answer] | Answer) -> Scripted:
+        made = kind(**answers)
         monkeypatch.setattr(slurm_jobs, "ask", made)
         return made
 

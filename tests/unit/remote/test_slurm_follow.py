@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.remote.agent import frames, slurm_follow, slurm_jobs, slurm_submit
+from gpucourse.remote.agent import frames, slurm_follow, slurm_submit
 from gpucourse.remote.agent.job import Job
 from gpucourse.remote.answers import read_frames
 from tests.unit.remote.scripted import Scripted, details, row, spec, write_end_note
@@ -86,8 +86,7 @@ def test_logs_go_on_while_slurm_does_not_answer(script_slurm: Callable[..., Scri
 
     script_slurm(sbatch="7\n")
     slurm_submit.submit(spec())
-    slow = Slow(squeue=row("7", "COMPLETED", node="n"), scontrol="")
-    slurm_jobs.ask = slow  # type: ignore[assignment]  # `script_slurm` puts the real one back
+    script_slurm(Slow, squeue=row("7", "COMPLETED", node="n"), scontrol="")
     Path(Job("r1").path("logs", "7-n.out")).write_bytes(b"said while it waits\n")
     out = tmp_path / "stream"
     with out.open("wb") as file:

@@ -195,7 +195,7 @@ def test_every_line_is_on_the_disk_before_it_returns(path: Path, monkeypatch: py
         synced.append(os.fstat(handle).st_size)
         real(handle)
 
-    monkeypatch.setattr("gpucourse.workspace.ledger.os.fsync", fsync)
+    monkeypatch.setattr(os, "fsync", fsync)
     begin(path, NODE, T0)
     assert synced == [path.stat().st_size]
 
