@@ -176,6 +176,7 @@ def _run(world: World, script: str) -> list[str]:
 def _prepare_command(world: World, lie: Lie, verb: str) -> list[str]:
     """Lay out the workspace that the verb needs; what is typed."""
     module = "2" if lie.slurm else "3"
+    world.node.scheduled = lie.slurm
     world.put("deployed" if verb in {"deploy", "run", "silent"} else f"running {module}")
     if verb == "deploy":
         return list(deploy_words(world.node, module))
@@ -196,7 +197,6 @@ def _look(world: World, capfd: pytest.CaptureFixture[str], lie: Lie, verb: str) 
     before, world.node.lie = world.digest_untouched_files(), lie
     world.node.installed = lie.message != "install"
     world.node.asked.clear()
-    world.node.scheduled = lie.slurm
     try:
         code, printed, seconds = world.types(capfd, *words)
     finally:
