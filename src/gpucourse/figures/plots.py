@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucourse.errors import MissingError, StorageError
+from gpucourse.errors import MissingError
 from gpucourse.figures.cache import cache_elsewhere
 from gpucourse.figures.rows import Drawable, drawable, printable
 from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
+from gpucourse.storage import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +46,10 @@ def draw(plot: Plot, metrics: Mapping[str, Any], *, subtitle: str, folder: Path)
             raise MissingError(
                 f"the picture {plot.file} cannot be drawn: {printable(str(error))}", hint="look at metrics.json of the run"
             ) from error
-    return [_store(folder / f"{plot.file}.{ending}", picture) for ending, picture in pictures.items()]
+    paths = [folder / f"{plot.file}.{ending}" for ending in pictures]
+    for path, picture in zip(paths, pictures.values(), strict=True):
+        write_bytes(path, picture)
+    return paths
 
 
 def _pictures(figure: Figure) -> dict[str, bytes]:
@@ -173,21 +176,3 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     axes.set_xticks(range(len(data.words)), wrap_words(data.words))
     axes.tick_params(axis="x", length=0)
     number_axis(axes.yaxis, whole=False, log=plot.log_y)
-
-
-def _store(path: Path, data: bytes) -> Path:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                os.fchmod(file.fileno(), 0o644)
-            return Path(aside).replace(path)
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageError(
-            f"the picture {path} cannot be written: {error.strerror}", hint=f"look at the disk: df -h '{path.parent}'"
-        ) from error

@@ -11,7 +11,7 @@ from gpucourse.errors import InfrastructureError
 from gpucourse.model.event import NodeEvent, Note
 from gpucourse.model.node import Inventory
 from gpucourse.runs.connect import reach
-from gpucourse.workspace.files import write_text
+from gpucourse.storage import write_text
 from gpucourse.workspace.paths import StackPaths
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.outside.files import read_bounded
 from gpucourse.outside.names import OutsideError
 from gpucourse.outside.yaml_reader import MAX_BYTES
-from gpucourse.workspace.files import write_text
+from gpucourse.storage import write_text
 
 if TYPE_CHECKING:
     from gpucourse.course.answersheet import Sheet

@@ -25,9 +25,10 @@ from gpucourse.learning.grade import grade, who
 from gpucourse.model.score import Grade
 from gpucourse.outside.archives import ZipLimits, unpack_zip
 from gpucourse.outside.names import OutsideError, printable, relative_name
+from gpucourse.storage import storing, writing
 from gpucourse.units import format_bytes, now_utc
 from gpucourse.workspace import runs, seals
-from gpucourse.workspace.files import read_record, storing, to_json, writing
+from gpucourse.workspace.files import read_record, to_json
 from gpucourse.workspace.locate import open_workspace
 
 CARD = "bundle.json"

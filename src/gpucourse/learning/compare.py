@@ -117,7 +117,7 @@ def _draw(context: Context, exercise: Exercise, named: Mapping[str, Mapping[str,
 
 
 def _store(context: Context, exercise: Exercise, tables: Sequence[Grid]) -> Path:
-    from gpucourse.workspace.files import write_text
+    from gpucourse.storage import write_text
 
     path = context.paths.comparison(exercise.id)
     parts = [f"# {exercise.id} {exercise.title}, compared"]

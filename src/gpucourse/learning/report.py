@@ -213,7 +213,7 @@ def _not_enough(plan: ReportPlan, everyone: list[Subject]) -> Iterator[str]:
 
 
 def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> Iterator[Path]:
-    from gpucourse.workspace.files import write_bytes
+    from gpucourse.storage import write_bytes
 
     for wanted in formats:
         target = context.paths.report(wanted)
@@ -236,7 +236,7 @@ def _write(context: Context, content: Report, formats: tuple[Format, ...]) -> It
 def _write_pdf(context: Context, content: Report, target: Path) -> None:
     from gpucourse.figures.fonts import font_files, fonts_for
     from gpucourse.report import pdf
-    from gpucourse.workspace.files import write_bytes
+    from gpucourse.storage import write_bytes
 
     made = pdf.render(content, font_files(), fonts_for)
     write_bytes(target, made.data)

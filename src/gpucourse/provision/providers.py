@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.files import write_text
+from gpucourse.storage import write_text
 from gpucourse.workspace.locate import personal_cache
 
 MIRROR_VARIABLE = "TF_PLUGIN_MIRROR"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpucourse.errors import StorageError
-from gpucourse.workspace.files import storing
+from gpucourse.storage import storing
 
 BALLAST = 2 << 20  # bytes: the state of 64 nodes and its backup take a tenth of it
 SCARCE = 1 << 20  # bytes: less than that is left, beside the ballast

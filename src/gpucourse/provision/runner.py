@@ -22,7 +22,7 @@ from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.interrupts import Interrupts
 from gpucourse.provision.room import DiskReserve, room_in
 from gpucourse.provision.transcript import Transcript
-from gpucourse.workspace.files import storing
+from gpucourse.storage import storing
 from gpucourse.workspace.lock import hold_lock, sign
 from gpucourse.workspace.paths import StackPaths
 

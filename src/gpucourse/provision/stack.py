@@ -25,7 +25,8 @@ from gpucourse.provision.commands import Commands
 from gpucourse.provision.outputs import inventory
 from gpucourse.provision.runner import Runner
 from gpucourse.provision.template import copy_template, is_stack, restore_template
-from gpucourse.workspace.files import storing, write_record
+from gpucourse.storage import storing
+from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import hold_lock, is_held
 from gpucourse.workspace.paths import StackPaths
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from gpucourse.errors import MissingError
-from gpucourse.workspace.files import storing, write_bytes
+from gpucourse.storage import storing, write_bytes
 
 MODULES = "modules"
 

@@ -29,8 +29,9 @@ from gpucourse.remote.disk_room import DiskRoom
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
+from gpucourse.storage import writing
 from gpucourse.units import format_bytes
-from gpucourse.workspace.files import refuse_links, writing
+from gpucourse.workspace.files import refuse_links
 from gpucourse.workspace.paths import RunPaths
 
 T = TypeVar("T")

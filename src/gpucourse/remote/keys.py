@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpucourse.errors import MissingError
 from gpucourse.model.node import Inventory, Node
-from gpucourse.workspace.files import storing, write_bytes, write_text
+from gpucourse.storage import storing, write_bytes, write_text
 from gpucourse.workspace.lock import hold_lock
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from gpucourse.errors import StorageError
 from gpucourse.remote import answers
+from gpucourse.storage import storing
 from gpucourse.units import format_bytes
-from gpucourse.workspace.files import refuse_links, storing
+from gpucourse.workspace.files import refuse_links
 
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _MOST_TIMES = 16 << 20

@@ -21,9 +21,10 @@ from gpucourse.report.markdown import table as as_markdown
 from gpucourse.runs import finish, results
 from gpucourse.runs.prepare import RunRequest
 from gpucourse.runs.run import RunResult, run
+from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import copy_file, write_record, write_text
+from gpucourse.workspace.files import copy_file, write_record
 from gpucourse.workspace.paths import RunPaths
 
 MOST_VALUES = 32

@@ -122,7 +122,7 @@ def make_slurm_record(plan: LaunchPlan) -> SlurmRun | None:
 
 def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
     """Keep what is submitted in the run's folder, as files that sbatch takes."""
-    from gpucourse.workspace.files import write_text
+    from gpucourse.storage import write_text
 
     for file in plan.batch.files if plan.batch else ():
         write_text(files.batch(file.name), file.text)

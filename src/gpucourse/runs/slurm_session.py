@@ -26,9 +26,9 @@ from gpucourse.runs import follow, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, find_deployed_lab, make_launch_request
 from gpucourse.runs.run import new_record
+from gpucourse.storage import write_text
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
-from gpucourse.workspace.files import write_text
 from gpucourse.workspace.lock import hold_lock
 
 if TYPE_CHECKING:

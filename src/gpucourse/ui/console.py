@@ -166,7 +166,7 @@ class Console:
         return paint(text, style) if self.colour(out) else text
 
     def _write(self, out: Out, text: str) -> None:
-        from gpucourse.workspace.files import storage_error
+        from gpucourse.storage import storage_error
 
         try:
             out.write(text)

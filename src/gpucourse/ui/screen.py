@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.model.node import is_simulated
+from gpucourse.storage import write_text
 from gpucourse.ui.console import SIMULATED
 from gpucourse.ui.line import Line, Span, ansi, line
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
 from gpucourse.ui.text import clean_line
-from gpucourse.workspace.files import write_text
 
 if TYPE_CHECKING:
     from gpucourse.ui.live import Live

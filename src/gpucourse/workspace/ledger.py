@@ -17,8 +17,9 @@ from typing import Any
 
 from gpucourse.model.money import Bill, Charge, Rate, Span
 from gpucourse.outside.documents import parse_json
+from gpucourse.storage import storing
 from gpucourse.units import parse_moment
-from gpucourse.workspace.files import read_file, storing
+from gpucourse.workspace.files import read_file
 from gpucourse.workspace.lock import hold_lock
 
 VERSION = 1

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpucourse.errors import UsageError
-from gpucourse.workspace.files import read_record, storing, write_record, write_text
+from gpucourse.storage import storing, write_text
+from gpucourse.workspace.files import read_record, write_record
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 

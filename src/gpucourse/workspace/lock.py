@@ -122,7 +122,7 @@ def holder(path: Path) -> str:
 
 
 def _create_and_take(path: Path) -> int | None:
-    from gpucourse.workspace.files import storing
+    from gpucourse.storage import storing
 
     with storing(path):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
 from gpucourse.model.record import RunRecord
-from gpucourse.workspace.files import check_record, read_record, storing, write_record
+from gpucourse.storage import storing
+from gpucourse.workspace.files import check_record, read_record, write_record
 from gpucourse.workspace.paths import RunPaths, WorkspacePaths
 
 WORDS = """

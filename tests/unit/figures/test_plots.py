@@ -199,7 +199,7 @@ def test_no_matplotlib_is_a_missing_package(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_folder_that_takes_no_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot write"):
         draw(Plot.model_validate(LINE), SYNC, subtitle="", folder=tmp_path / "file")
 
 

@@ -9,17 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpucourse.errors import MissingError, NewerFormat, StorageError
-from gpucourse.workspace.files import (
-    copy_file,
-    read_json,
-    read_mapping,
-    read_record,
-    to_json,
-    write_bytes,
-    write_mapping,
-    write_record,
-    writing,
-)
+from gpucourse.storage import write_bytes, writing
+from gpucourse.workspace.files import copy_file, read_json, read_mapping, read_record, to_json, write_mapping, write_record
 
 
 @dataclass(kw_only=True)

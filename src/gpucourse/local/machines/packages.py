@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gpucourse.errors import MissingError, StorageError
 from gpucourse.model.event import Note, Watcher
-from gpucourse.workspace.files import storing
+from gpucourse.storage import storing
 from gpucourse.workspace.locate import personal_cache
 from gpucourse.workspace.lock import hold_lock
 
