@@ -141,7 +141,7 @@ class SimulatedNodes:
 
     def leftovers(self) -> list[str]:
         """What a sweep finds of these nodes."""
-        return [f"{left.kind} {left.id}" for left in health.sweep(self.folder, self.uid, self.ports)]
+        return [f"{left.kind} {left.id}" for left in health.find_leftovers(self.folder, self.uid, self.ports)]
 
 
 @contextmanager

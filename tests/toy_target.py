@@ -75,7 +75,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
         receipt.existed = receipt.removed = _names(deployment)
         for name in _names(deployment):
             nodes.down(name)
-        receipt.leftovers = health.sweep(nodes.folder, nodes.uid, [node.port for node in deployment.inventory.nodes])  # type: ignore[union-attr]
+        receipt.leftovers = health.find_leftovers(nodes.folder, nodes.uid, [node.port for node in deployment.inventory.nodes])  # type: ignore[union-attr]
 
 
 def _nodes(context: Context, deployment: Deployment) -> SimulatedNodes:

@@ -52,7 +52,7 @@ def test_nodes_that_die_during_a_run(two: Learner, tmp_path: Path) -> None:
     kill_nodes(two)
     _, said = typed.communicate(timeout=60)
     assert typed.returncode == 7, said.decode()
-    assert b"lost from sight" in said
+    assert b"could not be followed to its end" in said
     assert b"gpucourse deploy 3" in said
     assert "step 3 of rank 0" in (two.run_folder() / "logs/node0-rank0.log").read_text()
     assert two.newest_run()["diagnoses"][0]["symptom"] == "node-lost"
@@ -90,7 +90,7 @@ def test_destroy_collects_missing_outputs_and_refuses_when_it_cannot(two: Learne
 def test_destroy_ends_a_run_that_goes_on(two: Learner, tmp_path: Path) -> None:
     two.types("run", "3.1", "--script", scripts.write(tmp_path, "slow"), "--launcher", "python", "--detach")
     typed = two.types("destroy", "3")
-    assert "still under way" in typed.err
+    assert "was still running: stopping it" in typed.err
     assert two.newest_run()["state"] == "cancelled"
     assert two.processes() == []
 

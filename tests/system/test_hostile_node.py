@@ -299,7 +299,7 @@ def test_destroy_goes_on_after_the_node_is_honest_again(world: World, capfd: pyt
         world.node.lie = None
     code, printed, _ = world.types(capfd, *words)
     assert code == 0, printed
-    assert "still under way" not in printed
+    assert "was still running" not in printed
     assert list(world.workspace.glob("runs/*/*/outputs/node0/result.txt"))
 
 

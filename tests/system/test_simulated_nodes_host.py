@@ -63,7 +63,7 @@ def test_two_nodes_and_nothing_afterwards(lab: SimulatedNodes) -> None:
     lab.stop()
     assert has_ended(pid)
     assert list(lab.folder.iterdir()) == []
-    assert health.sweep(lab.folder, lab.uid, ports) == []
+    assert health.find_leftovers(lab.folder, lab.uid, ports) == []
 
 
 def test_a_low_limit_of_open_files_is_raised(tmp_path: Path) -> None:

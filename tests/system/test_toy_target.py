@@ -51,7 +51,7 @@ def learner(tmp_path: Path) -> Iterator[ToyLearner]:
 def test_a_target_of_one_file_does_what_every_target_does(learner: ToyLearner) -> None:
     assert "2 to create" in learner.types("deploy", "3", "--target", "toy", "--dry-run").out
     assert "Nothing is deployed" in learner.types("status").out
-    assert "module 3 stands" in learner.types("deploy", "3", "--target", "toy").out
+    assert "lab of module 3 is ready" in learner.types("deploy", "3", "--target", "toy").out
     [lab] = learner.documents("status")["stacks"]
     assert (lab["deployment"]["target"], lab["healthy"], len(lab["nodes"])) == ("toy", True, 2)
     learner.types("run", "3.1")

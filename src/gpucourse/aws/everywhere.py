@@ -20,7 +20,7 @@ def holding(account: Account, *, besides: Collection[str]) -> tuple[list[str], s
     """The regions that are open to this account and hold something of ours, those in `besides` left out; and why some of
     them could not be looked at, empty where all could.
 
-    One call a region, of the API that lists by tag: enough to know where a sweep is worth its calls.
+    One call a region, of the API that lists by tag: enough to know where a leak scan is worth its calls.
     """
     try:
         answer = account.call("ec2", "describe_regions")["Regions"]  # without AllRegions: those that are open

@@ -79,7 +79,7 @@ def survive_power_off(account: Account, ids: Iterable[str]) -> list[str]:
 
 
 def retag_expires(account: Account, ids: Iterable[str], expires: datetime) -> None:
-    """Write another end of life on these resources: the tag that `status`, the sweep and people read."""
+    """Write another end of life on these resources: the tag that `status`, the leak scan and people read."""
     stamp = expires.astimezone(UTC).isoformat(timespec="seconds")
     unique_ids = sorted(set(ids))
     if unique_ids:

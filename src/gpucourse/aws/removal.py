@@ -1,4 +1,4 @@
-"""Removing what a sweep found, in an order that works, with patience for what AWS lets go of late.
+"""Removing what a leak scan found, in an order that works, with patience for what AWS lets go of late.
 
 Each thing is described again by its tags right before it is removed: what no longer carries them is not touched.
 """

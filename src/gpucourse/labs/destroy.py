@@ -1,4 +1,4 @@
-"""`destroy`: outputs home first, then Terraform, then a sweep that does not trust Terraform, then a receipt."""
+"""`destroy`: outputs home first, then Terraform, then a leak scan that does not trust Terraform, then a receipt."""
 
 from __future__ import annotations
 

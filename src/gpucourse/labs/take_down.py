@@ -39,7 +39,7 @@ def take_down(context: Context, deployment: Deployment, receipt: Receipt, lab: R
         deployments.save(context.paths, deployment, "destroying")
     with stage(context.watch, f"destroy {deployment.stack}", f"taking down {deployment.stack}"):
         receipt.removed = _down(context, lab)
-    with stage(context.watch, f"sweep {deployment.stack}", "looking for leftovers"):
+    with stage(context.watch, f"leak scan {deployment.stack}", "looking for leftovers"):
         first = lab.scan_leftovers()
         if first:
             lab.end_everything()
@@ -50,7 +50,7 @@ def _down(context: Context, lab: Removable) -> list[str]:
     try:
         return lab.down(context.watch)
     except (InfrastructureError, StorageError) as error:
-        # What lives on this machine can be found and ended without Terraform; the sweep decides whether that worked.
+        # What lives on this machine can be found and ended without Terraform; the leak scan decides whether that worked.
         context.watch(Note(text=f"Terraform could not: {error.what}. Ending the nodes without it.", level="warning"))
         lab.end_everything()
         return []

@@ -61,7 +61,7 @@ def ask_host(nodes_folder: Path, verb: str, document: object, *, timeout_s: floa
         os.close(folder)
 
 
-def sweep(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
+def find_leftovers(nodes_folder: Path, uid: str, ports: Iterable[int]) -> list[Leftover]:
     """What of this stack is still there: processes that carry its mark, ports where its nodes answer, files."""
     leftovers = [
         Leftover(kind="process", id=f"{pid} ({processes.command_of(pid)})", remove=f"kill -9 {pid}")

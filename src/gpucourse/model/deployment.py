@@ -1,4 +1,4 @@
-"""What is kept of a stack. Written before anything is created, dropped only after a sweep proved everything gone."""
+"""What is kept of a stack. Written before anything is created, dropped only after a leak scan proved everything gone."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class NodeHealth:
 
 @dataclass(frozen=True, kw_only=True)
 class Leftover:
-    """Something a sweep still found: what it is, its id (a pid, a port, a path, a cloud id), how to remove it by hand."""
+    """Something a leak scan still found: what it is, its id (a pid, a port, a path, a cloud id), how to remove it by hand."""
 
     kind: str
     id: str
@@ -263,7 +263,7 @@ class Leftover:
 
 @dataclass(kw_only=True)
 class Receipt:
-    """What one destroy did: what existed, what it removed, what the sweep found after it, and what is still left.
+    """What one destroy did: what existed, what it removed, what the leak scan found after it, and what is still left.
 
     In the cloud also: `regions` that were looked at, `ended` nodes that had ended by themselves (and why), `cost_usd` of the
     whole life of the stack, as the ledger has it.

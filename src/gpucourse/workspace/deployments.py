@@ -1,4 +1,4 @@
-"""The records of what is deployed: one file a stack, there from before its creation until a sweep proved it gone."""
+"""The records of what is deployed: one file a stack, there from before its creation until a leak scan proved it gone."""
 
 from __future__ import annotations
 
@@ -91,5 +91,5 @@ def is_of_module(stack: str, module: str) -> bool:
 
 
 def drop(paths: WorkspacePaths, stack: str) -> None:
-    """Forget a stack. Only after a sweep proved it gone."""
+    """Forget a stack. Only after a leak scan proved it gone."""
     paths.deployment(stack).unlink(missing_ok=True)

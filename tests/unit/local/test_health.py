@@ -118,7 +118,7 @@ def test_no_host_and_no_folder(tmp_path: Path) -> None:
 
 def test_a_sweep_tells_what_is_still_there(folder: Path) -> None:
     with saying(hello()) as port, saying(b"220 mail\r\n") as other:
-        leftovers = health.sweep(folder, "s-1", [port, other])
+        leftovers = health.find_leftovers(folder, "s-1", [port, other])
     assert [(left.kind, left.id) for left in leftovers] == [
         ("port", f"127.0.0.1:{port}"),
         ("file", str(folder / layout.HOST)),
@@ -128,8 +128,8 @@ def test_a_sweep_tells_what_is_still_there(folder: Path) -> None:
 
 
 def test_a_sweep_of_nothing(tmp_path: Path) -> None:
-    assert health.sweep(tmp_path, "s-1", []) == []
-    assert health.sweep(tmp_path / "absent", "s-1", []) == []
+    assert health.find_leftovers(tmp_path, "s-1", []) == []
+    assert health.find_leftovers(tmp_path / "absent", "s-1", []) == []
     assert health.end_everything(tmp_path / "absent", "s-1") == []
 
 

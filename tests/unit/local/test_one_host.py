@@ -104,7 +104,7 @@ def test_the_folder_of_sockets_has_a_short_name_and_is_swept(tmp_path: Path) -> 
     assert folder != layout.sockets(f"{uid}x")
     folder.mkdir(mode=0o700)
     (folder / "slurm").symlink_to(tmp_path)
-    assert [left.id for left in health.sweep(tmp_path / "nodes", uid, ())] == [str(folder)]
+    assert [left.id for left in health.find_leftovers(tmp_path / "nodes", uid, ())] == [str(folder)]
     health.end_everything(tmp_path / "nodes", uid)
     assert not folder.exists()
     assert stat.S_ISDIR(tmp_path.stat().st_mode)  # what the link led to is still there

@@ -146,7 +146,7 @@ class SimulatedLab:
         """What is still there, looked up by process, port and folder."""
         inventory = self.deployment.inventory
         ports = [node.port for node in inventory.nodes] if inventory else []
-        return health.sweep(self.paths.nodes, self.deployment.uid, ports)
+        return health.find_leftovers(self.paths.nodes, self.deployment.uid, ports)
 
     def end_everything(self) -> None:
         """End and remove whatever Terraform missed."""

@@ -117,10 +117,10 @@ def _receipt(receipt: Receipt) -> list[Part]:
                 ("removed", f"{len(receipt.removed)} of {len(receipt.existed)} resources"),
                 ("outputs", _outputs(receipt)),
                 ("ended before", "\n".join(receipt.ended)),
-                ("swept", "\n".join(receipt.swept)),
+                ("by scan", "\n".join(receipt.swept)),
                 ("looked in", ", ".join(receipt.regions)),
                 ("cost", f"about ${Decimal(receipt.cost_usd):.2f} in all (gpucourse cost)" if receipt.cost_usd else ""),
-                ("sweep", seen),
+                ("leak scan", seen),
             ]
         )
     ]

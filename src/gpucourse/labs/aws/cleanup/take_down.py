@@ -84,11 +84,11 @@ def places(context: Context, deployment: AwsDeployment) -> tuple[str, ...]:
 
 
 def clear(context: Context, account: Account, uid: str, where: list[str]) -> tuple[list[CloudResource], list[CloudResource]]:
-    """Sweep, remove what is found, sweep again: what the first look found, and what the last one still found.
+    """Scan, remove what is found, scan again: what the first look found, and what the last one still found.
 
     Raises what a look raises.
     """
-    with stage(context.watch, f"sweep {uid}", f"looking for leftovers in {', '.join(where)}"):
+    with stage(context.watch, f"leak scan {uid}", f"looking for leftovers in {', '.join(where)}"):
         resources = resource_scan.find(account, stack=uid, regions=where)
     if not resources:
         return [], []
@@ -211,7 +211,7 @@ def _disarm(context: Context, account: Account, deployment: AwsDeployment) -> No
 def _instances(account: Account, uid: str) -> list[CloudInstance]:
     try:
         return instances.find(account, stack=uid)
-    except PermissionRefused:  # the sweep says so as well, and that decides
+    except PermissionRefused:  # the leak scan says so as well, and that decides
         return []
 
 
