@@ -105,14 +105,14 @@ def test_memory_does_not_grow_with_the_logs() -> None:
                 b"step %d common\nstep %d of rank %d\n" % (block * 500 + i, block * 500 + i, rank) for i in range(500)
             )
 
-    began = time.monotonic()
+    began = time.process_time()
     tracemalloc.start()
     count = sum(1 for _ in fold({rank: pieces(rank) for rank in range(4)}))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 25 * 500 * 5
     assert peak < 1 << 20, f"{peak} bytes at once for some 3 MB of logs"
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
 
 
 def test_a_line_without_an_end_is_broken() -> None:
