@@ -318,7 +318,7 @@ def test_fixes_that_only_look_like_one_are_found(body: str, failed_checks: set[s
 @pytest.mark.slow
 def test_faults_of_memory_management_are_found(tmp_path: Path) -> None:
     emptied = ("memory_management.py", '    note("both deleted")\n', '    memory.empty_cache()\n    note("both deleted")\n')
-    held = ("memory_management.py", "    del first, second\n", "    del two\n")
+    held = ("memory_management.py", "    del first, second\n", "    del second\n")
     run = with_fix(tmp_path / "work", SOLUTION.read_text(encoding="utf-8"), emptied, held)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"cache-keeps", "cache-emptied", "nothing-left"}

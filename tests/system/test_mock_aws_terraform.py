@@ -24,6 +24,7 @@ from tests.system.provisioning import STACKS, any_terraform
 pytestmark = pytest.mark.system
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8wK4sDWFaDwFfTDN0qbhtHNfS0mFoJ1W5YnUuVJ6xk learner"
+QUICK_S = 60.0  # a provider that tried again would take minutes
 PATIENCE_S = 240
 CODES: dict[str, FailureKind] = {  # each with what it means
     "InsufficientInstanceCapacity": "capacity",
@@ -132,7 +133,7 @@ def whole_life(folder: Path, *, spot: bool) -> None:
 
 
 def every_error(folder: Path) -> None:
-    """Each error reaches the diagnostics of the very resource that met it, within 30 seconds; a destroy that is refused too."""
+    """Each error reaches the diagnostics of the resource that met it, without being tried again; a refused destroy too."""
     with mock_account(folder / "account") as account:
         for code in CODES:
             account.fail("RunInstances", code, params={"UserData": base64.b64encode(f"# {code}".encode()).decode()})
@@ -143,10 +144,10 @@ def every_error(folder: Path) -> None:
         account.fail("GetCallerIdentity", "InvalidClientTokenId", times=1)
         stranger = stack.plan()
         assert (stranger.code, "api error InvalidClientTokenId: " in stranger.text) == (1, True), stranger.text
-        assert stranger.seconds < 30
+        assert stranger.seconds < QUICK_S
         applied = stack.apply()
         assert applied.code == 1
-        assert applied.seconds < 30, applied.text
+        assert applied.seconds < QUICK_S, applied.text
         for code, kind in CODES.items():
             said = applied.errors[f'aws_instance.node["{code}"]']
             assert f"api error {code}: " in said
@@ -160,7 +161,7 @@ def every_error(folder: Path) -> None:
         account.fail("DeleteSubnet", "DependencyViolation")
         refused = stack.destroy()
         assert refused.code == 1
-        assert refused.seconds < 30, refused.text
+        assert refused.seconds < QUICK_S, refused.text
         assert any("DependencyViolation" in error for error in refused.errors.values()), refused.text
         account.calm()
         assert stack.destroy().code == 0
