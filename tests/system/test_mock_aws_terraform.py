@@ -43,7 +43,7 @@ CODES: dict[str, FailureKind] = {  # each with what it means
     "UnauthorizedOperation": "permission",
     "AuthFailure": "credentials",
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": "permission",
-    "InvalidParameterCombination": "parameter",
+    "InvalidParameterCombination": "account",  # as a new account hears it: the type is not of the free plan
     "InvalidBlockDeviceMapping": "parameter",
     "RequestLimitExceeded": "throttle",
     "RequestExpired": "credentials",
