@@ -31,7 +31,7 @@ def keep_on_loopback() -> None:
 
 
 def _loopback_store(original: Any) -> type:
-    served: set[int] = set()  # ports of this process: a second store of `multi_tenant` shares the first one's server
+    served: set[int] = set()  # ports of this process, where torch finds the server of an earlier store by itself
 
     def __init__(  # noqa: N807 - it becomes the method of the class below; the parameters are TCPStore's own
         self: Any,
@@ -42,17 +42,19 @@ def _loopback_store(original: Any) -> type:
         *arguments: Any,
         **options: Any,
     ) -> None:
-        if is_master and options.get("master_listen_fd") is None and port not in served and (address := _loopback(host_name)):
+        if is_master and options.get("master_listen_fd") is None and (address := _loopback(host_name)):
             listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((address, port))
             except OSError as error:
                 listener.close()
-                raise _bind_error(port, error) from error
-            port = listener.getsockname()[1]
-            served.add(port)
-            options["master_listen_fd"] = listener.detach()
+                if port not in served:
+                    raise _bind_error(port, error) from error
+            else:
+                port = listener.getsockname()[1]
+                served.add(port)
+                options["master_listen_fd"] = listener.detach()
         original.__init__(self, host_name, port, world_size, is_master, *arguments, **options)
 
     return type("TCPStore", (original,), {"__init__": __init__, "__doc__": original.__doc__, "__module__": original.__module__})
