@@ -20,7 +20,7 @@ SOURCE = ROOT / "src" / "gpucourse"
 
 FLOORS = {
     "errors": 0, "units": 0, "hardware": 0, "parallel": 0, "storage": 0, "outside": 0, "model": 0, "ports": 0, "__init__": 0,
-    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "report": 1, "coach": 1,
+    "course": 1, "workspace": 1, "launch": 1, "grading": 1, "figures": 1, "report": 1, "coach": 1, "judge": 1,
     "provision": 2, "remote": 2, "local": 2, "aws": 2,
     "context": 3,
     "runs": 4,
@@ -42,6 +42,7 @@ READERS = {  # who may take JSON, YAML, a tar or a zip apart beside the gate (ou
     "hardware.py": "reads the table of GPUs that ships with the program",
     "aws/pricing.py": "reads what boto3 has of AWS, over TLS",
     "learning/rehearse.py": "reads what a command of this very program printed",
+    "judge/": "a pipe between two processes of this program",
     "figures/plot_process.py": "a pipe between two processes of this program",
     "figures/plot_worker.py": "a pipe between two processes of this program",
     "local/": "the hosts of simulated nodes: processes and files of the same program and user",

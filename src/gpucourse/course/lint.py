@@ -29,7 +29,7 @@ from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
 from gpucourse.outside.yaml_reader import read_document
 
-SOLUTIONS = "solutions"
+SOLUTIONS, JUDGES = "solutions", "judges"
 FEWEST_HINTS = 3
 
 
@@ -43,6 +43,7 @@ def lint(catalog: Catalog) -> list[str]:
     for module in catalog.modules:
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())
+            used |= {f"{catalog.folder_name(module)}/{part.file}" for part in exercise.yours}
             complaints += _of_exercise(catalog, module, exercise)
     if not catalog.broken:
         complaints += _check_unused_files(catalog, used)
@@ -183,7 +184,7 @@ def _check_unused_files(catalog: Catalog, used: set[str]) -> Iterator[str]:
     folders = {catalog.folder_name(module) for module in catalog.modules} | {SHARED}
     for path in sorted(catalog.folders.exercises.rglob("*")):
         place = path.relative_to(catalog.folders.exercises)
-        hidden = {SOLUTIONS, "__pycache__"} & set(place.parts) or path.name.startswith(".")
+        hidden = {SOLUTIONS, JUDGES, "__pycache__"} & set(place.parts) or path.name.startswith(".")
         if path.is_dir() or hidden or place.as_posix() in used:
             continue
         reason = "no exercise uses it" if place.parts[0] in folders else "lies in a folder of no module"
@@ -196,7 +197,7 @@ def _solutions(catalog: Catalog, used: set[str]) -> Iterator[str]:
     for path in sorted(exercises.glob(f"*/{SOLUTIONS}/*")):
         stub = path.parent.parent / path.name
         shown = f"{exercises.name}/{path.relative_to(exercises).as_posix()}"
-        if path.name.startswith((".", "__")):
+        if path.name.startswith((".", "__")) or path.is_dir():
             continue
         if stub.relative_to(exercises).as_posix() not in used:
             yield f"{shown}: is the solution of no file that an exercise uses"

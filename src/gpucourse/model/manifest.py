@@ -22,6 +22,8 @@ from gpucourse.model.fields import (
     RelativePath,
     Rows,
     Scalar,
+    Seconds,
+    Slug,
     Strict,
     Text,
 )
@@ -187,6 +189,25 @@ class Plot(Strict):
         return self
 
 
+class LearnerPart(Strict):
+    """What the learner writes: a file, which the course's judge looks at in a process of its own, or checks of the run.
+
+    The judge is `judges/<file>` beside the exercises' scripts (for a file that is no Python, its name with the ending .py),
+    the solution `solutions/<file>`, another right way `solutions/other/<file>`.
+    """
+
+    id: Slug
+    title: Text
+    file: RelativePath = Field(description="beside the script; the learner edits the copy in the workspace")
+    write: Text = Field(description="what to write, as an order: Write the body of busbw: ...")
+    judge: bool = Field(default=True, description="false: only checks of a run judge it")
+    checks: tuple[Slug, ...] = Field(
+        default=(), description="checks of the run that are about it: open while it is as delivered"
+    )
+    torch: bool = Field(default=True, description="whether the judge needs torch")
+    limit: Seconds = Field(default=20.0, description="how long the judge may take")
+
+
 class Deliverable(Strict):
     """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` where only
     a run on a GPU leaves it."""
@@ -215,6 +236,7 @@ class Exercise(Strict):
     parameters: tuple[Parameter, ...] = ()
     outputs: tuple[RelativePath, ...] = Field(default=(), description="patterns in the work folder, besides outputs/")
     max_output: Bytes = 1 << 30
+    yours: tuple[LearnerPart, ...] = ()
     tasks: tuple[Text, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()
     hints: tuple[Text, ...] = Field(min_length=1)

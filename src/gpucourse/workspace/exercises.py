@@ -58,9 +58,9 @@ def restore(paths: WorkspacePaths, course: Path, names: Iterable[str], stamp: st
 
 
 def all_names(course: Path) -> list[str]:
-    """Every file of the course's exercises, relative to its folder, solutions left out."""
+    """Every file of the course's exercises, relative to its folder, solutions and judges left out."""
     files = (path.relative_to(course) for path in sorted(course.rglob("*")) if path.is_file())
-    return [name.as_posix() for name in files if not {"solutions", "__pycache__"} & set(name.parts)]
+    return [name.as_posix() for name in files if not {"solutions", "judges", "__pycache__"} & set(name.parts)]
 
 
 def _sha256(path: Path) -> str:

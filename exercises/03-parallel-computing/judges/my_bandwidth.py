@@ -1,0 +1,60 @@
+"""Judges my_bandwidth.py of 3.3 against the factors of nccl-tests, doc/PERFORMANCE.md."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Case, Part, Way
+
+WAYS = {
+    "algbw": Way(
+        "that is the algorithm bandwidth, size over time: it says what the caller got, not what the link carried. An "
+        "all_reduce over {ranks} ranks sends each byte {factor:.3g} times over the busiest link",
+        ("* factor", ""),
+    ),
+    "always-two": Way(
+        "you doubled it: the factor of all_reduce is 2(n-1)/n, and between two ranks that is 1. "
+        "It comes near 2 only with many ranks",
+        ("2 * others", "2"),
+    ),
+    "all-alike": Way(
+        "you gave every collective the factor of all_reduce. {collective} has {factor:.3g}: it does one half of what "
+        "all_reduce does, or sends each byte once",
+        (
+            '"broadcast": 1.0, "all_gather": others, "reduce_scatter": others',
+            '"broadcast": 2 * others, "all_gather": 2 * others, "reduce_scatter": 2 * others',
+        ),
+    ),
+    "ranks-upside-down": Way(
+        "you multiplied by n/(n-1) in place of (n-1)/n: with more ranks each sends more, not less",
+        ("(ranks - 1) / ranks", "ranks / (ranks - 1)"),
+    ),
+    "gibibytes": Way("you divided by 2**30: the data sheets of links count GB of 10**9 bytes", ("1e9", "2**30")),
+}
+
+INPUTS = ((4e9, 0.5, 2), (1e9, 0.25, 4), (3e6, 0.001, 8), (64.0, 2e-5, 3))  # bytes, seconds, ranks
+
+
+def judge(part: Part) -> None:
+    """Every collective at four sizes and numbers of ranks."""
+    busbw = part.function("busbw")
+    cases = []
+    for size, seconds, ranks in INPUTS:
+        others = (ranks - 1) / ranks
+        algbw = size / seconds / 1e9
+        for collective, factor in _factors(others).items():
+            name = f"{collective} of {size:,.0f} bytes in {seconds:g} s over {ranks} ranks"
+            ways = {
+                "algbw": algbw,
+                "always-two": algbw * (2 if collective == "all_reduce" else factor),
+                "all-alike": algbw * 2 * others,
+                "ranks-upside-down": algbw * _factors(1 / others)[collective],
+                "gibibytes": algbw * factor * 1e9 / 2**30,
+            }
+            given = part.call(busbw, collective, size, seconds, ranks, case=name)
+            values = {"ranks": ranks, "factor": factor, "collective": collective}
+            cases.append(Case(name, given, algbw * factor, ways, values))
+    part.compare(cases)
+    part.note(f"right for four collectives at {len(INPUTS)} sizes and numbers of ranks")
+
+
+def _factors(others: float) -> dict[str, float]:
+    return {"all_reduce": 2 * others, "broadcast": 1.0, "all_gather": others, "reduce_scatter": others}

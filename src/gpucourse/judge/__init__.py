@@ -1,0 +1,8 @@
+"""Judging what a learner wrote: a judge file of the course calls the learner's code in a child process, and says what is wrong.
+
+`part` is what a judge file is written with, `ranks` starts several ranks for it, `child` is the process, `client` asks it.
+"""
+
+from gpucourse.judge.part import Case, Part, Way
+
+__all__ = ["Case", "Part", "Way"]

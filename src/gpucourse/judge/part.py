@@ -1,0 +1,195 @@
+"""What a judge file is written with: the learner's part, its functions, comparisons that name the wrong way.
+
+A judge file has a dictionary `WAYS` of the wrong ways it knows, and a function `judge(part)`. The function returns where the
+part is right, and raises `Verdict` (by `Part.wrong`, `Part.compare`, `Part.call`) where it is not.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from gpucourse.judge.ranks import run_ranks
+from gpucourse.judge.verdict import Verdict
+
+LINES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Way:
+    """A wrong way: what the learner is told, and the change to the solution that leads there, as old and new text.
+
+    `says` may hold names in braces, which `Part.wrong` fills in. `change` proves that the judge knows this way.
+    """
+
+    says: str
+    change: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input: `name` for the learner, what the part gave, what is right, and what each wrong way gives.
+
+    A way that gives what is right here is left out of `ways`. `values` fill the names in the words of a way.
+    """
+
+    name: str
+    given: Any
+    right: Any
+    ways: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass
+class Part:
+    """What the learner wrote: `file`, with the wrong ways that its judge knows. `notes` are facts for the screen."""
+
+    file: Path
+    ways: Mapping[str, Way] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _module: ModuleType | None = None
+
+    @property
+    def text(self) -> str:
+        """The file's text, line ends as "\\n". Raises Verdict where it is no text."""
+        try:
+            return self.file.read_text(encoding="utf-8-sig")
+        except UnicodeDecodeError:
+            raise Verdict("failed", "not-text", f"{self.file.name} is not text in UTF-8: save it again as UTF-8") from None
+
+    @property
+    def module(self) -> ModuleType:
+        """The learner's file as a Python module, imported once. Raises Verdict where it cannot be imported."""
+        if self._module is None:
+            self._module = self.call(self._load)
+        return self._module
+
+    def _load(self) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(self.file.stem, self.file)
+        if spec is None or spec.loader is None:
+            raise Verdict("failed", "not-python", f"{self.file.name} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[self.file.stem] = module
+        spec.loader.exec_module(module)
+        return module
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """The learner's function (or class) of that name. Raises Verdict where there is none."""
+        given = getattr(self.module, name, None)
+        if callable(given):
+            return given  # type: ignore[no-any-return]
+        others = [key for key, value in vars(self.module).items() if callable(value) and not key.startswith("_")]
+        own = [key for key in others if getattr(vars(self.module)[key], "__module__", "") == self.file.stem]
+        there = f"; it has {', '.join(own[:5])}" if own else ""
+        raise Verdict(
+            "failed", "no-function", f"{self.file.name} has no function {name}, which is called{there}: keep its name"
+        )
+
+    def call(self, function: Callable[..., Any], *arguments: Any, case: str = "", **named: Any) -> Any:
+        """What the learner's function returns. Whatever it raises becomes a verdict with the line of the learner's file.
+
+        NotImplementedError means that the part is still open.
+        """
+        try:
+            return function(*arguments, **named)
+        except Verdict:
+            raise
+        except NotImplementedError as error:
+            raise Verdict("open", says=str(error) or "not written yet") from None
+        except SystemExit as error:
+            raise Verdict(
+                "failed", "exit", f"{self._where(error)}it ended the program (exit {error.code}): return instead"
+            ) from None
+        except MemoryError as error:
+            raise Verdict(
+                "failed", "memory", f"{self._where(error)}it asked for more memory than a part may have", case
+            ) from None
+        except SyntaxError as error:
+            line = f":{error.lineno}" if error.lineno else ""
+            raise Verdict("failed", "not-python", f"{self.file.name}{line}: {error.msg}") from None
+        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
+            self._show(error)
+            raise Verdict("failed", "error", f"{self._where(error)}{type(error).__name__}: {error}", case) from None
+
+    def _where(self, error: BaseException) -> str:
+        """`my_ring.py:14: `, the last line of the learner's file on the way to the error; empty where there is none."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if Path(frame.filename) == self.file]
+        return f"{self.file.name}:{own[-1].lineno}: " if own else ""
+
+    def _show(self, error: BaseException) -> None:
+        """Print the traceback from the learner's own line on: what is above it is the judge's."""
+        trace: Any = error.__traceback__
+        while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
+            trace = trace.tb_next
+        traceback.print_exception(type(error), error, trace, limit=LINES_SHOWN, file=sys.stdout)
+
+    def wrong(self, way: str, case: str = "", **values: object) -> Verdict:
+        """The verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`."""
+        return Verdict("failed", way, self.ways[way].says.format(**values), case)
+
+    def compare(self, cases: Sequence[Case], *, tolerance: float = 1e-9) -> None:
+        """Return where every case is right: numbers (and nested sequences of them, and tensors) to `tolerance` of the larger.
+
+        Else the wrong way is named that gives what the learner's part gave in every case; where none does, the first case that
+        is wrong is shown. Raises Verdict.
+        """
+        bad = next((case for case in cases if not same(case.given, case.right, tolerance)), None)
+        if bad is None:
+            return
+        for way in bad.ways:
+            if all(same(case.given, case.ways.get(way, case.right), tolerance) for case in cases):
+                raise self.wrong(way, bad.name, **{"given": brief(bad.given), "right": brief(bad.right), **bad.values})
+        if bad.given is None:
+            raise Verdict("failed", "no-answer", "it returned None: is the return missing?", bad.name)
+        raise Verdict("failed", "other", f"it gave {brief(bad.given)}; right is {brief(bad.right)}", bad.name)
+
+    def note(self, text: str) -> None:
+        """A fact for the screen: what was counted, how often it was tried."""
+        self.notes.append(text)
+
+    def on_ranks(self, size: int, body: Callable[[int, int], Any], *, limit_s: float = 15.0) -> list[Any]:
+        """What `body(rank, size)` returns on each of `size` ranks that share a gloo process group on this computer.
+
+        Raises Verdict where a rank fails, or where they wait for each other longer than `limit_s` seconds.
+        """
+        return run_ranks(self.call, size, body, limit_s)
+
+
+def same(given: Any, right: Any, tolerance: float) -> bool:
+    """Whether two values are equal: numbers to `tolerance` of the larger, sequences and mappings item by item, tensors too."""
+    given, right = _plain(given), _plain(right)
+    if isinstance(right, bool) or isinstance(given, bool) or right is None:
+        return given is right
+    if isinstance(right, (int, float)):
+        return isinstance(given, (int, float)) and math.isclose(given, right, rel_tol=tolerance, abs_tol=1e-12)
+    if isinstance(right, Mapping):
+        return (
+            isinstance(given, Mapping)
+            and given.keys() == right.keys()
+            and all(same(given[k], right[k], tolerance) for k in right)
+        )
+    if isinstance(right, Sequence) and not isinstance(right, (str, bytes)):
+        if not isinstance(given, Sequence) or isinstance(given, (str, bytes)) or len(given) != len(right):
+            return False
+        return all(same(mine, its, tolerance) for mine, its in zip(given, right, strict=True))
+    return bool(given == right)
+
+
+def _plain(value: Any) -> Any:
+    """A tensor or an array as nested lists, a number of one of their types as a number; everything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def brief(value: Any) -> str:
+    """A value in at most 100 characters."""
+    value = _plain(value)
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 100 else f"{text[:97]}..."

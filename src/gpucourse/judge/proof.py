@@ -1,0 +1,97 @@
+"""Proof that a judge of the course is right: what is delivered is open, every solution passes, every wrong way gets its words.
+
+python -m gpucourse.judge.proof exercises/03-parallel-computing/my_bandwidth.py    says what each version gets
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.judge.child import load_judge
+from gpucourse.judge.client import Judge, Judged
+from gpucourse.judge.part import Way
+
+FEWEST_WAYS = 3
+SOLUTIONS, OTHER, JUDGES = "solutions", "other", "judges"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One version of a part as it was judged: its name, the verdict, and what is wrong with that; empty where nothing is."""
+
+    version: str
+    judged: Judged
+    complaint: str
+
+
+def judge_of(file: Path) -> Path:
+    """The judge of a learner's file."""
+    return file.parent / JUDGES / f"{file.stem}.py"
+
+
+def prove(judge: Judge, file: Path, *, torch: bool, limit_s: float, shared: Path) -> Iterator[Proof]:
+    """Judge every version of the learner's `file` in the course; `shared` is the folder that exercises share."""
+    ways: dict[str, Way] = load_judge(judge_of(file)).WAYS
+    solution = file.parent / SOLUTIONS / file.name
+    texts = {"as delivered": file.read_text(encoding="utf-8"), "the solution": solution.read_text(encoding="utf-8")}
+    texts["the other solution"] = (file.parent / SOLUTIONS / OTHER / file.name).read_text(encoding="utf-8")
+    expected = {"as delivered": ("open", "")} | {name: ("passed", "") for name in texts if name != "as delivered"}
+    for name, way in ways.items():
+        texts[f"way {name}"] = texts["the solution"].replace(*way.change)
+        expected[f"way {name}"] = ("failed", name)
+    with tempfile.TemporaryDirectory(prefix="gpucourse-proof-") as folder:
+        copy = Path(folder) / file.name
+        for version, text in texts.items():
+            copy.write_text(text, encoding="utf-8")
+            judged = judge.judge(judge_of(file), copy, torch=torch, limit_s=limit_s, path=(file.parent, shared))
+            word, way_name = expected[version]
+            right = judged.word == word and (judged.way == way_name or not way_name)
+            wanted = f"{word} {way_name}".strip()
+            told = f"is {judged.word} {judged.way}: {judged.says}, and should be {wanted}"
+            yield Proof(version, judged, "" if right else told)
+
+
+def find_gaps(file: Path) -> list[str]:
+    """What a part lacks: a judge, a solution, another one, wrong ways that a change to the solution leads to."""
+    lacking = [
+        f"{path.relative_to(file.parent).as_posix()} is missing"
+        for path in (judge_of(file), file.parent / SOLUTIONS / file.name, file.parent / SOLUTIONS / OTHER / file.name)
+        if not path.is_file()
+    ]
+    if lacking:
+        return lacking
+    ways: dict[str, Way] = load_judge(judge_of(file)).WAYS
+    solution = (file.parent / SOLUTIONS / file.name).read_text(encoding="utf-8")
+    if len(ways) < FEWEST_WAYS:
+        lacking.append(f"its judge knows {len(ways)} wrong ways of at least {FEWEST_WAYS}")
+    for name, way in ways.items():
+        if (count := solution.count(way.change[0])) != 1:
+            lacking.append(f"way {name}: the text that it changes stands {count} times in the solution, and should once")
+    return lacking
+
+
+def main(words: list[str]) -> int:
+    """Print what each version of these files gets; 1 where something is wrong."""
+    bad = 0
+    with Judge() as judge:
+        for word in words:
+            file = Path(word)
+            for gap in find_gaps(file):
+                sys.stdout.write(f"{file.name}: {gap}\n")
+                bad = 1
+            if bad:
+                continue
+            for proof in prove(judge, file, torch=True, limit_s=20.0, shared=file.parent.parent / "shared"):
+                judged = proof.judged
+                sys.stdout.write(f"{proof.version:24} {judged.word:7} {judged.seconds:6.2f} s  {judged.way:20} {judged.says}\n")
+                sys.stdout.write(f"    {judged.case} {'; '.join(judged.notes)} {proof.complaint}\n{judged.output}")
+                bad = bad or int(bool(proof.complaint))
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,11 @@
+"""The verdict on a part, as the exception that ends judging it."""
+
+from __future__ import annotations
+
+
+class Verdict(Exception):
+    """How a part was judged: `word` is passed, failed, open or error. `way` is the wrong way's name, `case` the input."""
+
+    def __init__(self, word: str, way: str = "", says: str = "", case: str = "") -> None:
+        super().__init__(word, way, says, case)  # all of them, so that a copy can be made in another process
+        self.word, self.way, self.says, self.case = word, way, says, case

@@ -1,0 +1,44 @@
+"""Every part that a learner writes: open as delivered, passed by two solutions, and each wrong way gets its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.course.catalog import load
+from gpucourse.course.locate import CourseFolders
+from gpucourse.judge.client import Judge
+from gpucourse.judge.proof import find_gaps, prove
+from gpucourse.model.manifest import LearnerPart
+
+ROOT = Path(__file__).parent.parent.parent.parent
+EXERCISES = ROOT / "exercises"
+
+
+def parts() -> Iterator[tuple[str, Path, LearnerPart]]:
+    catalog = load(CourseFolders(modules=ROOT / "modules", exercises=EXERCISES, terraform=ROOT / "terraform"))
+    for module in catalog.modules:
+        for exercise in module.exercises:
+            for part in exercise.yours:
+                if part.judge:
+                    yield exercise.id, EXERCISES / catalog.folder_name(module) / part.file, part
+
+
+PARTS = [pytest.param(file, part, id=f"{exercise}-{part.id}") for exercise, file, part in parts()]
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as judge:
+        yield judge
+
+
+@pytest.mark.parametrize(("file", "part"), PARTS)
+def test_a_part_is_open_solvable_and_names_wrong_ways(judge: Judge, file: Path, part: LearnerPart) -> None:
+    assert find_gaps(file) == []
+    proofs = list(prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared"))
+    assert [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] == []
+    words = [proof.judged.says for proof in proofs if proof.judged.word == "failed"]
+    assert len(set(words)) == len(words)
