@@ -59,6 +59,7 @@ def list_exercise_paths(exercise: Exercise) -> Iterator[tuple[str, str]]:
             yield f"checks.{check.id}", operand
     for question in exercise.questions:
         yield from ((f"questions.{question.id}", path) for path in question.reads)
+    yield from (("predict", path) for path in (exercise.predict.reads if exercise.predict else ()))
     for table in exercise.tables:
         yield from ((f"tables.{table.title}", f"{table.rows}.{column.key}") for column in table.columns)
     for plot in exercise.plots:

@@ -29,7 +29,7 @@ from gpucourse.model.fields import (
 )
 from gpucourse.model.labs import Labs
 from gpucourse.model.launching import Launch
-from gpucourse.model.questions import Question
+from gpucourse.model.questions import Prediction, Question
 
 FORMAT = 1
 
@@ -237,6 +237,8 @@ class Exercise(Strict):
     outputs: tuple[RelativePath, ...] = Field(default=(), description="patterns in the work folder, besides outputs/")
     max_output: Bytes = 1 << 30
     yours: tuple[LearnerPart, ...] = ()
+    predict: Prediction | None = Field(default=None, description="what the learner foretells before the ranks start")
+    no_predict: Text | None = Field(default=None, description="why there is nothing to foretell")
     tasks: tuple[Text, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()
     hints: tuple[Text, ...] = Field(min_length=1)
@@ -248,6 +250,12 @@ class Exercise(Strict):
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name, or None."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    @model_validator(mode="after")
+    def _prediction_or_reason(self) -> Exercise:
+        if self.predict and self.no_predict:
+            raise ValueError("predict and no_predict cannot be combined")
+        return self
 
 
 class Module(Strict):

@@ -1,9 +1,9 @@
-"""The questions of an exercise, as a manifest has them: free text, a number, or a choice."""
+"""The questions of an exercise, as a manifest has them (free text, a number, or a choice), and its prediction."""
 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -73,3 +73,19 @@ class Question(Strict):
             raise ValueError("a numeric question needs value, or low and high together")
         if isinstance(self.value, float) and not math.isfinite(self.value):
             raise ValueError(f"value: {self.value} is not a finite number")
+
+
+class Prediction(Question):
+    """What the learner foretells before the ranks start, and the run then measures: a number (`value`) or a choice (`options`).
+
+    A number must follow, by a formula of the lesson, from the parameters of the run: `value` reads what the run measured of it.
+    """
+
+    kind: Literal["numeric", "choice"] = Field(default="numeric", description="choice where there are options")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _infer_kind(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "kind" in data:
+            return data
+        return data | {"kind": "choice" if "options" in data else "numeric"}
