@@ -8,7 +8,7 @@ Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 3
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            ddp_training.py                 (on the first node; --node-rank=1 on the second)
 Your part         change the batch size, then the layer sizes in `build`; predict the efficiency before you look
-Reading           modules/03-parallel-computing/lesson.md, "DistributedDataParallel" and "Strong and weak scaling"
+Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel" and "Strong and weak scaling"
 """
 
 from __future__ import annotations

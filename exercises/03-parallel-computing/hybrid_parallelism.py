@@ -7,7 +7,7 @@ Run it            torchrun --nproc-per-node=4 hybrid_parallelism.py --width 64 -
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=2 --master-addr=10.0.0.1 --master-port=29500 \\
                            hybrid_parallelism.py               (two GPUs each; on the first node, --node-rank=1 on the second)
 Your part         predict the bytes and the messages of dp=1, tp=4 before you look; take the MLP out of PLAN, and explain
-Reading           modules/03-parallel-computing/lesson.md, "A mesh: copies of slices"
+Reading           modules/03-parallel-computing/lesson-3-dividing.md, "A mesh: copies of slices"
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Run it            torchrun --nproc-per-node=2 model_parallelism.py --hidden 256 
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            model_parallelism.py                     (on the first node; --node-rank=1 on the second)
 Your part         predict the bubble of 4 stages and 8 micro-batches; give one rank more layers in `shares`, and explain
-Reading           modules/03-parallel-computing/lesson.md, "The pipeline and its bubble"
+Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The pipeline and its bubble"
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ You will learn    why algorithm bandwidth says nothing about the link, and which
 You will produce  a `busbw` that is right for all four collectives and any number of ranks
 Try it            gpucourse try 3.3
 Your part         the body of `busbw`; keep its name and its parameters
-Reading           modules/03-parallel-computing/lesson.md, "Algorithm bandwidth and bus bandwidth"
+Reading           modules/03-parallel-computing/lesson.md, "Which bandwidth?"
 """
 
 from __future__ import annotations

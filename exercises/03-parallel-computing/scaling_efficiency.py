@@ -7,7 +7,7 @@ Run it            torchrun --nproc-per-node=4 scaling_efficiency.py --batch-size
                   torchrun --nnodes=4 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            scaling_efficiency.py     (on the first node; --node-rank=1, 2 and 3 on the others)
 Your part         find the batch size at which 4 workers reach 80 % efficiency; name the bottleneck at 4, with its milliseconds
-Reading           modules/03-parallel-computing/lesson.md, "Strong and weak scaling" and "The scaling curve"
+Reading           modules/03-parallel-computing/lesson-3-dividing.md, "The scaling curve"
 """
 
 from __future__ import annotations

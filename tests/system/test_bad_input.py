@@ -35,6 +35,8 @@ COURSE = Path(__file__).resolve().parents[2]
         (["run", "3.2", "--timeout", "soon"], 2, "'soon' is not a duration", "--timeout 10m"),
         (["ssh", "3"], 3, "the lab of module 3 is not deployed", "gpucourse deploy 3"),
         (["show", "4.9"], 2, "there is no exercise '4.9'", "known: "),
+        (["show", "3", "--part", "4"], 2, "the lesson of module 3 has 3 parts, not 4", "gpucourse show 3"),
+        (["show", "3.1", "--part", "2"], 2, "3.1 is an exercise; only a lesson has parts", "gpucourse show 3.1"),
         (["logs"], 2, "there are no runs yet", "gpucourse run 3.2"),
         (["cancel", "otter"], 2, "there are no runs yet", "gpucourse run 3.2"),
         (["check", "3.1"], 3, "no run of 3.1 has succeeded yet", "gpucourse run 3.1"),

@@ -9,23 +9,27 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.errors import ExitCode, UsageError
 
 
 def show(
     ctx: typer.Context,
     number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
+    part: Annotated[int, typer.Option("--part", help="Which part of a long lesson", metavar="N")] = 1,
     json: JsonFlag = False,
 ) -> int:
     """A lesson (3), or an exercise (3.2)."""
     from gpucourse.learning.progress import progress
     from gpucourse.learning.show import still_open
+    from gpucourse.ui.text import format_count
     from gpucourse.ui.views import course
 
     session = session_of(ctx)
     catalog = session.context.catalog
     done = progress(session.context)
     if "." in number:
+        if part != 1:
+            raise UsageError(f"{number} is an exercise; only a lesson has parts", hint=f"gpucourse show {number}")
         module, exercise = catalog.exercise(number)
         verdict = done.get(exercise.id)
         lines, answers = still_open(session.context, exercise)
@@ -37,5 +41,10 @@ def show(
     module = catalog.module(number)
     if json:
         session.console.document({"module": module, "lesson": catalog.lesson(module)})
-    session.console.show(course.module(module, catalog.lesson(module), done))
+    lessons = catalog.lesson_parts(module)
+    if not 1 <= part <= len(lessons):
+        parts = format_count(len(lessons), "part")
+        raise UsageError(f"the lesson of module {number} has {parts}, not {part}", hint=f"gpucourse show {number}")
+    first = course.module(module, lessons, done)
+    session.console.show(first if part == 1 else course.lesson_part(module, lessons, part))
     return ExitCode.DONE

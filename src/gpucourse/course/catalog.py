@@ -109,9 +109,14 @@ class Catalog:
         """The name that a module's folder has in `modules/` and in `exercises/`: `03-parallel-computing`."""
         return next(place.name for place in self._places if number_of(place.name) == module.id)
 
+    def lesson_parts(self, module: Module) -> tuple[str, ...]:
+        """The parts of a module's lesson, in Markdown: one, or several of a long one."""
+        folder = self.folders.modules / self.folder_name(module)
+        return tuple((folder / name).read_text(encoding="utf-8") for name in (module.lesson, *module.further_lessons))
+
     def lesson(self, module: Module) -> str:
-        """The text of a module's lesson, in Markdown."""
-        return (self.folders.modules / self.folder_name(module) / module.lesson).read_text(encoding="utf-8")
+        """The whole text of a module's lesson, in Markdown."""
+        return "\n".join(self.lesson_parts(module))
 
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
         """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`."""

@@ -30,9 +30,12 @@ def broken_rules(data: dict[str, Any], folder: Path, exercises: Path) -> Iterato
     number = data.get("id")
     if isinstance(number, str) and number != number_of(folder.name):
         yield Complaint(("id",), f"'{number}' is not the number of the folder {folder.name}")
-    lesson = data.get("lesson", "lesson.md")
-    if isinstance(lesson, str) and _harmless(lesson) and not (folder / lesson).is_file():
-        yield Complaint(("lesson",), f"there is no file {lesson} beside the manifest")
+    further = data.get("further_lessons")
+    lessons: list[tuple[tuple[str | int, ...], object]] = [(("lesson",), data.get("lesson", "lesson.md"))]
+    lessons += [(("further_lessons", index), name) for index, name in enumerate(further if isinstance(further, list) else ())]
+    for place, lesson in lessons:
+        if isinstance(lesson, str) and _harmless(lesson) and not (folder / lesson).is_file():
+            yield Complaint(place, f"there is no file {lesson} beside the manifest")
     needs = data.get("needs")
     if isinstance(needs, list) and isinstance(number, str) and number in needs:
         yield Complaint(("needs",), "a module cannot need itself")

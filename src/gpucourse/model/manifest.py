@@ -267,6 +267,7 @@ class Module(Strict):
     summary: Text
     hours: float = Field(gt=0)
     lesson: RelativePath = "lesson.md"
+    further_lessons: tuple[RelativePath, ...] = Field(default=(), description="the parts of a long lesson after the first")
     needs: tuple[ModuleId, ...] = ()
     lab: Labs
     exercises: tuple[Exercise, ...] = Field(min_length=1)

@@ -57,6 +57,15 @@ def test_an_exercise_with_everything_that_travels(course: Any) -> None:
     assert exercise.launch.timeout == 600.0
 
 
+def test_a_lesson_in_parts(course: Any) -> None:
+    course.put("modules/07-rivers/lesson-2.md", "# Mouths\n")
+    course.change("hours: 1.5", "hours: 1.5\nfurther_lessons: [lesson-2.md]")
+    catalog = course.load()
+    module = catalog.module("7")
+    assert catalog.lesson_parts(module) == ("# Rivers\n", "# Mouths\n")
+    assert catalog.lesson(module) == "# Rivers\n\n# Mouths\n"
+
+
 def test_a_file_beside_the_script_goes_before_a_shared_one(course: Any) -> None:
     course.put("exercises/07-rivers/helper.py", "")
     catalog = course.load()

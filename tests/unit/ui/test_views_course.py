@@ -24,9 +24,22 @@ def test_the_syllabus() -> None:
 
 
 def test_a_module_with_its_lesson() -> None:
-    shown = text(course.module(MODULE, "# Ranks\n\n* one\n", {}))
+    shown = text(course.module(MODULE, ["# Ranks\n\n* one\n"], {}))
     for words in ("Module 3: Parallel computing", "1.5 h", "2 nodes, up to 64", "module 1", "# Ranks", "gpucourse deploy 3"):
         assert words in shown
+    assert "--part" not in shown
+
+
+def test_a_lesson_of_several_parts() -> None:
+    lessons = ["# Ranks\n", "# Training\n", "# Dividing\n"]
+    first = text(course.module(MODULE, lessons, {}))
+    assert "# Ranks" in first and "# Training" not in first
+    assert "The lesson goes on, part 2 of 3: gpucourse show 3 --part 2\n" in first
+    assert text(course.lesson_part(MODULE, lessons, 2)) == (
+        "Module 3: Parallel computing, part 2 of 3\n\n# Training\n\n"
+        "The lesson goes on, part 3 of 3: gpucourse show 3 --part 3\n"
+    )
+    assert text(course.lesson_part(MODULE, lessons, 3)) == "Module 3: Parallel computing, part 3 of 3\n\n# Dividing\n"
 
 
 def test_an_exercise_says_everything_it_takes() -> None:

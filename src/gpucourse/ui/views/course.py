@@ -63,8 +63,8 @@ def catalog(
     return View(title="The course", parts=tuple(parts), footer=footer)
 
 
-def module(module: Module, lesson: str, progress: Progress) -> View:
-    """A module: what it is about, its exercises, its lesson."""
+def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
+    """A module: what it is about, its exercises, the first part of its lesson."""
     about = facts(
         [
             ("time", _hours(module.hours)),
@@ -75,9 +75,25 @@ def module(module: Module, lesson: str, progress: Progress) -> View:
     first = module.exercises[0].id
     return View(
         title=f"Module {module.id}: {module.title}",
-        parts=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lesson)),
-        footer=(f"Deploy the lab: gpucourse deploy {module.id}", f"The first exercise: gpucourse show {first}"),
+        parts=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lessons[0])),
+        footer=(*_next_part(module, 1, len(lessons)), f"Deploy the lab: gpucourse deploy {module.id}", f"The first exercise: gpucourse show {first}"),
     )
+
+
+def lesson_part(module: Module, lessons: Sequence[str], number: int) -> View:
+    """A later part of a module's lesson; `number` counts from 1."""
+    return View(
+        title=f"Module {module.id}: {module.title}, part {number} of {len(lessons)}",
+        parts=(Markdown(lessons[number - 1]),),
+        footer=_next_part(module, number, len(lessons)),
+    )
+
+
+def _next_part(module: Module, number: int, total: int) -> tuple[str, ...]:
+    """Where the lesson goes on after part `number`; empty after the last."""
+    if number == total:
+        return ()
+    return (f"The lesson goes on, part {number + 1} of {total}: gpucourse show {module.id} --part {number + 1}",)
 
 
 def exercise(
