@@ -9,6 +9,7 @@ from gpucourse.model.node import Mode
 
 Verdict = Literal["passed", "failed", "error", "not_measured"]
 Evidence = Literal["logic", "gpu"]
+PartVerdict = Literal["open", "passed", "failed", "error"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,8 +29,42 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PartResult:
+    """How a part that the learner wrote was judged. `open`: not written yet; `error`: it could not be judged.
+
+    `way` is the name of the wrong way that was recognised, `says` the reason, `case` the input it failed on, `notes` what was
+    counted, `output` the beginning of what it printed. `sha256` is the digest of the file that was judged, empty where there
+    was none. `run` is the run that it was judged after, empty where it was tried by itself.
+    """
+
+    id: str
+    title: str
+    file: str
+    verdict: PartVerdict
+    way: str = ""
+    says: str = ""
+    case: str = ""
+    notes: tuple[str, ...] = ()
+    output: str = ""
+    seconds: float = 0.0
+    sha256: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptParts:
+    """`yours.json`: what is handed in of the learner's parts of one exercise, by the part's id; an open one is left out."""
+
+    version: int = 1
+    parts: dict[str, PartResult] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExerciseVerdict:
-    """All checks of one exercise on one run, and the word that sums them up: the worst of failed, error, passed."""
+    """All checks of one exercise on one run, and the word that sums them up: the worst of failed, error, passed.
+
+    `parts` are the learner's own; the word says nothing of them.
+    """
 
     version: int = 1
     exercise: str
@@ -37,3 +72,4 @@ class ExerciseVerdict:
     mode: Mode
     verdict: Verdict
     checks: tuple[CheckResult, ...] = field(default_factory=tuple)
+    parts: tuple[PartResult, ...] = ()

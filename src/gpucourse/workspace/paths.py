@@ -53,6 +53,14 @@ class WorkspacePaths:
         """The learner's answers to the questions of one exercise."""
         return self.deliverables(exercise) / "answers.yaml"
 
+    def yours(self, exercise: str) -> Path:
+        """How the learner's own parts of one exercise were judged."""
+        return self.deliverables(exercise) / "yours.json"
+
+    def yours_file(self, exercise: str, file: str) -> Path:
+        """The learner's file as it was when `yours` was written."""
+        return self.deliverables(exercise) / "yours" / file
+
     def review(self, exercise: str) -> Path:
         """What the learner judged of the own free text among these answers: shown, never counted."""
         return self.deliverables(exercise) / "review.json"
@@ -255,6 +263,10 @@ class RunPaths:
     def hashes(self) -> Path:
         """`hashes.json`: the SHA-256 of every other file of this run."""
         return self.folder / "hashes.json"
+
+    def yours_file(self, file: str) -> Path:
+        """The learner's file as it was when the run started."""
+        return self.folder / "yours" / file
 
     @property
     def screen(self) -> Path:

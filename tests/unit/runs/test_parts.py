@@ -1,0 +1,69 @@
+"""What is handed in of the parts that a learner writes: the best state, and only with the file that earned it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpucourse.context import Context
+from gpucourse.course.locate import find_course
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.verdict import ExerciseVerdict, PartResult, PartVerdict
+from gpucourse.runs.parts import keep, part_results
+from gpucourse.workspace.files import read_record
+from gpucourse.workspace.locate import open_workspace
+from gpucourse.workspace.seals import sha256
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(workspace=open_workspace(tmp_path / "work"), folders=find_course({}), environ={})
+
+
+@pytest.fixture
+def exercise(context: Context) -> Exercise:
+    return context.catalog.exercise("3.3")[1]
+
+
+def result(file: Path, text: str, verdict: PartVerdict) -> tuple[PartResult, Path]:
+    file.write_text(text)
+    part = PartResult(id="busbw", title="t", file="my_bandwidth.py", verdict=verdict, sha256=sha256(file) or "")
+    return part, file
+
+
+def test_a_part_that_nobody_wrote_is_open_and_says_what_to_write(context: Context, exercise: Exercise) -> None:
+    (part,) = part_results(context, exercise)
+    assert (part.verdict, part.says) == ("open", exercise.yours[0].write)
+
+
+def test_a_part_that_passed_stays_passed(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+    tries: tuple[tuple[str, PartVerdict, PartVerdict], ...]
+    tries = (("a", "failed", "failed"), ("b", "passed", "passed"), ("c", "failed", "passed"))
+    for text, word, state in tries:
+        keep(context, exercise, [result(tmp_path / "f.py", text, word)])
+        assert part_results(context, exercise)[0].verdict == state
+    assert context.paths.yours_file("3.3", "my_bandwidth.py").read_text() == "b"
+
+
+def test_an_open_part_and_one_not_judged_replace_nothing(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+    keep(context, exercise, [result(tmp_path / "f.py", "a", "failed")])
+    keep(context, exercise, [result(tmp_path / "f.py", "b", "open")])
+    keep(context, exercise, [result(tmp_path / "f.py", "b", "error")])
+    assert part_results(context, exercise)[0].verdict == "failed"
+
+
+def test_a_result_counts_only_with_the_file_that_earned_it(context: Context, exercise: Exercise, tmp_path: Path) -> None:
+    keep(context, exercise, [result(tmp_path / "f.py", "a", "passed")])
+    context.paths.yours_file("3.3", "my_bandwidth.py").write_text("another")
+    assert part_results(context, exercise)[0].verdict == "open"
+
+
+def test_a_verdict_of_an_earlier_workspace_reads_without_parts(tmp_path: Path) -> None:
+    (tmp_path / "verdict.json").write_text(
+        '{"version": 1, "exercise": "3.3", "run": "r", "mode": "local", "verdict": "passed", "checks": []}'
+    )
+    verdict = read_record(tmp_path / "verdict.json", ExerciseVerdict)
+    assert verdict is not None
+    assert replace(verdict, parts=()) == verdict
