@@ -19,19 +19,19 @@ LONGER = ["--set", "steps=10", "--set", "samples=2048", "--set", "hidden=1024", 
 
 
 def broken(lab: Learner, exercise: str, how: str, *more: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Break the exercise; its record, and what was planted. Nothing of it may be left, and nothing may tell what it was."""
+    """Break the exercise; its record, and what was injected. Nothing of it may be left, and nothing may tell what it was."""
     typed = lab.types("break", exercise, "--how", how, *more)
     record = lab.newest_run()
-    planted = json.loads((lab.workspace / ".gpucourse/drills" / f"{record['id']}.json").read_text())
+    fault = json.loads((lab.workspace / ".gpucourse/drills" / f"{record['id']}.json").read_text())
     assert (record["state"], record["drill"], record["diagnoses"]) == ("broken", True, [])
-    assert planted["how"] == how
+    assert fault["how"] == how
     alive = [pid for pid in lab.processes() if b"GPUCOURSE_RUN_DIR=" in Path(f"/proc/{pid}/environ").read_bytes()]
     assert alive == []
     told = "".join(path.read_text(errors="replace") for path in lab.run_folder().rglob("*") if path.suffix in {".log", ".json"})
     assert how not in told
     assert "after_s" not in told  # of the order that the node got
     assert f"gpucourse check {exercise} --diagnosis" in typed.out
-    return record, planted
+    return record, fault
 
 
 def type_diagnosis(lab: Learner, exercise: str, how: str, rank: int | None = None, *, code: int = 0) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def type_diagnosis(lab: Learner, exercise: str, how: str, rank: int | None = Non
 
 
 def test_a_killed_rank(lab: Learner) -> None:
-    record, planted = broken(lab, "3.2", "kill-rank", *SMALL)
+    record, fault = broken(lab, "3.2", "kill-rank", *SMALL)
     killed = next(item for item in record["rank_exits"] if item["code"] == 137)
-    assert killed["rank"] == planted["rank"]
+    assert killed["rank"] == fault["rank"]
     wrong = type_diagnosis(lab, "3.2", "block-port", code=5)
     assert wrong["verdict"]["verdict"] == "failed"
     assert wrong["verdict"]["checks"][0]["hint"]
@@ -80,17 +80,17 @@ def test_a_world_that_is_told_too_large(lab: Learner) -> None:
 
 @pytest.mark.slow
 def test_a_slow_rank_shows_in_the_metrics_and_in_the_times_of_the_log(lab: Learner) -> None:
-    record, planted = broken(lab, "3.2", "slow-rank", *LONGER)
+    record, fault = broken(lab, "3.2", "slow-rank", *LONGER)
     assert all(item["code"] == 0 for item in record["rank_exits"])
     metrics = json.loads((lab.run_folder() / "metrics.json").read_text())
     own = {item["rank"]: item["mean_ms"] for item in metrics["own_steps"]}
-    assert max(own, key=lambda rank: own[rank]) == planted["rank"]
-    assert own[planted["rank"]] > 1.5 * own[1 - planted["rank"]]
+    assert max(own, key=lambda rank: own[rank]) == fault["rank"]
+    assert own[fault["rank"]] > 1.5 * own[1 - fault["rank"]]
     lines = lab.types("logs", "--times").out.splitlines()
     moments = [float(line.split(" s ")[0]) for line in lines]
     assert moments == sorted(moments)
     assert any("joined 2 ranks" in line for line in lines)
-    assert type_diagnosis(lab, "3.2", "slow-rank", planted["rank"])["run"]["diagnoses"][0]["symptom"] == "slow-rank"
+    assert type_diagnosis(lab, "3.2", "slow-rank", fault["rank"])["run"]["diagnoses"][0]["symptom"] == "slow-rank"
     assert lab.types("check", "3.2", code=3)  # a drill is evidence of nothing
 
 

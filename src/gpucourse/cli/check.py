@@ -77,10 +77,10 @@ def check(
 
 def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
     """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
-    from gpucourse.runs.drill import diagnose as act
+    from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 
-    record, verdict = act(session.context, exercise, how, rank)
+    record, verdict = judge_diagnosis(session.context, exercise, how, rank)
     if json:
         session.console.document({"run": record, "verdict": verdict})
     session.console.show(diagnosis_result(record, verdict))

@@ -62,7 +62,7 @@ def _flag(parameter: Parameter, value: Scalar) -> str:
 def read_value(exercise: Exercise, parameter: Parameter, text: str, *, option: str = "--set") -> Scalar:
     """What was typed as a value of the parameter, after `option`. Raises UsageError for a value that cannot be one."""
     value = _read(parameter, text)
-    objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.objection(value)
+    objection = f"{_short(text)} is not {ARTICLE[parameter.type]}" if value is None else parameter.find_objection(value)
     if objection is None and isinstance(value, str) and "\0" in value:
         objection = "a value cannot hold the character NUL"
     if objection is None and not is_utf8(text):

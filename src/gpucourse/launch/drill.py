@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from gpucourse.errors import UsageError
 from gpucourse.launch.torchrun import RANK
-from gpucourse.model.drill import Planted
+from gpucourse.model.drill import InjectedFault
 from gpucourse.model.node import is_simulated
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 
@@ -19,7 +19,7 @@ SLOW_COLLECTIVE_TIMEOUT_S = 60.0
 LIMIT_S = 240.0
 
 
-def objection(plan: LaunchPlan) -> UsageError | None:
+def object_to_plan(plan: LaunchPlan) -> UsageError | None:
     """Why this run cannot be a drill; None where it can."""
     retry = f"gpucourse break {plan.exercise} --nodes 2"
     if not is_simulated(plan.mode):
@@ -42,27 +42,27 @@ def no_ranks(exercise: str, launcher: str) -> UsageError:
     )
 
 
-def prepare_drill(plan: LaunchPlan, planted: Planted) -> LaunchPlan:
+def prepare_drill(plan: LaunchPlan, fault: InjectedFault) -> LaunchPlan:
     """The plan with the fault in it (as far as a command can hold it), and with time-outs short enough for a drill."""
-    timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if planted.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
+    timeout_s = SLOW_COLLECTIVE_TIMEOUT_S if fault.how == "slow-rank" else COLLECTIVE_TIMEOUT_S
     timeout_s = min(timeout_s, plan.collective_timeout_s)
     commands = [
         replace(command, env={**command.env, "GPUCOURSE_COLLECTIVE_TIMEOUT_S": f"{timeout_s:g}"}) for command in plan.commands
     ]
-    if planted.how == "wrong-world-size":
+    if fault.how == "wrong-world-size":
         commands = [_set_rank_variable(command, f"WORLD_SIZE={plan.world_size + 1}") for command in commands]
     return replace(
         plan, commands=tuple(commands), collective_timeout_s=timeout_s, timeout_s=min(plan.timeout_s, LIMIT_S)
     )  # fmt: skip
 
 
-def plan_faults(plan: LaunchPlan, planted: Planted, *, after_s: float) -> dict[str, dict[str, object]]:
+def plan_faults(plan: LaunchPlan, fault: InjectedFault, *, after_s: float) -> dict[str, dict[str, object]]:
     """What the agent of each node is to do, by the node's name; empty where the command holds the fault already."""
-    if planted.how == "block-port":
-        return {plan.nodes[0].name: {"how": planted.how, "port": plan.master_port}}
-    if planted.how in {"kill-rank", "slow-rank"}:
-        node = next(command.node.name for command in plan.commands if planted.rank in command.ranks)
-        return {node: {"how": planted.how, "rank": planted.rank, "after_s": after_s}}
+    if fault.how == "block-port":
+        return {plan.nodes[0].name: {"how": fault.how, "port": plan.master_port}}
+    if fault.how in {"kill-rank", "slow-rank"}:
+        node = next(command.node.name for command in plan.commands if fault.rank in command.ranks)
+        return {node: {"how": fault.how, "rank": fault.rank, "after_s": after_s}}
     return {}
 
 

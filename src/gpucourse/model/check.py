@@ -90,7 +90,7 @@ def _operand_errors(given: dict[str, Any], data: dict[str, Any]) -> Iterator[Ini
             continue
         if isinstance(operand, float) and not math.isfinite(operand):
             yield _error((), f"{name}: {operand} is not a finite number", data)
-        elif objection := kind.objection(operand):
+        elif objection := kind.find_objection(operand):
             yield _error((), f"{name}: {objection}", data)
         elif data.get("tolerance") and not kind.tolerance:
             those = " or ".join(kind.name for kind in check_kinds().values() if kind.tolerance)

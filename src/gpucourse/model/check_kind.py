@@ -24,10 +24,10 @@ def _any_operand(_operand: Scalar) -> str | None:
 class CheckKind:
     """One kind of check. `name` is its key in a manifest, `words` what a person reads before the operand ("at least").
 
-    `operand` is the type that pydantic holds the operand to; `objection` says what else is wrong with one, or None. An operand
-    may be a path into the evidence: then it is replaced by what stands there before anything is compared. `holds` takes the
-    value, the operand and the tolerance, and returns None where the two cannot be compared, which is never a pass. Numbers that
-    are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
+    `operand` is the type that pydantic holds the operand to; `find_objection` says what else is wrong with one, or None. An
+    operand may be a path into the evidence: then it is replaced by what stands there before anything is compared. `holds` takes
+    the value, the operand and the tolerance, and returns None where the two cannot be compared, which is never a pass. Numbers
+    that are not finite never reach it: they fail. `tolerance` says whether a check of this kind may have one.
     """
 
     name: str
@@ -35,7 +35,7 @@ class CheckKind:
     description: str
     holds: Callable[[object, object, float], bool | None]
     operand: Any = Scalar
-    objection: Callable[[Scalar], str | None] = _any_operand
+    find_objection: Callable[[Scalar], str | None] = _any_operand
     tolerance: bool = False
 
 
@@ -45,12 +45,12 @@ def number_kind(name: str, words: str, description: str, compare: Callable[[floa
     def holds(observed: object, wanted: object, _tolerance: float) -> bool | None:
         return compare(observed, wanted) if is_number(observed) and is_number(wanted) else None
 
-    def objection(operand: Scalar) -> str | None:
+    def find_objection(operand: Scalar) -> str | None:
         path = not isinstance(operand, str) or is_evidence(operand)
         return None if path else f"'{operand}' is neither a number nor a path such as plan.world_size"
 
     return CheckKind(
-        name=name, words=words, description=description, holds=holds, operand=int | float | str, objection=objection
+        name=name, words=words, description=description, holds=holds, operand=int | float | str, find_objection=find_objection
     )
 
 

@@ -1,4 +1,4 @@
-"""Break drills: a fault that is planted into a run on purpose, and what the learner takes it for."""
+"""Break drills: a fault that is injected into a run on purpose, and what the learner takes it for."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Attempt:
 
 
 @dataclass(kw_only=True)
-class Planted:
-    """What was planted into a run: never shown before it is found. `rank` is where the fault sits (None: everywhere)."""
+class InjectedFault:
+    """What was injected into a run: never shown before it is found. `rank` is where the fault sits (None: everywhere)."""
 
     version: int = 1
     run: str

@@ -87,14 +87,14 @@ class Parameter(Strict):
         """The value when the learner says nothing: `local` on simulated nodes, where the manifest has one."""
         return self.local if local and self.local is not None else self.default
 
-    def objection(self, value: Scalar) -> str | None:
+    def find_objection(self, value: Scalar) -> str | None:
         """Why `value` may not be given, or None where it may: its type, the range, the choices."""
         if not _is(value, self.type):
             return f"{value!r} is not {ARTICLE[self.type]}"
         values = [_one(word.strip(), self.each) for word in str(value).split(",")] if self.each else [value]
-        return next((objection for item in values if (objection := self._objection_to(item))), None)
+        return next((objection for item in values if (objection := self._object_to_value(item))), None)
 
-    def _objection_to(self, value: Scalar) -> str | None:
+    def _object_to_value(self, value: Scalar) -> str | None:
         if not _is(value, self.of):
             return f"{value!r} is not {ARTICLE[self.of]}"
         if self.choices and value not in self.choices:
@@ -120,12 +120,12 @@ class Parameter(Strict):
             if not _is(choice, self.of):
                 raise ValueError(f"the choice {choice!r} is not {ARTICLE[self.of]}")
         for key, value in (("default", self.default), ("local", self.local)):
-            if value is not None and (objection := self.objection(value)):
+            if value is not None and (objection := self.find_objection(value)):
                 raise ValueError(f"{key}: {objection}")
         return self
 
 
-class Column(Strict):
+class MetricsColumn(Strict):
     """One column of the table that a run shows: `key` in each row, a title with its unit, a number of digits."""
 
     key: Name
@@ -133,12 +133,12 @@ class Column(Strict):
     digits: int | None = Field(default=None, ge=0, le=9)
 
 
-class Table(Strict):
+class MetricsTable(Strict):
     """Rows of the metrics, shown after a run."""
 
     title: Text
     rows: Rows
-    columns: tuple[Column, ...] = Field(min_length=1)
+    columns: tuple[MetricsColumn, ...] = Field(min_length=1)
 
 
 class Series(Strict):
@@ -242,7 +242,7 @@ class Exercise(Strict):
     tasks: tuple[Text, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()
     hints: tuple[Text, ...] = Field(min_length=1)
-    tables: tuple[Table, ...] = ()
+    tables: tuple[MetricsTable, ...] = ()
     plots: tuple[Plot, ...] = ()
     checks: tuple[Check, ...] = ()
     deliverables: tuple[Deliverable, ...] = ()

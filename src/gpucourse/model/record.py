@@ -14,7 +14,7 @@ RunState = Literal[
     "planned", "starting", "running", "collecting", "succeeded", "failed", "cancelled", "timed_out", "lost", "broken"
 ]
 ENDED: frozenset[str] = frozenset({"succeeded", "failed", "cancelled", "timed_out", "lost", "broken"})
-"""`broken` is how a drill ends, whatever became of it: a fault was planted, so it is evidence of nothing."""
+"""`broken` is how a drill ends, whatever became of it: a fault was injected, so it is evidence of nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class RunRecord:
 
     Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
     `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
-    node's clock was ahead of this computer's. `drill`: a fault was planted on purpose. `own_script`: the learner's own script,
+    node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
     which ran in the exercise's place; what it did says nothing about the exercise.
     """
 

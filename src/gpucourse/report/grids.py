@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucourse.model.manifest import Table
+from gpucourse.model.manifest import MetricsTable
 from gpucourse.model.report import Grid
 from gpucourse.model.report_plan import Figure
 from gpucourse.outside.names import printable
@@ -34,7 +34,7 @@ def comparison(title: str, figures: Sequence[Figure], subjects: Mapping[str, Map
     )
 
 
-def together(table: Table, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
+def together(table: MetricsTable, metrics: Mapping[str, Mapping[str, Any]]) -> Grid | None:
     """The rows of one table of an exercise over all subjects, each with its subject; None where no run has such rows."""
     rows = [
         (name, *(number(row.get(column.key), column.digits) for column in table.columns))

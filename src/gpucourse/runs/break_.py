@@ -1,4 +1,4 @@
-"""`break`: run an exercise with a fault planted in it."""
+"""`break`: run an exercise with a fault injected into it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpucourse.context import Context
 from gpucourse.errors import ExerciseFailed
 from gpucourse.launch import drill as launch_drill
-from gpucourse.model.drill import BY_RANK, HOWS, How, Planted
+from gpucourse.model.drill import BY_RANK, HOWS, How, InjectedFault
 from gpucourse.model.manifest import Module
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
@@ -28,18 +28,20 @@ def break_exercise(context: Context, run_request: RunRequest, how: How | None) -
         raise launch_drill.no_ranks(exercise.id, exercise.launch.kind)
     run_request = _at_home(context, module, run_request)
     chosen: How = secrets.choice(HOWS) if how is None else how
-    planted: list[Planted] = []
+    faults: list[InjectedFault] = []
 
     def inject_faults(plan: LaunchPlan) -> tuple[LaunchPlan, dict[str, dict[str, object]]]:
         rank = secrets.randbelow(plan.world_size) if chosen in BY_RANK else None
-        planted.append(Planted(run=plan.run_id, exercise=plan.exercise, how=chosen, rank=rank))
-        write_record(context.paths.drill(plan.run_id), planted[0])
+        faults.append(InjectedFault(run=plan.run_id, exercise=plan.exercise, how=chosen, rank=rank))
+        write_record(context.paths.drill(plan.run_id), faults[0])
         after_s = 0.1 + secrets.randbelow(400) / 1000
-        return launch_drill.prepare_drill(plan, planted[0]), launch_drill.plan_faults(plan, planted[0], after_s=after_s)
+        return launch_drill.prepare_drill(plan, faults[0]), launch_drill.plan_faults(plan, faults[0], after_s=after_s)
 
-    ran = run(context, run_request, detach=False, dry_run=False, inject_faults=inject_faults, object_to=launch_drill.objection)
+    ran = run(
+        context, run_request, detach=False, dry_run=False, inject_faults=inject_faults, object_to=launch_drill.object_to_plan
+    )
     record = ran.record
-    if record is not None and not _took(record, planted[0]):
+    if record is not None and not _took(record, faults[0]):
         context.paths.drill(record.id).unlink(missing_ok=True)
         raise ExerciseFailed(
             f"the fault had no effect on run {record.id}: it was over before, or ended for another reason",
@@ -54,10 +56,10 @@ def _at_home(context: Context, module: Module, run_request: RunRequest) -> RunRe
     return next((replace(run_request, target=lab.target) for lab in labs), run_request)
 
 
-def _took(record: RunRecord, planted: Planted) -> bool:
+def _took(record: RunRecord, fault: InjectedFault) -> bool:
     """Whether the fault shows in how the run ended."""
-    if planted.how == "slow-rank":
+    if fault.how == "slow-rank":
         return all(exit_.code == 0 for exit_ in record.node_exits)
-    if planted.how == "kill-rank":
-        return any(exit_.rank == planted.rank and exit_.code == 137 for exit_ in record.rank_exits)
+    if fault.how == "kill-rank":
+        return any(exit_.rank == fault.rank and exit_.code == 137 for exit_ in record.rank_exits)
     return any(exit_.code or exit_.reason != "exited" for exit_ in record.node_exits)

@@ -1,14 +1,14 @@
-"""Runs with a planted fault: which of them is still open, and whether the learner names the fault."""
+"""Runs with an injected fault: which of them is still open, and whether the learner names the fault."""
 
 from __future__ import annotations
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.model.diagnosis import Diagnosis
-from gpucourse.model.drill import MEANING, Attempt, How, Planted
+from gpucourse.model.drill import MEANING, Attempt, How, InjectedFault
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
-from gpucourse.runs import diagnose as coaching
+from gpucourse.runs.diagnose import diagnose
 from gpucourse.units import now_utc
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import read_record, write_record
@@ -40,15 +40,15 @@ _HINTS: dict[How, tuple[str, ...]] = {
 }
 
 
-def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
+def judge_diagnosis(context: Context, exercise_id: str, how: str, rank: int | None) -> tuple[RunRecord, ExerciseVerdict]:
     """Judge the learner's diagnosis of the newest drill of an exercise. A right one opens what the coach says of the run.
 
     Raises MissingError where there is no drill, UsageError for a rank that the run does not have.
     """
     _, exercise = context.catalog.exercise(exercise_id)
     drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
-    planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
-    if planted is None:
+    fault = read_record(context.paths.drill(drills[-1].id), InjectedFault) if drills else None
+    if fault is None:
         raise MissingError(f"there is no drill of {exercise.id} to diagnose", hint=f"gpucourse break {exercise.id}")
     record = drills[-1]
     if rank is not None and not 0 <= rank < record.world_size:
@@ -56,14 +56,14 @@ def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> 
             f"--rank {rank}: run {record.id} has ranks 0 to {record.world_size - 1}",
             hint=f"gpucourse logs {record.id} shows them",
         )
-    verdict = _judge_diagnosis(record, planted, how, rank)
+    verdict = _compare_with_fault(record, fault, how, rank)
     right = verdict.verdict == "passed"
-    planted.attempts.append(Attempt(how=how, rank=rank, right=right, at=now_utc()))
-    write_record(context.paths.drill(record.id), planted)
+    fault.attempts.append(Attempt(how=how, rank=rank, right=right, at=now_utc()))
+    write_record(context.paths.drill(record.id), fault)
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     record.verdict = verdict.verdict
     if right:
-        record.diagnoses = [_slow(record, planted)] if planted.how == "slow-rank" else coaching.diagnose(context, record)
+        record.diagnoses = [_slow(record, fault)] if fault.how == "slow-rank" else diagnose(context, record)
     runs.save(context.paths, record)
     return record, verdict
 
@@ -71,14 +71,14 @@ def diagnose(context: Context, exercise_id: str, how: str, rank: int | None) -> 
 def open_drill(context: Context, exercise_id: str) -> RunRecord | None:
     """The newest drill of an exercise, where nobody has found out yet what it was."""
     drills = [record for record in runs.every(context.paths, exercise_id) if record.drill]
-    planted = read_record(context.paths.drill(drills[-1].id), Planted) if drills else None
-    return drills[-1] if planted is not None and not planted.is_solved else None
+    fault = read_record(context.paths.drill(drills[-1].id), InjectedFault) if drills else None
+    return drills[-1] if fault is not None and not fault.is_solved else None
 
 
-def _judge_diagnosis(record: RunRecord, planted: Planted, how: str, rank: int | None) -> ExerciseVerdict:
-    hints = _HINTS[planted.how]
-    hint = hints[min(len(planted.attempts), len(hints) - 1)]
-    kind_right = how == planted.how
+def _compare_with_fault(record: RunRecord, fault: InjectedFault, how: str, rank: int | None) -> ExerciseVerdict:
+    hints = _HINTS[fault.how]
+    hint = hints[min(len(fault.attempts), len(hints) - 1)]
+    kind_right = how == fault.how
     checks = [
         CheckResult(
             id="diagnosis",
@@ -86,12 +86,12 @@ def _judge_diagnosis(record: RunRecord, planted: Planted, how: str, rank: int | 
             verdict="passed" if kind_right else "failed",
             evidence="logic",
             observed=how,
-            expected=MEANING[planted.how] if kind_right else "another fault than this",
+            expected=MEANING[fault.how] if kind_right else "another fault than this",
             hint="" if kind_right else hint,
         )
     ]
-    if kind_right and planted.rank is not None:
-        rank_right = rank == planted.rank
+    if kind_right and fault.rank is not None:
+        rank_right = rank == fault.rank
         checks.append(
             CheckResult(
                 id="rank",
@@ -99,7 +99,7 @@ def _judge_diagnosis(record: RunRecord, planted: Planted, how: str, rank: int | 
                 verdict="passed" if rank_right else "failed",
                 evidence="logic",
                 observed="no rank named" if rank is None else f"rank {rank}",
-                expected=f"rank {planted.rank}" if rank_right else "its number" if rank is None else "another rank than this",
+                expected=f"rank {fault.rank}" if rank_right else "its number" if rank is None else "another rank than this",
                 hint="" if rank_right else f"Name it with --rank. {hint}" if rank is None else hint,
             )
         )
@@ -113,15 +113,15 @@ def _judge_diagnosis(record: RunRecord, planted: Planted, how: str, rank: int | 
     )
 
 
-def _slow(record: RunRecord, planted: Planted) -> Diagnosis:
+def _slow(record: RunRecord, fault: InjectedFault) -> Diagnosis:
     return Diagnosis(
         symptom="slow-rank",
-        title=f"Rank {planted.rank} was slow",
+        title=f"Rank {fault.rank} was slow",
         why="Nothing fails when a rank is slow: in every AllReduce the others wait for it, so the whole job runs at its "
         "pace, and the "
         "time of a common step is the same on every rank. A hot GPU, a busy neighbour or a slow disk does this in real "
         "clusters.",
         next=f"gpucourse logs {record.id} --times: whose lines come late? Then what each rank needs for a step without "
         f"communication",
-        ranks=[] if planted.rank is None else [planted.rank],
+        ranks=[] if fault.rank is None else [fault.rank],
     )

@@ -121,7 +121,7 @@ class WorkspacePaths:
         return self.private / "quiz.json"
 
     def drill(self, run_id: str) -> Path:
-        """What was planted into a run, and what the learner took it for."""
+        """What was injected into a run, and what the learner took it for."""
         return self.private / "drills" / f"{run_id}.json"
 
     @property

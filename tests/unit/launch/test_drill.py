@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpucourse.launch import drill
-from gpucourse.model.drill import HOWS, MEANING, Planted
+from gpucourse.model.drill import HOWS, MEANING, InjectedFault
 from gpucourse.model.node import Node
 from gpucourse.model.plan import LaunchPlan, NodeCommand
 
@@ -28,26 +28,26 @@ def plan(ranks: int = 2) -> LaunchPlan:
     )  # fmt: skip
 
 
-def make_planted(how: str, rank: int | None = None) -> Planted:
-    return Planted(run="otter", exercise="3.2", how=how, rank=rank)  # type: ignore[arg-type]
+def make_fault(how: str, rank: int | None = None) -> InjectedFault:
+    return InjectedFault(run="otter", exercise="3.2", how=how, rank=rank)  # type: ignore[arg-type]
 
 
 def test_a_wrong_world_is_told_to_the_ranks_and_to_nobody_else() -> None:
-    spoiled = drill.prepare_drill(plan(), make_planted("wrong-world-size"))
+    spoiled = drill.prepare_drill(plan(), make_fault("wrong-world-size"))
     for before, after in zip(plan().commands, spoiled.commands, strict=True):
         assert after.argv[:4] == before.argv[:4]
         assert after.argv[4:6] == ("/usr/bin/env", "WORLD_SIZE=3")
         assert after.argv[6:] == before.argv[4:]
-    assert drill.plan_faults(plan(), make_planted("wrong-world-size"), after_s=0.1) == {}
+    assert drill.plan_faults(plan(), make_fault("wrong-world-size"), after_s=0.1) == {}
 
 
 @pytest.mark.parametrize("how", ["kill-rank", "slow-rank", "block-port"])
 def test_the_others_leave_the_command_as_it_is_and_give_the_node_an_order(how: str) -> None:
     rank = None if how == "block-port" else 1
-    assert [command.argv for command in drill.prepare_drill(plan(), make_planted(how, rank)).commands] == [
+    assert [command.argv for command in drill.prepare_drill(plan(), make_fault(how, rank)).commands] == [
         command.argv for command in plan().commands
     ]
-    orders = drill.plan_faults(plan(), make_planted(how, rank), after_s=0.1)
+    orders = drill.plan_faults(plan(), make_fault(how, rank), after_s=0.1)
     if how == "block-port":
         assert orders == {"node0": {"how": how, "port": 29500}}
     else:
@@ -55,20 +55,20 @@ def test_the_others_leave_the_command_as_it_is_and_give_the_node_an_order(how: s
 
 
 def test_a_drill_is_short() -> None:
-    spoiled = drill.prepare_drill(plan(), make_planted("kill-rank", 0))
+    spoiled = drill.prepare_drill(plan(), make_fault("kill-rank", 0))
     assert spoiled.timeout_s <= drill.LIMIT_S
     assert spoiled.collective_timeout_s == drill.COLLECTIVE_TIMEOUT_S
     assert spoiled.commands[0].env == {"A": "1", "GPUCOURSE_COLLECTIVE_TIMEOUT_S": "10"}
 
 
 def test_only_torchrun_on_simulated_nodes_with_several_ranks_is_taken() -> None:
-    assert drill.objection(plan()) is None
+    assert drill.object_to_plan(plan()) is None
     for odd, words in (
         (replace(plan(), mode="aws"), "simulated nodes only"),
         (replace(plan(), launcher="python"), "starts no ranks that meet"),
         (plan(ranks=1), "two at least"),
     ):
-        objection = drill.objection(odd)
+        objection = drill.object_to_plan(odd)
         assert objection is not None
         assert words in objection.what
         assert objection.hint

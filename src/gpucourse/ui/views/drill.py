@@ -1,4 +1,4 @@
-"""Break drills on the screen: what can be seen of a run with a planted fault, and what became of a diagnosis."""
+"""Break drills on the screen: what can be seen of a run with an injected fault, and what became of a diagnosis."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpucourse.ui.views.coach import diagnoses
 
 
 def drill(record: RunRecord) -> View:
-    """A run with a planted fault is over: how it ended for everybody to see, and how to say what it was."""
+    """A run with an injected fault is over: how it ended for everybody to see, and how to say what it was."""
     ends = [f"{node_exit.node}: {node_exit.reason.replace('_', ' ')}, code {node_exit.code}" for node_exit in record.node_exits]
     words = [(how, MEANING[how]) for how in HOWS]
     return View(

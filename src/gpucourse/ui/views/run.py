@@ -24,9 +24,7 @@ from gpucourse.workspace.paths import RunPaths
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.model.manifest import Column as ManifestColumn
-    from gpucourse.model.manifest import Exercise
-    from gpucourse.model.manifest import Table as ManifestTable
+    from gpucourse.model.manifest import Exercise, MetricsColumn, MetricsTable
     from gpucourse.runs.runs import ListedRun
 
 SHOWN = 12  # files listed by name; more are counted
@@ -162,7 +160,7 @@ def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     return f"{node}: {words.get(reason, reason)}{ended}"
 
 
-def _metrics(wanted: ManifestTable, metrics: Mapping[str, Any]) -> list[Part]:
+def _metrics(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Part]:
     from gpucourse.grading.values import Unreadable, read
 
     try:
@@ -185,7 +183,7 @@ def _align(key: str, rows: Sequence[Mapping[str, Any]]) -> Any:
     return "left" if any(isinstance(row.get(key), str) for row in rows) else "right"
 
 
-def _value(row: Mapping[str, Any], column: ManifestColumn) -> Content:
+def _value(row: Mapping[str, Any], column: MetricsColumn) -> Content:
     value = row.get(column.key)
     if value is None:
         return Cell(UNICODE.absent, "dim")  # not measured
