@@ -43,7 +43,7 @@ def _rows(nodes: int, smaller: list[tuple[int, float]]) -> Iterator[Row]:
 
 
 def _memory_mib(bench_lab: Lab) -> float:
-    """The proportional share (PSS) of every process that carries this cluster's mark, its host and room among them. The
+    """The proportional share (PSS) of every process that carries this cluster's mark, its host among them. The
     machines' disks in memory are not in it."""
     record = next((bench_lab.root / ".gpucourse" / "deployments").glob("02-*.json"))
     uid = json.loads(record.read_text(encoding="utf-8"))["uid"]

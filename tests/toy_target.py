@@ -11,7 +11,7 @@ from gpucourse.labs.deploy import record_outcome
 from gpucourse.labs.health import Health, LabHealth
 from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import Built, Deployed, Proposal
+from gpucourse.labs.results import BuildResult, DeployResult, Proposal
 from gpucourse.labs.target import Target
 from gpucourse.local import health
 from gpucourse.model.deployment import Deployment, Receipt
@@ -51,7 +51,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
                 proposal.planned = _make_result(deployment, dry_run=True)
             yield proposal
 
-    def build(self, context: Context, proposal: ToyProposal) -> Built:
+    def build(self, context: Context, proposal: ToyProposal) -> BuildResult:
         """Bring the nodes up, and wait until they answer."""
         deployment = proposal.deployment
         ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
@@ -61,7 +61,7 @@ class ToyTarget(Target[ToyProposal, Deployment]):
                 nodes.up(name)
             deployment.inventory = Inventory(stack=deployment.stack, nodes=tuple(nodes.nodes))
             wait_until_ready(context, context.paths.stack(deployment.stack), deployment.inventory)
-        return Built(labs=[_make_result(deployment, dry_run=False)])
+        return BuildResult(labs=[_make_result(deployment, dry_run=False)])
 
     def health(self, context: Context, labs: Sequence[Deployment], *, ask_nodes: bool) -> Health:
         """What their processes and folders say."""
@@ -88,6 +88,6 @@ def _names(deployment: Deployment) -> list[str]:
     return [f"node{number}" for number in range(deployment.nodes_wanted)]
 
 
-def _make_result(deployment: Deployment, *, dry_run: bool) -> Deployed:
+def _make_result(deployment: Deployment, *, dry_run: bool) -> DeployResult:
     changes = [("create", name) for name in _names(deployment)]
-    return Deployed(deployment=deployment, changes=changes, dry_run=dry_run, seconds=0.0, healed=[])
+    return DeployResult(deployment=deployment, changes=changes, dry_run=dry_run, seconds=0.0, healed=[])

@@ -11,7 +11,7 @@ from gpucourse.model.node import Node
 
 
 @dataclass(frozen=True, kw_only=True)
-class Completed:
+class CommandResult:
     """A command that ran to its end on a node. `code` is the shell's; output is raw bytes."""
 
     code: int
@@ -34,7 +34,7 @@ class Link(Protocol):
         """Whether the connection still stands, as far as is known without asking the peer."""
         ...
 
-    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
         `timeout_s` bounds the silence: the longest wait for the next byte or for the exit code. Raises NodeUntrusted where the

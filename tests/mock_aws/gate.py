@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response
 from tests.mock_aws import call as wire
 from tests.mock_aws import control, facts
 from tests.mock_aws.call import Answer, Call, Environ, Refusal
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.services.table import ACTIONS
 from tests.mock_aws.state import State
 
@@ -62,7 +62,7 @@ class Gate:
                 if handler := ACTIONS.get(call.name):
                     return wire.document(call, handler(self._state, call))
                 answer = self._ask_moto(call, environ)
-            except Refused as error:
+            except RefusalError as error:
                 return wire.refuse(call, error.refusal)
             except Exception as error:  # noqa: BLE001 (moto raises what it was not made for; the test hears of it)
                 traceback.print_exc(file=sys.stderr)

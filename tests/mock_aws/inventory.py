@@ -13,7 +13,7 @@ from moto.iam.models import iam_backends
 from moto.scheduler.models import scheduler_backends
 from moto.ssm.models import ssm_backends
 
-from tests.mock_aws.patches.books import standing
+from tests.mock_aws.patches.books import list_instances
 from tests.mock_aws.patches.placement import groups_of
 from tests.mock_aws.state import ACCOUNT_ID, State
 
@@ -43,7 +43,7 @@ def _of_ec2(region: str, backend: Any) -> Iterator[Resource]:
             yield Resource(kind=kind, id=thing.id, region=region, tags=tags(thing))
 
     born = backend.default_vpc.id
-    yield from list_resources("instance", standing(backend))
+    yield from list_resources("instance", list_instances(backend))
     open_requests = (entry for entry in backend.spot_instance_requests.values() if entry.state in {"open", "active"})
     yield from list_resources("spot request", open_requests)
     yield from list_resources("volume", backend.volumes.values())

@@ -29,14 +29,14 @@ _ASK_S = 60.0
 
 
 class SimulatedMachines(SimulatedComputers):
-    """The machines of one account, in one room."""
+    """The machines of one account, in one namespace."""
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
         self._numbers = itertools.count(1)
 
     def address(self, usual: str) -> str:
-        """One of the addresses in the room's network."""
+        """One of the addresses in the network of that namespace."""
         return network.address(next(self._numbers))
 
     def close(self) -> None:

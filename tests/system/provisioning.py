@@ -66,7 +66,7 @@ class Lab:
         for ending in ("do", "undo", "here", "go"):
             self.mark(node, ending, stack).unlink(missing_ok=True)
 
-    def standing(self, stack: str = "03-local") -> list[str]:
+    def list_resources(self, stack: str = "03-local") -> list[str]:
         return sorted(path.stem for path in (self.root / "marks" / stack).glob("*.up"))
 
     def watch(self, event: Event) -> None:

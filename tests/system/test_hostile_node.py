@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gpucourse.cli.boundary import run_command
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.remote import collect, patience
 from gpucourse.remote.ssh import SshLink
 from tests.liar import Liar, Lie, as_json, liar
@@ -58,7 +58,9 @@ def impatience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         run, stream = SshLink.run, SshLink.stream
 
-        def soon(link: SshLink, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
+        def soon(
+            link: SshLink, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0
+        ) -> CommandResult:
             return run(link, command, stdin=stdin, timeout_s=min(timeout_s, PATIENCE_S))
 
         patch.setattr(SshLink, "run", soon)

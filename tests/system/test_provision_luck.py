@@ -57,13 +57,13 @@ def test_a_full_disk_is_found_before_anything_is_built(lab: Lab, small_disk: Pat
         stack.up()
     assert "df -h" in caught.value.hint
     assert caught.value.exit_code == ExitCode.MISSING
-    assert lab.standing() == []
+    assert lab.list_resources() == []
     filler.unlink()
     assert len(lab.stack().up().nodes) == 2
     filler = fill(small_disk, leave=leave)
     with pytest.raises(StorageError, match="no space left"):
         lab.stack().down()
-    assert lab.standing() == ["node0", "node1"]
+    assert lab.list_resources() == ["node0", "node1"]
     filler.unlink()
     assert len(lab.stack().down()) == 4
 
@@ -79,7 +79,7 @@ def test_a_disk_that_fills_up_while_building_loses_nothing(lab: Lab, small_disk:
         log.unlink()
     assert len(lab.stack().up().nodes) == 2
     assert len(lab.stack().down()) == 4
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_a_folder_that_cannot_be_written(lab: Lab, small_disk: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_node_that_prints_a_lot_holds_nothing_up(lab: Lab) -> None:
 def test_a_strange_path(tmp_path: Path, name: str) -> None:
     lab = Lab(tmp_path / name)
     assert len(lab.stack(name).up().nodes) == 2
-    assert lab.standing(name) == ["node0", "node1"]
+    assert lab.list_resources(name) == ["node0", "node1"]
     assert len(lab.stack(name).down()) == 4
-    assert lab.standing(name) == []
+    assert lab.list_resources(name) == []
 
 
 def test_the_environment_steers_nothing(lab: Lab, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_terraform_from_pip_does_the_same(from_pip: Lab) -> None:
         lab.stack().down()
     lab.forget(0)
     assert lab.stack().down() == ["terraform_data.slot[0]"]
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_terraform_from_pip_ends_gracefully(from_pip: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,4 +185,4 @@ def test_terraform_from_pip_ends_gracefully(from_pip: Lab, monkeypatch: pytest.M
     assert "terraform_data.node[0]" in lab.stack().addresses()
     lab.forget(1)
     assert len(lab.stack().down()) >= 3
-    assert lab.standing() == []
+    assert lab.list_resources() == []

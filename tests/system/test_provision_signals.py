@@ -58,7 +58,7 @@ def test_ctrl_c_once_is_graceful(lab: Lab) -> None:
     lab.forget(1)
     assert len(lab.stack().up().nodes) == 2
     lab.stack().down()
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_ctrl_c_pressed_wildly_is_still_graceful_while_planning(lab: Lab) -> None:
@@ -105,7 +105,7 @@ def test_terraform_outlives_a_killed_command_and_the_next_one_waits(lab: Lab) ->
     assert [note for note in lab.notes() if f"(process {terraform})" in note and "waiting" in note]
     assert lab.stack().plan() == []
     lab.stack().down()
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_killed_while_removing_terraform_goes_on(lab: Lab) -> None:
@@ -118,7 +118,7 @@ def test_killed_while_removing_terraform_goes_on(lab: Lab) -> None:
     threading.Timer(0.3, lab.mark(0, "go").touch).start()
     assert lab.stack().down(lab.watch) == []  # all was removed by then
     assert any("waiting for it to end" in note for note in lab.notes())
-    assert lab.standing() == []
+    assert lab.list_resources() == []
     assert not lab.stack().exists()
 
 
@@ -130,9 +130,9 @@ def test_killed_at_any_moment_the_next_command_recovers(lab: Lab, delay_ms: int)
     child.kill()
     child.wait()
     assert len(lab.stack().up().nodes) == 2
-    assert lab.standing() == ["node0", "node1"]
+    assert lab.list_resources() == ["node0", "node1"]
     lab.stack().down()
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_terraform_killed_while_building_is_told_and_can_go_on(lab: Lab) -> None:
@@ -153,7 +153,7 @@ def test_terraform_killed_while_building_is_told_and_can_go_on(lab: Lab) -> None
     assert ("replace" if half_built else "create", "terraform_data.node[1]") in again.plan(replace=sorted(half_built))
     assert len(again.up().nodes) == 2
     lab.stack().down()
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_two_stacks_in_two_threads_and_one_wish_to_stop_both(lab: Lab) -> None:
@@ -179,7 +179,7 @@ def test_two_stacks_in_two_threads_and_one_wish_to_stop_both(lab: Lab) -> None:
         assert [inventory.stack for inventory in built] == list(names)
         removed = list(pool.map(lambda name: lab.stack(name).down(), names))
     assert [len(addresses) for addresses in removed] == [4, 4]
-    assert [lab.standing(name) for name in names] == [[], []]
+    assert [lab.list_resources(name) for name in names] == [[], []]
 
 
 def test_a_state_held_by_a_stranger_is_waited_for_then_named(lab: Lab) -> None:

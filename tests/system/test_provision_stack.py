@@ -26,7 +26,7 @@ def test_plan_up_down(lab: Lab) -> None:
     assert not stack.exists()
     changes = stack.plan(lab.watch)
     assert sorted(changes) == [("create", f"terraform_data.{kind}[{index}]") for kind in ("node", "slot") for index in (0, 1)]
-    assert lab.standing() == []
+    assert lab.list_resources() == []
     assert not stack.exists()
 
     inventory = stack.up(lab.watch)
@@ -36,7 +36,7 @@ def test_plan_up_down(lab: Lab) -> None:
         ("node1", "worker", 20001),
     ]
     assert inventory.stack == "03-local"
-    assert lab.standing() == ["node0", "node1"]
+    assert lab.list_resources() == ["node0", "node1"]
     assert (
         sorted(lab.list_resource_events("planned"))
         == sorted(lab.list_resource_events("started"))
@@ -54,7 +54,7 @@ def test_plan_up_down(lab: Lab) -> None:
     assert lab.stack().up() == inventory
 
     assert sorted(lab.stack().down(lab.watch)) == sorted(address for _, address in changes)
-    assert lab.standing() == []
+    assert lab.list_resources() == []
     assert not stack.exists()
     assert lab.stack().down() == []
 
@@ -80,7 +80,7 @@ def test_more_nodes_then_fewer(lab: Lab) -> None:
     assert lab.stack(nodes=3).plan() == [("create", "terraform_data.slot[2]"), ("create", "terraform_data.node[2]")]
     assert len(lab.stack(nodes=3).up().nodes) == 3
     assert len(lab.stack(nodes=1).up().nodes) == 1
-    assert lab.standing() == ["node0"]
+    assert lab.list_resources() == ["node0"]
 
 
 def test_replace_makes_one_node_anew(lab: Lab) -> None:
@@ -90,7 +90,7 @@ def test_replace_makes_one_node_anew(lab: Lab) -> None:
     assert stack.plan(replace=["terraform_data.node[1]"]) == [("replace", "terraform_data.node[1]")]
     stack.up(lab.watch)
     assert lab.list_resource_events("done") == [("delete", "terraform_data.node[1]"), ("create", "terraform_data.node[1]")]
-    assert lab.standing() == ["node0", "node1"]
+    assert lab.list_resources() == ["node0", "node1"]
 
 
 def test_a_node_that_fails_is_named_and_the_rest_stands(lab: Lab) -> None:
@@ -107,12 +107,12 @@ def test_a_node_that_fails_is_named_and_the_rest_stands(lab: Lab) -> None:
     assert error.log is not None
     assert "port 2222 is taken" in error.log.read_text(encoding="utf-8")
     assert lab.list_resource_events("failed") == [("create", "terraform_data.node[1]")]
-    assert lab.standing() == ["node0"]
+    assert lab.list_resources() == ["node0"]
 
     lab.forget(1)
     assert len(lab.stack().up().nodes) == 2
     lab.stack().down()
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_a_node_that_did_not_come_up_is_told(lab: Lab) -> None:
@@ -129,10 +129,10 @@ def test_a_failed_removal_keeps_its_record_and_can_be_repeated(lab: Lab) -> None
         lab.stack().down()
     assert "the node is stuck" in caught.value.what
     assert lab.stack().addresses() == ["terraform_data.slot[0]"]
-    assert lab.standing() == ["node0"]
+    assert lab.list_resources() == ["node0"]
     lab.forget(0)
     assert lab.stack().down() == ["terraform_data.slot[0]"]
-    assert lab.standing() == []
+    assert lab.list_resources() == []
 
 
 def test_a_stack_keeps_its_own_files_as_long_as_it_stands(lab: Lab, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_files_that_were_lost_come_back_beside_their_state(lab: Lab) -> None:
     for path in (stack.paths.terraform / "main.tf", stack.paths.variables):
         path.unlink()
     assert len(lab.stack().down(lab.watch)) == 4
-    assert lab.standing() == []
+    assert lab.list_resources() == []
     assert any("lost its Terraform files" in note for note in lab.notes())
 
 
@@ -204,7 +204,7 @@ def test_a_watcher_that_fails_does_not_leave_terraform_alone(lab: Lab) -> None:
     stack.plan()
     with pytest.raises(BrokenPipeError, match="nobody reads"):
         stack.up(broken)
-    assert lab.standing() == ["node0", "node1"]
+    assert lab.list_resources() == ["node0", "node1"]
     assert len(lab.stack().addresses()) == 4
 
 
@@ -214,7 +214,7 @@ def test_a_state_that_could_not_be_stored_is_taken_back(lab: Lab) -> None:
     stack.paths.state.rename(stack.paths.error_state)
     assert stack.exists()
     assert len(lab.stack().down(lab.watch)) == 4
-    assert lab.standing() == []
+    assert lab.list_resources() == []
     assert any("took back the state" in note for note in lab.notes())
 
 

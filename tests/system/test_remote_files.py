@@ -229,7 +229,7 @@ def test_the_agent_says_what_it_does_not_know(lab: SshLab, fleet: Fleet) -> None
     from gpucourse.remote import jobs
 
     with pytest.raises(GpucourseError, match="no such verb: dance"):
-        jobs.call(fleet.link(lab.nodes[0]), "dance", answers.Started)
+        jobs.call(fleet.link(lab.nodes[0]), "dance", answers.StartAnswer)
 
 
 TEMPORARY = """

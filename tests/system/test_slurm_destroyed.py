@@ -48,7 +48,7 @@ def _destroy_leaves_nothing(somebody: Learner) -> None:
 
 
 def _of(process: Path, workspace: str) -> bool:
-    """Whether a process, the room's among them, was started for this workspace."""
+    """Whether a process, that of the namespace among them, was started for this workspace."""
     try:
         return int(process.name) != os.getpid() and workspace.encode() in (process / "cmdline").read_bytes()
     except OSError:

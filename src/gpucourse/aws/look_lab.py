@@ -25,11 +25,11 @@ def zones(account: Account, labs: Sequence[LabNeed]) -> list[Finding]:
 def _zones_of(zone_offers: Offers, lab: LabNeed) -> Finding:
     what = f"zones for module {lab.module}"
     types = frozenset(machines.instance_type for machines in lab.machines)
-    common = zone_offers.common(types)
+    common = zone_offers.find_common_zones(types)
     named = " with ".join(sorted(types))
     if common:
         return Finding(what=what, state="ok", detail=f"{named} in {', '.join(common)}")
-    nowhere = sorted(kind for kind in types if not zone_offers.common(frozenset({kind})))
+    nowhere = sorted(kind for kind in types if not zone_offers.find_common_zones(frozenset({kind})))
     detail = f"no zone of {zone_offers.region} offers {', '.join(nowhere)}" if nowhere else f"no zone offers {named} together"
     others = [region for region in offerings.REGIONS if region != zone_offers.region]
     return Finding(what=what, state="missing", detail=detail, mend=f"another --gpu, or another --region: {', '.join(others)}")

@@ -139,4 +139,4 @@ def next_attempt(
 
 
 def _suitable_zones(zone_offers: Offers, kind: str, with_types: Iterable[str]) -> tuple[str, ...]:
-    return zone_offers.common(frozenset({kind, *with_types}))
+    return zone_offers.find_common_zones(frozenset({kind, *with_types}))

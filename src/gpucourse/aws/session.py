@@ -73,13 +73,13 @@ class Account:
 
     def call(self, service: str, operation: str, **parameters: Any) -> dict[str, Any]:
         """One call, its whole answer. `operation` is boto3's name for it (`describe_vpcs`)."""
-        with _Told(self, service, operation):
+        with _ErrorTranslation(self, service, operation):
             answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
             return answer
 
     def pages(self, service: str, operation: str, key: str, **parameters: Any) -> Iterator[Any]:
         """Every item of the list `key`, over all pages of the answer."""
-        with _Told(self, service, operation):
+        with _ErrorTranslation(self, service, operation):
             client = self.client(service)
             if not client.can_paginate(operation):
                 yield from getattr(client, operation)(**parameters).get(key, [])
@@ -154,7 +154,7 @@ def _models() -> Any:
     return create_loader()
 
 
-class _Told:
+class _ErrorTranslation:
     """Turns what botocore raises inside the block into our own errors. A class, so that it serves inside a generator."""
 
     def __init__(self, account: Account, service: str, operation: str) -> None:

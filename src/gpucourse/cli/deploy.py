@@ -18,7 +18,7 @@ from gpucourse.errors import ExitCode, Interrupted
 if TYPE_CHECKING:
     from gpucourse.cli.session import Session
     from gpucourse.labs.request import DeployRequest
-    from gpucourse.labs.results import Built, Deployed, PricedProposal, UnknownHosts
+    from gpucourse.labs.results import BuildResult, DeployResult, PricedProposal, UnknownHosts
     from gpucourse.labs.target import Target
 
 
@@ -163,7 +163,7 @@ def _deploy_priced(
     return _show_built(session, built, prices=_prices(proposal), json=json)
 
 
-def _show_plan(session: Session, planned: Deployed, *, json: bool) -> int:
+def _show_plan(session: Session, planned: DeployResult, *, json: bool) -> int:
     from gpucourse.ui.views.lab import deploy_plan
 
     if json:
@@ -172,7 +172,7 @@ def _show_plan(session: Session, planned: Deployed, *, json: bool) -> int:
     return ExitCode.DONE
 
 
-def _show_built(session: Session, built: Built, *, prices: dict[str, object] | None = None, json: bool) -> int:
+def _show_built(session: Session, built: BuildResult, *, prices: dict[str, object] | None = None, json: bool) -> int:
     """Show every lab that stands. Raises the gravest error of those that do not: it decides the exit code."""
     from gpucourse.ui.views.cloud import cloud_deploy_result as paid
     from gpucourse.ui.views.lab import deploy_result
@@ -194,7 +194,7 @@ def _show_built(session: Session, built: Built, *, prices: dict[str, object] | N
     raise worst
 
 
-def _worst(built: Built) -> dict[str, object]:
+def _worst(built: BuildResult) -> dict[str, object]:
     """The gravest error, where some labs were built and others were not."""
     if not built.errors:
         return {}

@@ -94,7 +94,7 @@ def _show(session: Session, *, json: bool) -> int:
     elif last and last.ended:
         session.console.show(views.result(quiz, results, tries))
     else:
-        session.console.show(views.standing(quiz, len(last.answers) if last else 0, right))
+        session.console.show(views.open_attempt(quiz, len(last.answers) if last else 0, right))
     return ExitCode.DONE
 
 

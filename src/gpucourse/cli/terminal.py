@@ -37,7 +37,7 @@ def find_ssh(exercise: str) -> str:
 
 
 @dataclass(frozen=True)
-class Given:
+class TerminalResult:
     """What became of a program that had the terminal: everything that it showed (the last 64 MiB), and whether the terminal
     was closed, or this process asked to end, before the program ended."""
 
@@ -45,7 +45,7 @@ class Given:
     closed: bool
 
 
-def give(program: str, arguments: Sequence[str]) -> Given:
+def give(program: str, arguments: Sequence[str]) -> TerminalResult:
     """Run the program in this terminal until it ends. Where the terminal is closed, the program loses its own, and ends."""
     child, master = pty.fork()
     if child == 0:
@@ -62,7 +62,7 @@ def give(program: str, arguments: Sequence[str]) -> Given:
         closed = True
     os.close(master)
     os.waitpid(child, 0)
-    return Given(bytes(shown), closed)
+    return TerminalResult(bytes(shown), closed)
 
 
 def _pump(master: int) -> Iterator[bytes]:

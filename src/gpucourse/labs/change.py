@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpucourse.context import Context
 from gpucourse.errors import UsageError
 from gpucourse.labs.results import ChangeResult, Extension
-from gpucourse.labs.target import Clocked, find_target, load_targets
+from gpucourse.labs.target import HasClock, find_target, load_targets
 from gpucourse.workspace import deployments
 
 
@@ -41,7 +41,7 @@ def allow_ip(context: Context, module: str, *, cidr: str = "", gpu: str | None =
     return _find_clocked_target(context, module, gpu).allow_ip(context, module, cidr=cidr, gpu=gpu)
 
 
-def _find_clocked_target(context: Context, module: str, gpu: str | None) -> Clocked:
+def _find_clocked_target(context: Context, module: str, gpu: str | None) -> HasClock:
     """The target of the lab that is meant: of those that can do it, the one that was touched last. Where no lab of the module
     is on record, the first such target, which says how to get one there.
 
@@ -50,10 +50,10 @@ def _find_clocked_target(context: Context, module: str, gpu: str | None) -> Cloc
     wanted = context.catalog.module(module).id
     standing = deployments.of_module(context.paths, wanted)
     for lab in standing:
-        if isinstance(target := find_target(lab.target), Clocked) and gpu in {None, lab.gpu}:
+        if isinstance(target := find_target(lab.target), HasClock) and gpu in {None, lab.gpu}:
             return target
-    clocked = [target for target in load_targets() if isinstance(target, Clocked)]
-    if standing and not isinstance(target := find_target(standing[0].target), Clocked):
+    clocked = [target for target in load_targets() if isinstance(target, HasClock)]
+    if standing and not isinstance(target := find_target(standing[0].target), HasClock):
         what = f"{standing[0].stack} is not a lab on {' or '.join(able.label for able in clocked)}"
         raise UsageError(f"{what}: {target.no_clock}", hint=f"gpucourse destroy {wanted}")
     return clocked[0]

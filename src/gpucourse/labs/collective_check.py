@@ -14,7 +14,7 @@ from gpucourse.launch import environment
 from gpucourse.model.deployment import PLAIN_SOCKETS
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.runs.interfaces import interfaces
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
         )
     door, meet = random.sample(free, 2)
 
-    def reach(link: Link) -> Completed:
+    def reach(link: Link) -> CommandResult:
         if link.node.name == head.name:
             return _python(link, _LISTEN, str(door), str(len(others)), str(PORT_S + 5), patience_s=PORT_S + 15)
         return _python(link, _CALL, head.private_address, str(door), str(PORT_S), patience_s=PORT_S + 15)
@@ -104,8 +104,10 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
     ways = interfaces(fleet, nodes)
     ranks = {node.name: rank for rank, node in enumerate(nodes)}
 
-    def sum_up(link: Link) -> Completed:
-        env = environment.network(ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, nccl=PLAIN_SOCKETS)
+    def sum_up(link: Link) -> CommandResult:
+        env = environment.make_network_variables(
+            ways[link.node.name], gpus=link.node.gpus if backend == "nccl" else 0, nccl=PLAIN_SOCKETS
+        )
         words = (
             str(ranks[link.node.name]),
             str(len(nodes)),
@@ -119,11 +121,11 @@ def _meet(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: set[
 
 
 def _all(
-    context: Context, fleet: Fleet, nodes: Sequence[Node], step: str, task: Callable[[Link], Completed], wrong: str
+    context: Context, fleet: Fleet, nodes: Sequence[Node], step: str, task: Callable[[Link], CommandResult], wrong: str
 ) -> None:
     from gpucourse.remote.fleet import values
 
-    def run(link: Link) -> tuple[str, Completed]:
+    def run(link: Link) -> tuple[str, CommandResult]:
         began = time.monotonic()
         done = task(link)
         seconds = time.monotonic() - began
@@ -137,12 +139,12 @@ def _all(
         raise kind(f"{wrong}\n{said}", hint="the nodes' security group lets all of them reach each other: has it been changed?")
 
 
-def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[str, str] | None = None) -> Completed:
+def _python(link: Link, script: str, *words: str, patience_s: float, env: dict[str, str] | None = None) -> CommandResult:
     variables = [f"{name}={value}" for name, value in (env or {}).items()]
     return link.run(shlex.join(["env", *variables, link.node.python, "-c", script, *words]), timeout_s=patience_s)
 
 
-def _last(done: Completed) -> str:
+def _last(done: CommandResult) -> str:
     """The last line that says why."""
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip()[-300:] if lines else f"exit code {done.code}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, LeftoverError, MissingError
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.target import Clocked, Searchable, find_target, load_targets
+from gpucourse.labs.target import HasClock, Searchable, find_target, load_targets
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import Deployment, Receipt
 from gpucourse.model.event import label_events
@@ -63,7 +63,7 @@ class Survey:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Destroyed:
+class DestroyResult:
     """What `destroy` did: a receipt for every stack that it worked on, an error for every one that is not gone."""
 
     receipts: list[Receipt]
@@ -98,10 +98,10 @@ def survey(context: Context, which: DestroyRequest) -> Survey:
 
 def preview_destroy(context: Context, labs: Sequence[Deployment]) -> list[StackCost]:
     """What those of these labs that cost money cost and have cost."""
-    return [paid for target in load_targets() if isinstance(target, Clocked) for paid in target.preview_destroy(context, labs)]
+    return [paid for target in load_targets() if isinstance(target, HasClock) for paid in target.preview_destroy(context, labs)]
 
 
-def destroy(context: Context, survey_result: Survey, *, discard: bool) -> Destroyed:
+def destroy(context: Context, survey_result: Survey, *, discard: bool) -> DestroyResult:
     """Take down what was found. Every stack is tried, whatever happens to the others."""
     stacks = [lab.stack for lab in survey_result.labs]
     receipts: list[Receipt] = []
@@ -118,7 +118,7 @@ def destroy(context: Context, survey_result: Survey, *, discard: bool) -> Destro
             _collect_errors(partial(_destroy_untracked, context, name, things, receipts), errors)
     if survey_result.trouble and not any(type(error) is type(survey_result.trouble) for error in errors):
         errors.append(survey_result.trouble)
-    return Destroyed(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
+    return DestroyResult(receipts=sorted(receipts, key=lambda receipt: receipt.stack), errors=errors)
 
 
 def _collect_errors(work: Callable[[], None], errors: list[GpucourseError]) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployed:
+class DeployResult:
     """What `deploy` did, or with `--dry-run` would do, for one lab. `changes` are (action, address)."""
 
     deployment: Deployment
@@ -32,7 +32,7 @@ class Deployed:
 class Proposal:
     """What a deploy is about to do; nothing of it is made yet. `planned` is there with `--dry-run`: what would change."""
 
-    planned: Deployed | None = None
+    planned: DeployResult | None = None
 
 
 @dataclass(kw_only=True)
@@ -58,10 +58,10 @@ class PricedProposal(Proposal):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Built:
+class BuildResult:
     """What came of a proposal: the labs that stand, and an error for each that does not."""
 
-    labs: list[Deployed]
+    labs: list[DeployResult]
     errors: list[GpucourseError] = field(default_factory=list)
 
 

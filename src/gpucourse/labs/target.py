@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.health import Health
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.labs.results import Built, ChangeResult, Extension, Proposal
+    from gpucourse.labs.results import BuildResult, ChangeResult, Extension, Proposal
     from gpucourse.model.cloud import CloudResource, Finding, QuotaRequest
     from gpucourse.model.deployment import Deployment, Receipt
 
@@ -49,7 +49,7 @@ class Target(Protocol[P, D_contra]):
         ...
 
     @abstractmethod
-    def build(self, context: Context, proposal: P) -> Built:
+    def build(self, context: Context, proposal: P) -> BuildResult:
         """Build what was proposed, inside the block of the proposal; one lab alone raises its error."""
         ...
 
@@ -96,7 +96,7 @@ class Target(Protocol[P, D_contra]):
 
 
 @runtime_checkable
-class Clocked(Protocol):
+class HasClock(Protocol):
     """A target whose labs cost by the hour and end by themselves: they can be paused, and given more time. `label` is what
     people call it."""
 

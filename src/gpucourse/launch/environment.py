@@ -9,12 +9,12 @@ from gpucourse.model.node import Mode, Node
 NOTHING: Mapping[str, str] = {}
 
 
-def backend(nodes: Sequence[Node]) -> str:
+def choose_backend(nodes: Sequence[Node]) -> str:
     """NCCL where every node has a GPU, gloo otherwise."""
     return "nccl" if all(node.gpus for node in nodes) else "gloo"
 
 
-def common(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str, str]:
+def make_script_variables(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str, str]:
     """What every exercise script may read."""
     return {
         "GPUCOURSE_MODE": mode,
@@ -24,7 +24,7 @@ def common(*, mode: Mode, backend: str, collective_timeout_s: float) -> dict[str
     }
 
 
-def network(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
+def make_network_variables(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """The interface that collectives use. Left to itself gloo binds whatever the host's name resolves to.
 
     `nccl` is what NCCL has to be told besides, where there are GPUs.
@@ -34,6 +34,6 @@ def network(interface: str, *, gpus: int, nccl: Mapping[str, str] = NOTHING) -> 
     return {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": interface, **nccl}
 
 
-def threads(cores: int, *, sharing: int) -> dict[str, str]:
+def make_thread_variables(cores: int, *, sharing: int) -> dict[str, str]:
     """Threads a rank: the cores divided by the ranks that share them. Unset, ranks on one machine slow each other 7 times."""
     return {"OMP_NUM_THREADS": str(max(1, cores // max(1, sharing)))}

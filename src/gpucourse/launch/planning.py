@@ -76,11 +76,11 @@ def plan(
         first += processes
         rendezvous = torchrun.Rendezvous(nodes=len(nodes), node_rank=index, address=nodes[0].private_address, port=port)
         env = {
-            **environment.common(
-                mode=mode, backend=environment.backend(nodes), collective_timeout_s=exercise.launch.collective_timeout
+            **environment.make_script_variables(
+                mode=mode, backend=environment.choose_backend(nodes), collective_timeout_s=exercise.launch.collective_timeout
             ),
-            **environment.network(facts[node.name].interface, gpus=node.gpus, nccl=request.nccl),
-            **environment.threads(facts[node.name].cores, sharing=world if is_simulated(mode) else processes),
+            **environment.make_network_variables(facts[node.name].interface, gpus=node.gpus, nccl=request.nccl),
+            **environment.make_thread_variables(facts[node.name].cores, sharing=world if is_simulated(mode) else processes),
             **request.environment,
         }
         if request.launcher == "torchrun":

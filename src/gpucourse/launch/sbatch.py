@@ -87,12 +87,12 @@ def _body(job: SbatchJob) -> str:
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',
         'export GPUCOURSE_NODE="${SLURMD_NODENAME:-}"',
         *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
-        f"export OMP_NUM_THREADS={_threads(job)}",
+        f"export OMP_NUM_THREADS={_choose_thread_count(job)}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _threads(job: SbatchJob) -> str:
+def _choose_thread_count(job: SbatchJob) -> str:
     if job.threads is not None:
         return str(job.threads)
     if job.tasks == 1:

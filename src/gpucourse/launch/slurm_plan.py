@@ -171,7 +171,9 @@ def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) 
     names."""
     shared = request.exercise.launch.count_parameter is not None and tasks > gpus
     kind = "nccl" if gpus and not is_simulated(mode) and not shared else "gloo"
-    common = environment.common(mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout)
+    common = environment.make_script_variables(
+        mode=mode, backend=kind, collective_timeout_s=request.exercise.launch.collective_timeout
+    )
     return {**common, **request.environment}
 
 

@@ -34,7 +34,7 @@ class ControlRefused(Exception):
 def ask(verb: str, spec: str, *, timeout_s: float, at: str = SOCKET) -> tuple[str, str]:
     """Ask the host of the current folder, or the one whose socket is `at`; its answer's first word, and the rest.
 
-    Raises NobodyAnswers, HostStuck or Refused."""
+    Raises NobodyAnswers, HostStuck or ControlRefused."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
         line.settimeout(timeout_s)
         try:

@@ -25,7 +25,7 @@ _GIVE_UP_S = 120.0
 _POLL_S = 0.02
 
 
-class Failed(Exception):
+class DriverError(Exception):
     """The node could not be brought up or taken down; the message says why."""
 
 
@@ -37,14 +37,15 @@ def main(arguments: list[str]) -> int:
     verb, file = arguments
     try:
         (up if verb == "up" else down)(file, os.environ[SPEC_VARIABLE])
-    except (Failed, control.ControlRefused, OSError) as error:
+    except (DriverError, control.ControlRefused, OSError) as error:
         sys.stderr.write(f"cannot bring {file} {verb}: {error}\n")
         return 1
     return 0
 
 
 def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) -> None:
-    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises Failed, Refused, OSError.
+    """Have the node of `spec` hosted, and write what Terraform reads about it to `file`. Raises DriverError, ControlRefused,
+    OSError.
 
     A host has `add_s` seconds to answer, and `ping_s` to say that it lives, before another one takes its place.
     """
@@ -65,11 +66,11 @@ def up(file: str, spec: str, *, add_s: float = _ADD_S, ping_s: float = _PING_S) 
                 _write(file, node)
                 return
             time.sleep(_POLL_S)  # the host of an earlier stack: it has begun to end itself
-    raise Failed(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
+    raise DriverError(f"no process hosts the nodes of {folder} after {_GIVE_UP_S:.0f} s; see its host.log")
 
 
 def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _PING_S) -> None:
-    """End every process of the node and remove its files; with the last node, also the host and its files. Raises Failed.
+    """End every process of the node and remove its files; with the last node, also the host and its files. Raises DriverError.
 
     A host has `remove_s` seconds to answer, and `ping_s` to say that it lives, before it is ended.
     """
@@ -86,7 +87,7 @@ def down(file: str, spec: str, *, remove_s: float = _REMOVE_S, ping_s: float = _
             _replace(folder, ping_s)
         if _remove_by_hand(folder, spec):
             return
-    raise Failed(f"the process that hosts the nodes of {folder} does not let go; see its host.log")
+    raise DriverError(f"the process that hosts the nodes of {folder} does not let go; see its host.log")
 
 
 def _start(folder: str, spec: str) -> None:
@@ -97,7 +98,7 @@ def _start(folder: str, spec: str) -> None:
         if not keeper.start_host(folder, spec):
             time.sleep(_POLL_S)
     except keeper.HostDied as error:
-        raise Failed(str(error)) from error
+        raise DriverError(str(error)) from error
 
 
 def _replace(folder: str, ping_s: float) -> None:
@@ -122,7 +123,7 @@ def _remove_by_hand(folder: str, spec: str) -> bool:
     try:
         return keeper.remove_by_hand(folder, spec)
     except keeper.StillAlive as error:
-        raise Failed(str(error)) from error
+        raise DriverError(str(error)) from error
 
 
 def _write(file: str, text: str) -> None:

@@ -24,10 +24,10 @@ if __name__ == "__main__":  # run by path: the package is found beside the libra
 from gpucourse.local import layout, processes
 from gpucourse.local.bounded_log import BoundedLog
 from gpucourse.local.hosted import HostedNode, Spec, load_stored_specs
+from gpucourse.local.machine_node import MachineNode
+from gpucourse.local.namespace_client import NamespaceClient
 from gpucourse.local.one_host.cluster import SlurmDaemons
 from gpucourse.local.one_host.node import SlurmNode
-from gpucourse.local.roomed import RoomedNode
-from gpucourse.local.roomline import RoomLine
 from gpucourse.workspace.lock import is_same_file
 
 _LOOK_S = 0.5
@@ -44,8 +44,8 @@ class Host:
     def __init__(self, folder: Path, uid: str, lock: int) -> None:
         self.folder = folder
         self.uid = uid
-        self.nodes: dict[str, HostedNode | RoomedNode] = {}
-        self._room = RoomLine(folder)
+        self.nodes: dict[str, HostedNode | MachineNode] = {}
+        self._namespace = NamespaceClient(folder)
         self._cluster = SlurmDaemons(folder, uid)
         self._lock = lock
         self._awaited = False
@@ -80,7 +80,7 @@ class Host:
             self._control.close()
         for node in self.nodes.values():
             node.close()
-        self._room.end()
+        self._namespace.end()
         self._cluster.end()
         self._over.set()
 
@@ -92,9 +92,9 @@ class Host:
         if before is not None and before != node.describe():
             layout.write_json(file, node.describe())
 
-    def _make(self, spec: Spec) -> HostedNode | RoomedNode:
+    def _make(self, spec: Spec) -> HostedNode | MachineNode:
         if spec.addresses:
-            return RoomedNode(self.folder, spec, self._room)
+            return MachineNode(self.folder, spec, self._namespace)
         return SlurmNode(self.folder, spec, self._cluster) if spec.slurm else HostedNode(self.folder, spec)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -135,16 +135,16 @@ class Host:
 
     async def _look(self, verb: str) -> dict[str, Any]:
         """What is wrong with each node that is more than a door, or what its daemons' logs mean."""
-        states = (await self._room.ask(verb))["found"] if self._room.alive else {}
+        states = (await self._namespace.ask(verb))["found"] if self._namespace.alive else {}
         return {**(await self._cluster.check() if verb == "check" else self._cluster.meanings()), **states}
 
     async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
         """Cut the power of a machine or give it back, or run a command in it as its root."""
         node = self.nodes.get(str(asked["name"]))
-        if not isinstance(node, RoomedNode):
+        if not isinstance(node, MachineNode):
             raise ValueError(f"{asked['name']} is no machine of its own")  # noqa: TRY004 (what was asked for is wrong)
         if verb == "run":
-            return await self._room.ask("run", name=node.spec.name, argv=asked["argv"])
+            return await self._namespace.ask("run", name=node.spec.name, argv=asked["argv"])
         await node.power(str(asked["way"]))
         return {}
 
@@ -176,8 +176,8 @@ class Host:
         node = self.nodes.pop(name)
         await node.end()
         await asyncio.to_thread(processes.end, processes.marker(processes.NODE, f"{self.uid}/{name}"))
-        if isinstance(node, RoomedNode) and not any(isinstance(other, RoomedNode) for other in self.nodes.values()):
-            self._room.end()
+        if isinstance(node, MachineNode) and not any(isinstance(other, MachineNode) for other in self.nodes.values()):
+            self._namespace.end()
 
     async def _remove(self, uid: str, name: str) -> None:
         mark = processes.marker(processes.NODE, f"{uid}/{name}")

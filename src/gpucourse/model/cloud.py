@@ -181,7 +181,7 @@ class Offers:
     by_type: dict[str, frozenset[str]]
     zones: tuple[Zone, ...]
 
-    def common(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
+    def find_common_zones(self, types: frozenset[str] | None = None) -> tuple[str, ...]:
         """The zones that offer all of these types (of all wanted ones by default), by name."""
         wanted = types if types is not None else frozenset(self.by_type)
         return tuple(

@@ -14,7 +14,7 @@ Phase = Literal["creating", "ready", "failed", "destroying"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class PlacementAttempt:
     """A place where a lab was to be built and could not: the error's code and the sentence that was told."""
 
     zone: str
@@ -47,7 +47,7 @@ class Cloud:
     priced: str = ""
     backstop: str = "not armed yet"
     stopped: bool = False
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[PlacementAttempt] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)

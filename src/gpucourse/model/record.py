@@ -50,7 +50,7 @@ class OutputFile:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refused:
+class RefusedFile:
     """A file that a node offered and that was not taken, with the reason in plain words."""
 
     node: str
@@ -92,7 +92,7 @@ class RunRecord:
     diagnoses: list[Diagnosis] = field(default_factory=list)
     drill: bool = False
     outputs: list[OutputFile] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
     full_logs: list[str] = field(default_factory=list)
     collected: bool = False
     verdict: str | None = None

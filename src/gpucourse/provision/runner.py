@@ -17,10 +17,10 @@ from typing import IO
 
 from gpucourse.errors import InfrastructureError, Interrupted, MissingError
 from gpucourse.model.event import Event, Note, Watcher
+from gpucourse.provision.disk_reserve import DiskReserve, hold_reserve
 from gpucourse.provision.environment import terraform_environment
 from gpucourse.provision.failure import failure, make_interrupted_error
 from gpucourse.provision.interrupts import Interrupts
-from gpucourse.provision.room import DiskReserve, room_in
 from gpucourse.provision.transcript import Transcript
 from gpucourse.storage import storing
 from gpucourse.workspace.lock import hold_lock, sign
@@ -55,7 +55,11 @@ class Runner:
         transcript = Transcript()
         log = self.paths.terraform_log(command)
         environment = terraform_environment(self.environ, extra)
-        with Interrupts(self.stop) as interrupts, self._lock(told, interrupts) as lock, room_in(self.paths.folder) as room:
+        with (
+            Interrupts(self.stop) as interrupts,
+            self._lock(told, interrupts) as lock,
+            hold_reserve(self.paths.folder) as reserve,
+        ):
             _check_not_asked(interrupts)
             with storing(log):
                 log.unlink(missing_ok=True)  # an orphan may still hold the old one
@@ -66,9 +70,9 @@ class Runner:
                 os.close(sink)
             sign(lock, f"terraform {command}", process.pid)
             with log.open("rb", buffering=0) as tail:
-                _follow(process, tail, transcript, interrupts=interrupts, room=room, told=told)
-            if room.ran_out:
-                raise room.error(log)
+                _follow(process, tail, transcript, interrupts=interrupts, reserve=reserve, told=told)
+            if reserve.ran_out:
+                raise reserve.error(log)
             if interrupts.is_requested:
                 raise make_interrupted_error(command, transcript, log)
         if process.returncode != 0:
@@ -128,7 +132,7 @@ def _follow(
     transcript: Transcript,
     *,
     interrupts: Interrupts,
-    room: DiskReserve,
+    reserve: DiskReserve,
     told: _Careful,
 ) -> None:
     """Read what Terraform writes until it has ended and everything was read."""
@@ -142,7 +146,7 @@ def _follow(
                 for event in transcript.read(line):
                     told(event)
             rest = rest[:_LONGEST_LINE]
-            if room.check():
+            if reserve.check():
                 interrupts.request_stop()
             interrupts.pass_on(process, changing=transcript.changing, tell=told)
             if not piece:

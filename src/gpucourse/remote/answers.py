@@ -143,7 +143,7 @@ class RankEnd:
 
 
 @dataclass(kw_only=True)
-class Named:
+class LogName:
     """Whose log a stream is. `node` is empty for the one that tells it; the rank of a launcher is None."""
 
     node: str
@@ -218,7 +218,7 @@ class Doing:
 
 
 @dataclass(kw_only=True)
-class Started:
+class StartAnswer:
     """A run was started, or was started before."""
 
     state: State | None = None
@@ -277,7 +277,7 @@ class SessionOf:
 
 
 @dataclass(kw_only=True)
-class Installed:
+class ModuleAnswer:
     """Whether a Python finds a module."""
 
     found: bool
@@ -293,7 +293,7 @@ class Probe:
     """What a node has."""
 
     python: str
-    modules: dict[str, Installed]
+    modules: dict[str, ModuleAnswer]
     ports: list[int]
     disk_free_bytes: int
     cores: int

@@ -17,7 +17,7 @@ from typing import IO, Any, TypeVar, cast
 from gpucourse.errors import GpucourseError, NodeUntrusted, StorageError, UnreachableError
 from gpucourse.model.event import NodeEvent, Watcher
 from gpucourse.model.node import Node
-from gpucourse.model.record import OutputFile, Refused
+from gpucourse.model.record import OutputFile, RefusedFile
 from gpucourse.outside import OutsideError
 from gpucourse.outside.archives import TarMember, TarReader
 from gpucourse.outside.documents import parse_typed
@@ -25,7 +25,7 @@ from gpucourse.outside.files import file_inside
 from gpucourse.outside.names import check_known_name, printable, relative_name
 from gpucourse.remote import answers, jobs
 from gpucourse.remote.agent.pack import CLOSING, LISTING, MOST_FILES
-from gpucourse.remote.disk_room import DiskRoom
+from gpucourse.remote.disk_space import DiskSpace
 from gpucourse.remote.exchange import Silent
 from gpucourse.remote.fleet import Fleet, combine_errors
 from gpucourse.remote.patience import COLLECT_S, Patience
@@ -51,7 +51,7 @@ _LATEST_NS = 1 << 62
 
 
 @dataclass(kw_only=True)
-class _Left:
+class _UnsentFile:
     name: str
     reason: str
 
@@ -60,7 +60,7 @@ class _Left:
 class _Listing:
     """What comes first: what is not sent and why, what is here already, the node's description of itself."""
 
-    left: list[_Left]
+    left: list[_UnsentFile]
     same: list[str]
     env: dict[str, Any] | None = None
 
@@ -78,7 +78,7 @@ class _Closing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Missed:
+class MissingOutputs:
     """A node whose outputs are not home, and why."""
 
     node: str
@@ -90,9 +90,9 @@ class Home:
     """Results, what was refused and why, the nodes' descriptions of themselves, and the nodes that did not answer."""
 
     outputs: list[OutputFile] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
     environments: dict[str, dict[str, Any]] = field(default_factory=dict)
-    unreachable: list[Missed] = field(default_factory=list)
+    unreachable: list[MissingOutputs] = field(default_factory=list)
 
 
 def collect(
@@ -113,7 +113,7 @@ def collect(
     StorageError before the disk here is full; a node that cannot be reached, that sends too slowly (see `patience`), or that
     sends what cannot be true is told in the result. `until`: the time (by the monotonic clock) at which this ends in any case.
     """
-    lock, disk = threading.Lock(), DiskRoom()
+    lock, disk = threading.Lock(), DiskSpace()
 
     def fetch(node: Node) -> Home:
         began = time.monotonic()
@@ -130,7 +130,7 @@ def collect(
         raise combine_errors(full, of=len(outcomes))
     for outcome in outcomes:
         if outcome.error is not None:
-            whole.unreachable.append(Missed(node=outcome.node.name, error=outcome.error))
+            whole.unreachable.append(MissingOutputs(node=outcome.node.name, error=outcome.error))
             watcher(NodeEvent(node=outcome.node.name, step="collect", ok=False, seconds=0.0, detail=outcome.error.what))
             continue
         home = outcome.take()
@@ -148,7 +148,7 @@ def unpack(
     *,
     have: Mapping[str, Sequence[int]] = {},
     output_limit: int = OUTPUT_LIMIT,
-    disk: DiskRoom | None = None,
+    disk: DiskSpace | None = None,
 ) -> Home:
     """Take one node's tar. `have`: size and time of change of the files that were offered as here already. `max_bytes` and
     `output_limit` as in `collect`.
@@ -156,7 +156,7 @@ def unpack(
     Raises NodeUntrusted where it ends early, is damaged, or holds what was not asked for (what was complete before is kept);
     StorageError before the disk is full.
     """
-    unpacking = _Unpacking(node, paths, max_bytes, have, output_limit, disk or DiskRoom())
+    unpacking = _Unpacking(node, paths, max_bytes, have, output_limit, disk or DiskSpace())
     try:
         return unpacking.take(stream)
     except OutsideError as error:
@@ -172,7 +172,7 @@ def _persistently(
     max_bytes: int,
     until: float | None,
     output_limit: int,
-    disk: DiskRoom,
+    disk: DiskSpace,
 ) -> Home:
     for left in reversed(range(_TRIES)):
         try:
@@ -182,7 +182,7 @@ def _persistently(
             wanted = json.dumps({"globs": list(globs), "have": have, **limits}).encode()
             patience = Patience(f"{node.name}: collecting its outputs", COLLECT_S, until=until)
             with jobs.stream_verb(fleet.link(node), "pack", run_id, stdin=wanted) as pieces:
-                stream = cast("IO[bytes]", _Reader(patience.watch(pieces)))
+                stream = cast("IO[bytes]", _StreamReader(patience.watch(pieces)))
                 return unpack(node.name, stream, paths, max_bytes, have=have, output_limit=output_limit, disk=disk)
         except (NodeUntrusted, Silent):
             raise
@@ -196,7 +196,7 @@ class _Unpacking:
     """One node's tar on its way into the run's folder."""
 
     def __init__(
-        self, node: str, paths: RunPaths, max_bytes: int, have: Mapping[str, Sequence[int]], output_limit: int, disk: DiskRoom
+        self, node: str, paths: RunPaths, max_bytes: int, have: Mapping[str, Sequence[int]], output_limit: int, disk: DiskSpace
     ) -> None:
         self._node, self._run, self._root, self._max_bytes = node, paths.folder, paths.node_outputs(node), max_bytes
         self._have, self._output_limit, self._disk = have, output_limit, disk
@@ -257,7 +257,7 @@ class _Unpacking:
         self._root.mkdir(parents=True, exist_ok=True)
         try:
             with (
-                self._disk.room(self._root, member.size),
+                self._disk.keep_free(self._root, member.size),
                 writing(target, mode=0o755 if member.mode & 0o100 else 0o644) as file,
             ):
                 for data in tar.pieces():
@@ -309,10 +309,10 @@ class _Unpacking:
         return OutputFile(node=self._node, path=path.relative_to(self._run).as_posix(), bytes=size, sha256=digest.hexdigest())
 
     def _refuse(self, name: str, reason: str) -> None:
-        self._home.refused.append(Refused(node=self._node, name=printable(name), reason=printable(reason)))
+        self._home.refused.append(RefusedFile(node=self._node, name=printable(name), reason=printable(reason)))
 
 
-class _Reader:
+class _StreamReader:
     """The pieces of a stream as something to read from."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:

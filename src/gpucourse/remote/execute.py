@@ -118,7 +118,7 @@ def launch(
         raise combine_errors(failed, of=len(outcomes))
 
 
-def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.Cancelled]]:
+def cancel(fleet: Fleet, run_id: str, grace_s: float = CANCEL_GRACE_S) -> list[Outcome[jobs.CancelResult]]:
     """End every process of the run on every node: TERM, after `grace_s` KILL; on nodes where it has not begun, it never will.
 
     Gives one outcome a node: an unreachable one does not keep the others alive.

@@ -101,7 +101,7 @@ def follow(
     view.result.skew_s = dict(skew_s or {})
     ranks = world_size or answers.MOST_RANKS
     limits = {node.name: LogLimits(node.name, ranks, hosts) for node in nodes} if scheduled else {}
-    readers = [_Reader(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
+    readers = [_NodeFollower(fleet, run_id, node, view, give_up_s, silence_s, limits.get(node.name)) for node in nodes]
     for reader in readers:
         reader.start()
     try:
@@ -176,7 +176,7 @@ class _View:
             return first if time.monotonic() - self._failed >= patience else None
 
 
-class _Reader(threading.Thread):
+class _NodeFollower(threading.Thread):
     """Follows one node."""
 
     def __init__(
@@ -245,7 +245,7 @@ class _Reader(threading.Thread):
         if kind == frames.LOG:
             self._append(self._whose(stream), offset, payload)
         elif kind == frames.NAMED:
-            self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.Named))
+            self._keep_name(stream, answers.parse(name, "the name of a log", payload, answers.LogName))
         elif kind == frames.RANK:
             how = answers.parse(name, "how a rank ended", payload, answers.RankEnd)
             if not 0 < stream <= self._view.ranks or (how.node not in {"", name} and not self._scheduled):
@@ -262,7 +262,7 @@ class _Reader(threading.Thread):
             raise answers.make_untrusted_error(name, "what it says of the run", f"there is no kind of message {kind!r}")
         return False
 
-    def _keep_name(self, stream: int, named: answers.Named) -> None:
+    def _keep_name(self, stream: int, named: answers.LogName) -> None:
         if self._limits is None or stream >= MOST_LOGS:
             raise answers.make_untrusted_error(self._node.name, "the name of a log", "no such log was asked for")
         whose = named.node or self._node.name, named.rank

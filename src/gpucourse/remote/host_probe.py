@@ -12,7 +12,7 @@ from typing import Literal
 
 from gpucourse.errors import MissingError
 from gpucourse.outside.names import printable
-from gpucourse.ports import Completed, Link
+from gpucourse.ports import CommandResult, Link
 from gpucourse.remote import answers
 from gpucourse.remote.jobs import failure
 from gpucourse.remote.patience import ANSWER_S
@@ -143,7 +143,7 @@ class Belongings:
 
 
 @dataclass(kw_only=True)
-class _Seen:
+class _HostAnswer:
     """What a machine says of itself."""
 
     python: str
@@ -194,7 +194,7 @@ class _Belonging:
 
 
 @dataclass(kw_only=True)
-class _Told:
+class _OwnershipAnswer:
     """What of ours is there, and how many other labs are."""
 
     found: list[_Belonging]
@@ -210,7 +210,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
 
     Changes nothing there. Raises MissingError where no Python 3.8 or newer is found.
     """
-    seen: list[tuple[_Seen, float]] = []
+    seen: list[tuple[_HostAnswer, float]] = []
     asked = time.time()
     for python in pythons:
         word = f'"$HOME"/{shlex.quote(python[2:])}' if python.startswith("~/") else shlex.quote(python)
@@ -218,7 +218,7 @@ def look(link: Link, pythons: Sequence[str] = PYTHONS) -> HostFacts:
         if not done.ok:
             continue
         # What its Python prints when it starts stands before.
-        answer = answers.parse(link.node.name, "what it says of itself", _last_line(done), _Seen)
+        answer = answers.parse(link.node.name, "what it says of itself", _last_line(done), _HostAnswer)
         if tuple(map(int, answer.version.split(".")))[:2] >= (3, 8):
             seen.append((answer, answer.clock - time.time()))
         if answer.torch:
@@ -264,7 +264,7 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
     done = link.run(shlex.join([link.node.python, "-I", "-S", "-c", _OURS]), stdin=wanted, timeout_s=ANSWER_S)
     if not done.ok:
         raise failure(link.node, verb, done.code, done.stderr)
-    told = answers.parse(link.node.name, "what it says of our files there", done.stdout, _Told)
+    told = answers.parse(link.node.name, "what it says of our files there", done.stdout, _OwnershipAnswer)
     for belonging in told.found:
         if not belonging.of_these(uid, runs):
             raise answers.make_untrusted_error(
@@ -273,6 +273,6 @@ def _ours(link: Link, verb: str, uid: str, runs: Sequence[str]) -> Belongings:
     return Belongings(found=tuple((belonging.kind, belonging.id) for belonging in told.found), others=told.others)
 
 
-def _last_line(done: Completed) -> bytes:
+def _last_line(done: CommandResult) -> bytes:
     lines = done.stdout.splitlines()
     return lines[-1] if lines else b""

@@ -18,8 +18,8 @@ from gpucourse.model.record import NodeExit, RankExit
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.names import printable
-from gpucourse.ports import Completed, Link
-from gpucourse.remote import answers, slurm_says
+from gpucourse.ports import CommandResult, Link
+from gpucourse.remote import answers, slurm_refusals
 from gpucourse.remote.answers import State
 from gpucourse.remote.exchange import EndedEarly, last_words
 from gpucourse.remote.patience import ANSWER_S
@@ -64,7 +64,7 @@ class JobState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cancelled:
+class CancelResult:
     """What a cancel did on one node: the state afterwards, and how many processes it ended."""
 
     state: State
@@ -83,7 +83,7 @@ def call(link: Link, verb: str, kind: type[T], *args: str, stdin: bytes = b"", t
     return answer(link.node, verb, kind, done)
 
 
-def answer(node: Node, verb: str, kind: type[T], done: Completed) -> T:
+def answer(node: Node, verb: str, kind: type[T], done: CommandResult) -> T:
     """The agent's answer, or the error in it."""
     if done.code == 0:
         return answers.parse(node.name, f"its answer to {verb}", done.stdout, kind)
@@ -107,9 +107,9 @@ def failure(node: Node, what: str, code: int, stderr: bytes) -> GpucourseError:
     )
 
 
-def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> answers.Started:
+def start(link: Link, spec: Mapping[str, object], *, timeout_s: float = ANSWER_S) -> answers.StartAnswer:
     """Start a run. It is safe to ask again when an answer was lost: it never starts twice."""
-    return call(link, "start", answers.Started, stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
+    return call(link, "start", answers.StartAnswer, stdin=json.dumps(spec).encode(), timeout_s=timeout_s)
 
 
 def state(link: Link, run_id: str) -> JobState:
@@ -123,10 +123,10 @@ def state(link: Link, run_id: str) -> JobState:
     )
 
 
-def cancel(link: Link, run_id: str, grace_s: float) -> Cancelled:
+def cancel(link: Link, run_id: str, grace_s: float) -> CancelResult:
     """End every process of the run on this node: TERM, after `grace_s` KILL. Safe to ask again."""
     answer = call(link, "cancel", answers.Cancel, run_id, f"{grace_s:g}", timeout_s=ANSWER_S + grace_s)
-    return Cancelled(state=answer.state, killed=answer.killed)
+    return CancelResult(state=answer.state, killed=answer.killed)
 
 
 def doing(link: Link, run_id: str, *, timeout_s: float = 10.0) -> dict[int, str]:
@@ -209,7 +209,7 @@ def _make_error(node: Node, complaint: answers.AgentComplaint) -> GpucourseError
     if kind == "storage":
         return StorageError(said, hint=f"make room on {node.name}: gpucourse ssh, then df -h")
     if kind == "slurm":
-        return slurm_says.explain(node, what)
+        return slurm_refusals.explain(node, what)
     if kind == "cannot_start":
         return MissingError(said, hint="gpucourse doctor says what the nodes lack")
     if kind in ("cut", "damaged", "missing"):

@@ -53,9 +53,9 @@ class Patience:
         """Raises UnreachableError where the time is over."""
         now = self._clock()
         if self._until is not None and now >= self._until:
-            raise self._over(now, "the time for all nodes together is over")
+            raise self._make_error(now, "the time for all nodes together is over")
         if now - self._began >= self._seconds + extra_s(self._bytes):
-            raise self._over(now, f"{self._bytes} bytes came meanwhile")
+            raise self._make_error(now, f"{self._bytes} bytes came meanwhile")
 
     def watch(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         """The same pieces, for as long as the time is not over."""
@@ -63,7 +63,7 @@ class Patience:
             self.count_bytes(len(piece))
             yield piece
 
-    def _over(self, now: float, why: str) -> UnreachableError:
+    def _make_error(self, now: float, why: str) -> UnreachableError:
         return UnreachableError(
             f"{self._what} took longer than {now - self._began:.0f} s: {why}",
             hint="the node or the line to it is overloaded or frozen: gpucourse status",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed, Link, Transport
+from gpucourse.ports import CommandResult, Link, Transport
 
 
 class SharedTransport:
@@ -36,7 +36,7 @@ class SharedLink:
         """Whether the connection still stands."""
         return self._link.alive
 
-    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the shared folder."""
         return self._link.run(self._home + command, stdin=stdin, timeout_s=timeout_s)
 

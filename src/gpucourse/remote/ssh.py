@@ -24,7 +24,7 @@ else:
 
 from gpucourse.errors import MissingError, NoAnswer, OtherHostKey, UnreachableError
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
 from gpucourse.remote.login_shell import Marks
 from gpucourse.remote.proxy import through
@@ -103,7 +103,7 @@ class SshLink:
         """Whether the connection still stands, as far as is known without asking the peer."""
         return self._transport.is_active()
 
-    def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = 60.0) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
         `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code. The whole
@@ -112,7 +112,7 @@ class SshLink:
         """
         with self._exchange(command, stdin, timeout_s) as exchange:
             stdout = exchange.answer()
-            return Completed(code=exchange.code(), stdout=stdout, stderr=exchange.stderr())
+            return CommandResult(code=exchange.code(), stdout=stdout, stderr=exchange.stderr())
 
     @contextmanager
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:

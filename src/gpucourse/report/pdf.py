@@ -91,7 +91,7 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
     except ImportError as error:
         raise MissingError("fpdf2 is not installed, which writes PDF", hint="pip install fpdf2, or: --format html") from error
 
-    class Written(FPDF):
+    class ReportPdf(FPDF):
         lost: set[str]
 
         def footer(self) -> None:
@@ -115,7 +115,7 @@ def _pages(report: Report, fonts: Mapping[str, Path], spare: Sequence[Path], sca
             self.lost.add(character)
             return BOX
 
-    pdf = cast("Pages", Written(format="A4"))
+    pdf = cast("Pages", ReportPdf(format="A4"))
     pdf.lost, pdf.scale_of_text = set(), scale
     pdf.set_title(report.title)
     pdf.set_author(report.author)

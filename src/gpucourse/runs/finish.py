@@ -11,7 +11,7 @@ from gpucourse.errors import MissingError, NodeUntrusted, UnreachableError, Usag
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
-from gpucourse.model.record import Refused, RunRecord
+from gpucourse.model.record import RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs import diagnose, slurm_runs
 from gpucourse.runs.end_state import end_state
@@ -22,7 +22,7 @@ from gpucourse.workspace.mapping import changing
 from gpucourse.workspace.paths import RunPaths
 
 if TYPE_CHECKING:
-    from gpucourse.remote.collect import Missed
+    from gpucourse.remote.collect import MissingOutputs
     from gpucourse.remote.fleet import Fleet
 
 
@@ -107,7 +107,7 @@ def _collect(
     home = collect(fleet, record.id, wanted, files, exercise.max_output, context.watch, output_limit=limit, until=until)
     record.outputs, record.refused = list(home.outputs), list(home.refused)
     for error in home.unreachable:
-        record.refused.append(Refused(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
+        record.refused.append(RefusedFile(node=error.node, name="outputs", reason=f"not collected: {error.error.what}"))
     # A run that never started as a whole left nothing on a node that says it knows no such run.
     missed = [node for node in home.unreachable if record.started or not isinstance(node.error, UsageError)]
     record.collected = not missed
@@ -120,7 +120,7 @@ def _collect(
         raise _not_home(missed)
 
 
-def _not_home(missed: list[Missed]) -> UnreachableError:
+def _not_home(missed: list[MissingOutputs]) -> UnreachableError:
     """One error that names every node whose outputs are not home, with the reason."""
     kind = NodeUntrusted if any(isinstance(node.error, NodeUntrusted) for node in missed) else UnreachableError
     told = [(node.node, node.error.what) for node in missed]

@@ -221,15 +221,15 @@ def _finish(context: Context, exercise: Exercise, record: Sweep, files: RunPaths
 
 
 def _draw(context: Context, exercise: Exercise, record: Sweep, folder: Path) -> list[Path]:
-    from gpucourse.figures.over import over
     from gpucourse.figures.plots import draw
+    from gpucourse.figures.sweep_plot import make_sweep_plot
 
     by_value = _metrics(context, exercise, record)
     for plot in exercise.plots:
         rows = [(value, grids.rows_of(plot.rows, metrics)) for value, (_, metrics) in by_value.items()]
         if sum(bool(value_rows) for _, value_rows in rows) < 2:
             continue
-        changed, combined = over(plot, record.parameter, record.unit, rows)
+        changed, combined = make_sweep_plot(plot, record.parameter, record.unit, rows)
         where = f"{record.device}, simulated nodes (mode: local)" if is_simulated(record.mode or "") else record.device
         try:
             return draw(changed, combined, subtitle=f"{exercise.id} · {where} · sweep {record.id}", folder=folder)

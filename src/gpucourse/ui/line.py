@@ -22,29 +22,29 @@ _STYLES = {
 _RANKS = ("36", "35", "32", "34", "96", "95")
 
 
-class Span(NamedTuple):
+class Segment(NamedTuple):
     """A piece of a line. `style` is a word of this module, or `rank3`."""
 
     text: str
     style: str = ""
 
 
-Line = tuple[Span, ...]
+Line = tuple[Segment, ...]
 
 
-def line(*pieces: str | Span) -> Line:
-    """A line of spans and plain texts."""
-    return tuple(piece if isinstance(piece, Span) else Span(piece) for piece in pieces)
+def line(*pieces: str | Segment) -> Line:
+    """A line of segments and plain texts."""
+    return tuple(piece if isinstance(piece, Segment) else Segment(piece) for piece in pieces)
 
 
 def plain(content: Line) -> str:
     """The text alone."""
-    return "".join(span.text for span in content).rstrip()
+    return "".join(segment.text for segment in content).rstrip()
 
 
 def ansi(content: Line) -> str:
     """The line with ANSI colours."""
-    return "".join(paint(span.text, span.style) for span in content).rstrip()
+    return "".join(paint(segment.text, segment.style) for segment in content).rstrip()
 
 
 def paint(text: str, style: str) -> str:
@@ -55,11 +55,11 @@ def paint(text: str, style: str) -> str:
 
 def cut(content: Line, width: int, ellipsis: str) -> Line:
     """The line in at most `width` columns."""
-    kept: list[Span] = []
-    for span in content:
+    kept: list[Segment] = []
+    for segment in content:
         room = width - sum(cells(piece.text) for piece in kept)
-        if cells(span.text) > room:
-            kept.append(Span(clip(span.text, room, ellipsis), span.style))
+        if cells(segment.text) > room:
+            kept.append(Segment(clip(segment.text, room, ellipsis), segment.style))
             break
-        kept.append(span)
+        kept.append(segment)
     return tuple(kept)

@@ -16,7 +16,7 @@ from typing import Self
 from gpucourse.errors import Interrupted
 from gpucourse.model.event import Event, LogBytes, NodeEvent, Note, ResourceEvent, Stage
 from gpucourse.model.record import RankExit
-from gpucourse.ui.line import Line, Span, ansi, line, plain
+from gpucourse.ui.line import Line, Segment, ansi, line, plain
 from gpucourse.ui.loglines import Source, visible
 from gpucourse.ui.logpipe import LogPipe
 from gpucourse.ui.logscreen import LogScreen
@@ -94,9 +94,9 @@ class Live:
             return
         what = f"last {len(source.last)} lines" if len(source.last) > 1 else "the only line"
         title = f"{what} of rank {failure.rank} on {clean_line(failure.node)}, the first to fail"
-        rows = [line(Span(f"{title} (exit code {failure.code}):", "bad"))]
+        rows = [line(Segment(f"{title} (exit code {failure.code}):", "bad"))]
         rows += [self._make_log_line(source, raw) for _, raw in source.last]
-        rows.append(line(Span(f"all of it in {source.file}", "dim")))
+        rows.append(line(Segment(f"all of it in {source.file}", "dim")))
         with self._lock:
             self._finish(rows, loud=True)
         if self._printer is None:
@@ -110,7 +110,7 @@ class Live:
         with self._lock:
             kept = list(self._kept)[-stages:]
         if len(said) > logs or any(source.more for source in self._sources()):
-            earlier = line(Span(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))
+            earlier = line(Segment(f"{self._out.glyphs.ellipsis} earlier lines are in logs/", "dim"))
             said[-logs:-logs] = [(said[-logs:][0][0], earlier)]
             logs += 1
         return [row for _, row in sorted([*kept, *said[-logs:]], key=_when)]
@@ -155,7 +155,7 @@ class Live:
         rows = self._progress.rows(now, height - len(statuses))
         if not rows and not statuses and now - self._heard > 0.5:
             spinner = self._out.glyphs.spinner[int(now * 8) % len(self._out.glyphs.spinner)]
-            rows = [line(Span(spinner, "accent"), Span(f" {format_seconds(now - self._heard)}", "dim"))]
+            rows = [line(Segment(spinner, "accent"), Segment(f" {format_seconds(now - self._heard)}", "dim"))]
         return statuses + rows
 
     def _last_frame(self) -> None:
@@ -170,11 +170,11 @@ class Live:
 
     def _note(self, event: Note) -> Line:
         if event.level == "warning":
-            return line(Span(f"{self._out.glyphs.error} {clean_line(event.text)}", "warn"))
-        return line(Span(f"{self._out.glyphs.dot} ", "dim"), clean_line(event.text))
+            return line(Segment(f"{self._out.glyphs.error} {clean_line(event.text)}", "warn"))
+        return line(Segment(f"{self._out.glyphs.dot} ", "dim"), clean_line(event.text))
 
     def _make_log_line(self, source: Source, raw: bytes) -> Line:
-        return line(Span(source.prefix, source.style), " ", visible(raw))
+        return line(Segment(source.prefix, source.style), " ", visible(raw))
 
     def _sources(self) -> list[Source]:
         return self._screen.sources() + self._pipe.sources()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gpucourse.model.event import LogBytes
 from gpucourse.ui.glyphs import Glyphs
-from gpucourse.ui.line import Line, Span, line
+from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.loglines import LONGEST, Source, visible
 
 LINES = 2000  # lines that wait for the printer, of all ranks together
@@ -128,15 +128,15 @@ class LogScreen:
         if not missed:
             return []
         some = "1 line" if missed == 1 else f"{missed:,} lines"
-        return [_with_prefix(source, Span(f"{self._glyphs.ellipsis} {some} not shown, all in {source.file}", "dim"))]
+        return [_with_prefix(source, Segment(f"{self._glyphs.ellipsis} {some} not shown, all in {source.file}", "dim"))]
 
     def _render_line(self, source: Source, raw: bytes) -> Line:
-        rest = Span(f" {self._glyphs.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Span("")
-        return _with_prefix(source, Span(visible(raw[:LONGEST])), rest)
+        rest = Segment(f" {self._glyphs.ellipsis} whole in {source.file}", "dim") if len(raw) > LONGEST else Segment("")
+        return _with_prefix(source, Segment(visible(raw[:LONGEST])), rest)
 
 
-def _with_prefix(source: Source, *spans: Span) -> Line:
-    return line(Span(source.prefix, source.style), " ", *spans)
+def _with_prefix(source: Source, *segments: Segment) -> Line:
+    return line(Segment(source.prefix, source.style), " ", *segments)
 
 
 def _shares(counts: Counter[_Key], count: int) -> dict[_Key, int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gpucourse.model.event import NodeEvent, ResourceEvent, Stage
 from gpucourse.ui.glyphs import Glyphs
-from gpucourse.ui.line import Line, Span, line
+from gpucourse.ui.line import Line, Segment, line
 from gpucourse.ui.text import clean_line, clip, pad
 from gpucourse.units import format_seconds
 
@@ -90,7 +90,7 @@ class Progress:
 
     def end_open_stages(self, now: float, *, failed: bool) -> list[Line]:
         """The lines of the stages that never ended: the command broke off."""
-        sign = self._sign(ok=False) if failed else Span(self._glyphs.absent, "warn")
+        sign = self._sign(ok=False) if failed else Segment(self._glyphs.absent, "warn")
         stages, self._open = list(self._open.values()), {}
         return [
             row for stage in stages for row in (self._render_end(stage.text, now - stage.began, sign), *self._children(stage))
@@ -107,29 +107,31 @@ class Progress:
             shown = children if len(children) <= room else children[: max(0, room - 1)]
             rows.extend(shown)
             if len(shown) < len(children) and room:
-                rows.append(line(Span(f"    {self._glyphs.ellipsis} {len(children) - len(shown)} more", "dim")))
+                rows.append(line(Segment(f"    {self._glyphs.ellipsis} {len(children) - len(shown)} more", "dim")))
             room -= min(len(children), room)
         return rows[:height]
 
     def _current(self) -> OpenStage | None:
         return next(reversed(self._open.values()), None)
 
-    def _sign(self, ok: bool) -> Span:
-        return Span(self._glyphs.good, "good") if ok else Span(self._glyphs.bad, "bad")
+    def _sign(self, ok: bool) -> Segment:
+        return Segment(self._glyphs.good, "good") if ok else Segment(self._glyphs.bad, "bad")
 
-    def _render_end(self, text: str, seconds: float, sign: Span) -> Line:
-        return line(sign, " ", Span(pad(clean_line(text), _NAMES), "strong"), Span(f"{format_seconds(seconds):>10}", "dim"))
+    def _render_end(self, text: str, seconds: float, sign: Segment) -> Line:
+        return line(
+            sign, " ", Segment(pad(clean_line(text), _NAMES), "strong"), Segment(f"{format_seconds(seconds):>10}", "dim")
+        )
 
     def _running(self, stage: OpenStage, now: float, spinner: str) -> Line:
-        head = line(Span(spinner, "accent"), " ", pad(clean_line(stage.text), _NAMES))
-        elapsed = Span(f"{_ticking(now - stage.began):>10}", "dim")
+        head = line(Segment(spinner, "accent"), " ", pad(clean_line(stage.text), _NAMES))
+        elapsed = Segment(f"{_ticking(now - stage.began):>10}", "dim")
         if not stage.resources:
             return (*head, elapsed)
         done = sum(resource.seconds is not None for resource in stage.resources.values())
         total = max(len(self._planned), len(stage.resources))
         full = _BAR * done // total
-        bar = Span(self._glyphs.bar_done * full, "good"), Span(self._glyphs.bar_left * (_BAR - full), "dim")
-        return (*head, elapsed, Span("  "), *bar, Span(f" {done} of {total}", "dim"))
+        bar = Segment(self._glyphs.bar_done * full, "good"), Segment(self._glyphs.bar_left * (_BAR - full), "dim")
+        return (*head, elapsed, Segment("  "), *bar, Segment(f" {done} of {total}", "dim"))
 
     def _urgent(self, stage: OpenStage, now: float, spinner: str) -> list[Line]:
         """Failed first, then under way, then finished, the newest of these first."""
@@ -158,22 +160,26 @@ class Progress:
     def _working(self, resource: Resource, now: float, spinner: str) -> Line:
         what = f"{clip(clean_line(resource.address), 30)}  {_DOING.get(resource.action, resource.action)}"
         return line(
-            "  ", Span(spinner, "accent"), " ", pad(what, _NAMES - 2), Span(f"{_ticking(now - resource.began):>10}", "dim")
+            "  ",
+            Segment(spinner, "accent"),
+            " ",
+            pad(what, _NAMES - 2),
+            Segment(f"{_ticking(now - resource.began):>10}", "dim"),
         )
 
     def _resource(self, resource: Resource) -> Line:
         word = _DONE.get(resource.action, resource.action) if resource.ok else "failed"
         name = pad(f"{clean_line(resource.address)}  {word}", _NAMES - 2)
         detail = f"  {clean_line(resource.detail)}" if resource.detail and not resource.ok else ""
-        seconds = Span(f"{format_seconds(resource.seconds or 0.0):>10}", "dim")
-        return line("  ", self._sign(resource.ok), " ", name, seconds, Span(detail, "bad"))
+        seconds = Segment(f"{format_seconds(resource.seconds or 0.0):>10}", "dim")
+        return line("  ", self._sign(resource.ok), " ", name, seconds, Segment(detail, "bad"))
 
     def _node(self, name: str, events: list[NodeEvent]) -> list[Line]:
         good = all(event.ok for event in events)
         steps = f" {self._glyphs.dot} ".join(self._step(event) for event in events)
-        rows = [line("  ", self._sign(good), " ", pad(clean_line(name), 8), Span(f"  {steps}", "" if not good else "dim"))]
+        rows = [line("  ", self._sign(good), " ", pad(clean_line(name), 8), Segment(f"  {steps}", "" if not good else "dim"))]
         why = [clean_line(event.detail) for event in events if not event.ok and event.detail]
-        return rows + [line("      ", Span(text, "bad")) for text in why]
+        return rows + [line("      ", Segment(text, "bad")) for text in why]
 
     def _step(self, event: NodeEvent) -> str:
         note = f" ({clean_line(event.detail)})" if event.detail and event.ok else ""
@@ -186,7 +192,7 @@ class Progress:
             slowest, address = max(times)
             text = f"{len(times)} resources {_DONE.get(action, action)}"
             told = f"slowest {format_seconds(slowest)} ({clean_line(address)})"
-            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Span(f"  {told}", "dim")))
+            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Segment(f"  {told}", "dim")))
         return rows
 
     def _many_nodes(self, nodes: dict[str, list[NodeEvent]]) -> list[Line]:
@@ -198,7 +204,7 @@ class Progress:
             middle = statistics.median(seconds for seconds, _ in times)
             told = f"median {format_seconds(middle)}, slowest {format_seconds(slowest)} ({clean_line(name)})"
             text = f"{len(times)} nodes: {clean_line(step)}"
-            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Span(f"  {told}", "dim")))
+            rows.append(line("  ", self._sign(ok=True), " ", pad(text, _NAMES - 2), Segment(f"  {told}", "dim")))
         return rows
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gpucourse.ui.glyphs import UNICODE, Glyphs
-from gpucourse.ui.line import Line, Span, ansi, line, plain
+from gpucourse.ui.line import Line, Segment, ansi, line, plain
 from gpucourse.ui.tables import (
     Code,
     Column,
@@ -37,9 +37,9 @@ def render(view: View, *, width: int | None = None, colour: bool = False, glyphs
     """The view as text that ends in a newline. `width` None (a pipe): tables and facts are as wide as they are."""
     blocks = [_part(part, width, colour, glyphs) for part in view.parts]
     if view.title:
-        blocks.insert(0, _write_lines([line(Span(clean_line(view.title), "strong"))], colour))
+        blocks.insert(0, _write_lines([line(Segment(clean_line(view.title), "strong"))], colour))
     footer = [row for text in view.footer for row in wrap(clean(text), width)]
-    blocks.append(_write_lines([line(Span(row, "dim")) for row in footer], colour))
+    blocks.append(_write_lines([line(Segment(row, "dim")) for row in footer], colour))
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -58,7 +58,7 @@ def _part(part: Part, width: int | None, colour: bool, glyphs: Glyphs) -> list[s
 
         return draw(clean(part.text), width=min(width, WIDEST_PROSE), colour=colour)
     title = part.title if isinstance(part, (Table, Facts, Items, Code)) else ""
-    head = [line(Span(clean_line(title), "heading"))] if title else []
+    head = [line(Segment(clean_line(title), "heading"))] if title else []
     return _write_lines([*head, *_lines(part, width, glyphs)], colour)
 
 
@@ -74,7 +74,7 @@ def _lines(part: Part, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
     if isinstance(part, Items):
         return _items(part, width, glyphs)
     if isinstance(part, Paragraph):
-        return (line(Span(text, part.style)) for text in wrap(clean(part.text), _prose_width(width)))
+        return (line(Segment(text, part.style)) for text in wrap(clean(part.text), _prose_width(width)))
     text = clean(part.text)
     return (line(row) for row in (text.strip("\n") if isinstance(part, Markdown) else text).split("\n"))
 
@@ -84,7 +84,7 @@ def _table(table: Table, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
     sizes, gap = _column_widths(table, width), _gap(width)
     yield from _row([Column(column.title, column.align, "dim") for column in table.columns], _titles(table), sizes, gap)
     if width is not None:
-        yield line(Span(glyphs.rule * (sum(sizes) + len(gap) * (len(sizes) - 1)), "dim"))
+        yield line(Segment(glyphs.rule * (sum(sizes) + len(gap) * (len(sizes) - 1)), "dim"))
     for row in table.rows:
         yield from _row(table.columns, row, sizes, gap, folded=width is not None)
 
@@ -98,13 +98,13 @@ def _row(
         for text, size in zip(texts, sizes, strict=True)
     ]  # fmt: skip
     for index in range(max(map(len, wrapped))):
-        spans: list[Span] = []
+        segments: list[Segment] = []
         for column, cell, lines, size in zip(columns, row, wrapped, sizes, strict=True):
             text = lines[index] if index < len(lines) else ""
-            space = Span(" " * (size - cells(text)))
-            content = Span(text, style_of(cell, column.style))
-            spans += [Span(gap if spans else ""), *((space, content) if column.align == "right" else (content, space))]
-        yield tuple(spans)
+            space = Segment(" " * (size - cells(text)))
+            content = Segment(text, style_of(cell, column.style))
+            segments += [Segment(gap if segments else ""), *((space, content) if column.align == "right" else (content, space))]
+        yield tuple(segments)
 
 
 def _cards(table: Table, width: int | None) -> Iterator[Line]:
@@ -131,7 +131,7 @@ def _facts(part: Facts, width: int | None) -> Iterator[Line]:
     for name, value, (_, content) in zip(names, values, part.pairs, strict=True):
         lead = f"{indent}{pad(name, longest)}{GAP}"
         if stacked and width is not None:
-            yield line(Span(f"{indent}{name}", "dim"))
+            yield line(Segment(f"{indent}{name}", "dim"))
             lead, room = f"{indent}{GAP}", width - len(indent) - len(GAP)
         yield from _hung(lead, wrap(value, room), content)
 
@@ -147,7 +147,7 @@ def _items(part: Items, width: int | None, glyphs: Glyphs) -> Iterator[Line]:
 def _hung(lead: str, texts: Sequence[str], content: Content) -> Iterator[Line]:
     """Lines of one value: the first after its lead, the others below each other."""
     for number, text in enumerate(texts):
-        yield line(Span(" " * cells(lead) if number else lead, "dim"), Span(text, style_of(content)))
+        yield line(Segment(" " * cells(lead) if number else lead, "dim"), Segment(text, style_of(content)))
 
 
 def _prose_width(width: int | None) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpucourse.model.node import is_simulated
 from gpucourse.storage import write_text
 from gpucourse.ui.console import SIMULATED
-from gpucourse.ui.line import Line, Span, ansi, line
+from gpucourse.ui.line import Line, Segment, ansi, line
 from gpucourse.ui.render import render
 from gpucourse.ui.tables import View
 from gpucourse.ui.text import clean_line
@@ -65,9 +65,9 @@ def picture(command: str, lines: list[Line], view: View, mode: str) -> str:
     from rich.text import Text
 
     console = Console(record=True, file=StringIO(), width=WIDTH, force_terminal=True, color_system="truecolor")
-    head = [line(Span("$ ", "good"), Span(clean_line(command), "strong"))]
+    head = [line(Segment("$ ", "good"), Segment(clean_line(command), "strong"))]
     if is_simulated(mode):
-        head.append(line(Span(SIMULATED, "warn")))
+        head.append(line(Segment(SIMULATED, "warn")))
     page = "\n".join(map(ansi, [*head, *lines])) + "\n\n" + render(view, width=WIDTH, colour=True)
     console.print(Text.from_ansi(page.rstrip("\n"), no_wrap=True, overflow="ellipsis"))
     title = f"{clean_line(view.title) or command} · mode: {mode}"

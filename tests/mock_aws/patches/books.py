@@ -8,7 +8,7 @@ from typing import Any
 GONE = "terminated"
 
 
-def standing(backend: Any) -> Iterator[Any]:
+def list_instances(backend: Any) -> Iterator[Any]:
     """The instances that are not terminated."""
     for reservation in list(backend.reservations.values()):
         for instance in reservation.instances:

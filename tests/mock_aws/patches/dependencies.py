@@ -9,8 +9,8 @@ from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.models.subnets import SubnetBackend
 from moto.ec2.models.vpcs import VPCBackend
 
-from tests.mock_aws.patches.books import standing
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.patches.books import list_instances
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 
@@ -71,7 +71,7 @@ def keep_a_gateway_that_instances_answer_through() -> None:
     usual = InternetGatewayBackend.detach_internet_gateway
 
     def detach(self: Any, internet_gateway_id: str, vpc_id: str) -> None:
-        mapped = [instance.id for instance in standing(self) if instance.vpc_id == vpc_id and instance.public_ip]
+        mapped = [instance.id for instance in list_instances(self) if instance.vpc_id == vpc_id and instance.public_ip]
         _refuse_if(mapped, f"Network {vpc_id} has some mapped public address(es). Please unmap those before detaching.")
         usual(self, internet_gateway_id, vpc_id)
 
@@ -84,4 +84,4 @@ def _interfaces(backend: Any, *, subnet: str = "", vpc: str = "") -> list[str]:
 
 def _refuse_if(used: list[str], message: str) -> None:
     if used:
-        raise Refused("DependencyViolation", message)
+        raise RefusalError("DependencyViolation", message)

@@ -8,7 +8,7 @@ from moto.core.responses import ActionResult
 from moto.ec2.models.security_groups import SecurityGroupRule
 from moto.ec2.responses.instances import InstanceResponse
 
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 
@@ -32,7 +32,7 @@ def keep_the_groups_of_an_instance() -> None:
             instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
             if instance.lifecycle == "spot":
                 text = "Modifying 'instanceInitiatedShutdownBehavior' is not supported for spot instances."
-                raise Refused("UnsupportedOperation", text)
+                raise RefusalError("UnsupportedOperation", text)
             instance.instance_initiated_shutdown_behavior = behaviour
         return True
 

@@ -7,7 +7,7 @@ from typing import Any
 from moto.core.responses import ActionResult
 from moto.ec2.responses.key_pairs import KeyPairs
 
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 
@@ -24,7 +24,7 @@ def find_key_pairs_by_id() -> None:
         if key_id := self._get_param("KeyPairId"):
             named = [pair.key_name for pair in self.ec2_backend.key_pairs.values() if pair.id == key_id]
             if not named:
-                raise Refused("InvalidKeyPair.NotFound", f"The key pair '{key_id}' does not exist")
+                raise RefusalError("InvalidKeyPair.NotFound", f"The key pair '{key_id}' does not exist")
             self.params["KeyName"] = named[0]
         return delete(self)
 
@@ -32,7 +32,7 @@ def find_key_pairs_by_id() -> None:
         for key_id in self._get_param("KeyPairIds", []):
             named = [pair.key_name for pair in self.ec2_backend.key_pairs.values() if pair.id == key_id]
             if not named:
-                raise Refused("InvalidKeyPair.NotFound", f"The key pair '{key_id}' does not exist")
+                raise RefusalError("InvalidKeyPair.NotFound", f"The key pair '{key_id}' does not exist")
             self.params["KeyNames"] = [*self._get_param("KeyNames", []), *named]
         return describe(self)
 

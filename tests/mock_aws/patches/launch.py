@@ -12,10 +12,10 @@ from moto.ec2.responses.instances import InstanceResponse
 from tests.mock_aws import errors
 from tests.mock_aws.limits import limit_of
 from tests.mock_aws.patches import service_roles, spot
-from tests.mock_aws.patches.books import standing
+from tests.mock_aws.patches.books import list_instances
 from tests.mock_aws.patches.images import root_gb
 from tests.mock_aws.patches.placement import groups_of
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 _COUNTED = {"pending", "running"}
@@ -67,7 +67,7 @@ def check_the_limit_at_a_start(state: State) -> None:
 def _check_plan(state: State, kind: str) -> None:
     if state.plan["type"] == "FREE" and not INSTANCE_TYPES.get(kind, {}).get("FreeTierEligible"):
         _, message = errors.KNOWN["InvalidParameterCombination"]
-        raise Refused("InvalidParameterCombination", message)
+        raise RefusalError("InvalidParameterCombination", message)
 
 
 def _check_type_and_zone(self: Any, kind: str) -> None:
@@ -79,17 +79,17 @@ def _check_type_and_zone(self: Any, kind: str) -> None:
     offers = INSTANCE_TYPE_OFFERINGS["availability-zone"].get(self.region, [])
     offered = [offer["Location"] for offer in offers if offer["InstanceType"] == kind]
     if not offered:
-        raise Refused("InvalidParameterValue", f"The following supplied instance types do not exist: [{kind}]")
+        raise RefusalError("InvalidParameterValue", f"The following supplied instance types do not exist: [{kind}]")
     if zone and zone not in offered:
         _, message = errors.KNOWN["Unsupported"]
         others = ", ".join(sorted(offered))
-        raise Refused("Unsupported", f"{message.format(instance_type=kind, zone=zone)} Zones that have it: {others}.")
+        raise RefusalError("Unsupported", f"{message.format(instance_type=kind, zone=zone)} Zones that have it: {others}.")
 
 
 def _check_group(self: Any) -> None:
     group = self._get_param("Placement.GroupName")
     if group and group not in groups_of(self.ec2_backend):
-        raise Refused("InvalidPlacementGroup.Unknown", f"The placement group '{group}' is unknown.")
+        raise RefusalError("InvalidPlacementGroup.Unknown", f"The placement group '{group}' is unknown.")
 
 
 def _complete_disks(self: Any) -> None:
@@ -107,7 +107,7 @@ def _complete_disks(self: Any) -> None:
     if int(ebs["VolumeSize"]) < size:
         snapshot = image.ebs_snapshot.id
         text = f"Volume of size {ebs['VolumeSize']}GB is smaller than snapshot '{snapshot}', expect size>= {size}GB"
-        raise Refused("InvalidBlockDeviceMapping", text)
+        raise RefusalError("InvalidBlockDeviceMapping", text)
 
 
 def _check_limit(state: State, self: Any, kinds: Iterable[str], *, on_spot: bool) -> None:
@@ -115,7 +115,7 @@ def _check_limit(state: State, self: Any, kinds: Iterable[str], *, on_spot: bool
     for kind in kinds:
         if counted := limit_of(kind, spot=on_spot):
             together.setdefault(counted.code, []).append(kind)
-    for instance in standing(self.ec2_backend):
+    for instance in list_instances(self.ec2_backend):
         counted = limit_of(instance.instance_type, spot=on_spot)
         if instance.state in _COUNTED and (instance.lifecycle == "spot") is on_spot and counted and counted.code in together:
             together[counted.code].append(instance.instance_type)
@@ -124,7 +124,7 @@ def _check_limit(state: State, self: Any, kinds: Iterable[str], *, on_spot: bool
         if sum(map(_vcpus, types)) > limit:
             error = "MaxSpotInstanceCountExceeded" if on_spot else "VcpuLimitExceeded"
             status, message = errors.KNOWN[error]
-            raise Refused(error, message.format(limit=int(limit)), status)
+            raise RefusalError(error, message.format(limit=int(limit)), status)
 
 
 def _vcpus(kind: str) -> int:

@@ -8,7 +8,7 @@ from moto.ec2.models.vpcs import VPCBackend
 
 from tests.mock_aws import errors
 from tests.mock_aws.limits import NETWORKS
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 
@@ -23,7 +23,7 @@ def limit_how_many_there_are(state: State) -> None:
 
     def create(self: Any, *given: Any, **named: Any) -> Any:
         if len(self.vpcs) >= state.quotas.limit(self.region_name, NETWORKS):
-            raise Refused("VpcLimitExceeded", errors.KNOWN["VpcLimitExceeded"][1])
+            raise RefusalError("VpcLimitExceeded", errors.KNOWN["VpcLimitExceeded"][1])
         return usual(self, *given, **named)
 
     VPCBackend.create_vpc = create  # type: ignore[method-assign]

@@ -9,8 +9,8 @@ from moto.core.responses import ActionResult, EmptyResult
 from moto.ec2.models import EC2Backend
 from moto.ec2.responses import EC2Response
 
-from tests.mock_aws.patches.books import standing
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.patches.books import list_instances
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 GROUPS = "placement_groups"
@@ -38,7 +38,7 @@ def answer_create_placement_group() -> None:
         groups = groups_of(self.ec2_backend)
         self.error_on_dryrun()
         if name in groups:
-            raise Refused("InvalidPlacementGroup.Duplicate", f"The placement group '{name}' already exists.")
+            raise RefusalError("InvalidPlacementGroup.Duplicate", f"The placement group '{name}' already exists.")
         group_id = f"pg-{uuid.uuid4().hex[:17]}"
         groups[name] = {
             "GroupName": name,
@@ -68,7 +68,7 @@ def answer_describe_placement_groups() -> None:
         ]
         for name in names:
             if name not in {group["GroupName"] for group in known}:
-                raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+                raise RefusalError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
         return ActionResult({"PlacementGroups": groups})
 
     EC2Response.describe_placement_groups = describe_placement_groups  # type: ignore[attr-defined]
@@ -81,9 +81,9 @@ def answer_delete_placement_group() -> None:
         name = self._get_param("GroupName")
         groups = groups_of(self.ec2_backend)
         if name not in groups:
-            raise Refused("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
-        if any(instance.placement.group_name == name for instance in standing(self.ec2_backend)):
-            raise Refused("InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted.")
+            raise RefusalError("InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown.")
+        if any(instance.placement.group_name == name for instance in list_instances(self.ec2_backend)):
+            raise RefusalError("InvalidPlacementGroup.InUse", f"The placement group '{name}' is in use and may not be deleted.")
         self.error_on_dryrun()
         self.ec2_backend.tags.pop(groups.pop(name)["GroupId"], None)
         return EmptyResult()

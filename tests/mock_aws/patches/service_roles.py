@@ -10,7 +10,7 @@ from moto.iam import models as iam
 
 from tests.mock_aws.call import Call
 from tests.mock_aws.permissions import allows, read_shipped_policy
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import ACCOUNT_ID, State
 
 _ACTION = "CreateServiceLinkedRole"
@@ -66,7 +66,7 @@ def install(state: State) -> None:
 
 
 def have(state: State, role: ServiceRole) -> None:
-    """Make the role where the account has none yet, if the course's policy and the test let the caller. Raises Refused."""
+    """Make the role where the account has none yet, if the course's policy and the test let the caller. Raises RefusalError."""
     backend = iam.iam_backends[ACCOUNT_ID]["aws"]
     if any(known.name == role.name for known in backend.roles.values()):
         return
@@ -74,5 +74,5 @@ def have(state: State, role: ServiceRole) -> None:
     arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{role.service}/{role.name}"
     allowed = allows(read_shipped_policy(), f"iam:{_ACTION}", arn, {"iam:AWSServiceName": role.service})
     if state.faults.is_denied(asked) or not allowed:
-        raise Refused(*role.refusal)
+        raise RefusalError(*role.refusal)
     backend.create_service_linked_role(role.service, "", "")

@@ -13,7 +13,7 @@ from moto.ec2.utils import random_spot_request_id
 
 from tests.mock_aws import prices
 from tests.mock_aws.permissions import allows, read_shipped_policy
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import ACCOUNT_ID, State
 
 _CANCEL = "ec2:CancelSpotInstanceRequests"
@@ -56,16 +56,18 @@ def tell_prices_zone_by_zone() -> None:
 
 
 def cancel_without_forgetting() -> None:
-    """A cancelled request can still be described; its instance runs on. Refused where the course's policy refuses it."""
+    """A cancelled request can still be described; its instance runs on. RefusalError where the course's policy refuses it."""
 
     def cancel(self: Any, request_ids: list[str]) -> list[SpotInstanceRequest]:
         for request_id in request_ids:
             if request_id not in self.spot_instance_requests:
-                raise Refused(
+                raise RefusalError(
                     "InvalidSpotInstanceRequestID.NotFound", f"The spot instance request ID '{request_id}' does not exist"
                 )
             if not _may_cancel(self, request_id):
-                raise Refused("UnauthorizedOperation", f"You are not authorized to perform this operation: {_CANCEL}.", 403)
+                raise RefusalError(
+                    "UnauthorizedOperation", f"You are not authorized to perform this operation: {_CANCEL}.", 403
+                )
         requests = [self.spot_instance_requests[request_id] for request_id in request_ids]
         for request in requests:
             request.state = "cancelled"

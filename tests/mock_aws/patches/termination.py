@@ -8,7 +8,7 @@ from moto.core.utils import utcnow
 from moto.ec2.models.instances import Instance, InstanceState, StateReason
 
 from tests.mock_aws.patches.books import GONE
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 from tests.mock_aws.state import State
 
 CAUSES = {
@@ -53,14 +53,14 @@ def refuse_what_a_state_forbids() -> None:
 
     def start_or_refuse(self: Any) -> InstanceState:
         if self.state == GONE:
-            raise Refused("IncorrectInstanceState", f"The instance '{self.id}' cannot be started: it is {GONE}.")
+            raise RefusalError("IncorrectInstanceState", f"The instance '{self.id}' cannot be started: it is {GONE}.")
         return start(self)
 
     def stop_or_refuse(self: Any) -> InstanceState:
         if self.state == GONE:
-            raise Refused("IncorrectInstanceState", f"The instance '{self.id}' cannot be stopped: it is {GONE}.")
+            raise RefusalError("IncorrectInstanceState", f"The instance '{self.id}' cannot be stopped: it is {GONE}.")
         if self.lifecycle == "spot":
-            raise Refused(
+            raise RefusalError(
                 "UnsupportedOperation",
                 f"You can't stop the Spot Instance '{self.id}' because it is associated with a one-time Spot Instance request.",
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.mock_aws import prices
 from tests.mock_aws.call import Call
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 
 if TYPE_CHECKING:
     from tests.mock_aws.state import State
@@ -100,7 +100,7 @@ def _product(service: str, family: str, attributes: Mapping[str, str], unit: str
 
 def _get_products(_state: State, call: Call) -> Mapping[str, Any]:
     if call.region not in _SERVED:  # elsewhere the name does not even resolve
-        raise Refused("InvalidParameterException", f"the price list is not served in {call.region}")
+        raise RefusalError("InvalidParameterException", f"the price list is not served in {call.region}")
     wanted = [(item["Field"], item["Value"]) for item in call.params.get("Filters", [])]
 
     def fits(product: Mapping[str, Any]) -> bool:

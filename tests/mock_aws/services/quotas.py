@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.mock_aws.call import Call
 from tests.mock_aws.limits import BY_CODE, OPEN
 from tests.mock_aws.patches import service_roles
-from tests.mock_aws.refused import Refused
+from tests.mock_aws.refusal_error import RefusalError
 
 if TYPE_CHECKING:
     from tests.mock_aws.state import State
@@ -37,7 +37,7 @@ def _quota(region: str, code: str, value: float) -> dict[str, Any]:
 def _check_code(call: Call) -> str:
     code = str(call.params.get("QuotaCode", ""))
     if code not in BY_CODE or BY_CODE[code].service != call.params.get("ServiceCode"):
-        raise Refused("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
+        raise RefusalError("NoSuchResourceException", "The request failed because the specified service quota does not exist.")
     return code
 
 
@@ -45,7 +45,9 @@ def _get(state: State, call: Call) -> Mapping[str, Any]:
     code = _check_code(call)
     value = state.quotas.get_applied(call.region, code)
     if value is None:
-        raise Refused("NoSuchResourceException", "The request failed because the specified service quota has no applied value.")
+        raise RefusalError(
+            "NoSuchResourceException", "The request failed because the specified service quota has no applied value."
+        )
     return {"Quota": _quota(call.region, code, value)}
 
 
@@ -65,7 +67,7 @@ def _defaults(_state: State, call: Call) -> Mapping[str, Any]:
 
 def _codes(call: Call) -> list[str]:
     if call.params.get("ServiceCode") not in _SERVICES:
-        raise Refused("NoSuchResourceException", "The request failed because the specified service does not exist.")
+        raise RefusalError("NoSuchResourceException", "The request failed because the specified service does not exist.")
     return sorted(code for code, limit in BY_CODE.items() if limit.service == call.params["ServiceCode"])
 
 
@@ -74,9 +76,11 @@ def _request(state: State, call: Call) -> Mapping[str, Any]:
     service_roles.have(state, service_roles.QUOTAS)
     with state.quotas.lock:
         if wanted <= state.quotas.limit(call.region, code):
-            raise Refused("IllegalArgumentException", "You must provide a quota value greater than the current quota value.")
+            raise RefusalError(
+                "IllegalArgumentException", "You must provide a quota value greater than the current quota value."
+            )
         if any(r["QuotaCode"] == code and r["_region"] == call.region and r["Status"] in OPEN for r in state.quotas.requests):
-            raise Refused(
+            raise RefusalError(
                 "ResourceAlreadyExistsException", "Only one open service quota increase request is allowed per quota."
             )
         request = {
@@ -111,7 +115,7 @@ def _one_request(state: State, call: Call) -> Mapping[str, Any]:
         for request in state.quotas.requests:
             if request["Id"] == call.params.get("RequestId"):
                 return {"RequestedQuota": _drop_private(request)}
-    raise Refused("NoSuchResourceException", "There is no such request.")
+    raise RefusalError("NoSuchResourceException", "There is no such request.")
 
 
 def _drop_private(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gpucourse.aws.session import Account
 from gpucourse.context import Context
 from gpucourse.course.locate import find_course
 from gpucourse.labs.aws.money import ledger
-from gpucourse.labs.destroy import Destroyed, DestroyRequest, destroy, survey
+from gpucourse.labs.destroy import DestroyRequest, DestroyResult, destroy, survey
 from gpucourse.model.deployment import AwsDeployment, Cloud
 from gpucourse.model.node import Inventory, Node
 from gpucourse.workspace import deployments, regions
@@ -32,7 +32,7 @@ def context(learner: CloudLearner) -> Context:
     return Context(workspace=open_workspace(learner.workspace), folders=find_course(environ), environ=environ)
 
 
-def run_destroy(learner: CloudLearner, which: DestroyRequest, *, discard: bool = False) -> Destroyed:
+def run_destroy(learner: CloudLearner, which: DestroyRequest, *, discard: bool = False) -> DestroyResult:
     """What `destroy` does after the question."""
     learner_context = context(learner)
     return destroy(learner_context, survey(learner_context, which), discard=discard)
@@ -142,7 +142,7 @@ def lab(
 
 def ids(learner: CloudLearner) -> list[str]:
     """The instances that stand."""
-    return [resource.id for resource in learner.standing("instance")]
+    return [resource.id for resource in learner.list_resources("instance")]
 
 
 def _launch(learner: CloudLearner, tags: dict[str, str], instance_type: str = "g4dn.xlarge", **more: Any) -> str:

@@ -50,7 +50,7 @@ class CloudLearner(Learner):
         """The nodes of a stack, from its record."""
         return list((self.deployment(stack).get("inventory") or {}).get("nodes", []))
 
-    def standing(self, *kinds: str) -> list[Resource]:
+    def list_resources(self, *kinds: str) -> list[Resource]:
         """What the account holds that the course made."""
         return self.account.resources(*kinds)
 

@@ -29,7 +29,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         (learner.workspace / "deployed.json").write_text(typed.out)
         yield learner
         learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
-        assert learner.standing() == []
+        assert learner.list_resources() == []
         assert unforeseen(learner.account) == []
 
 
@@ -50,7 +50,7 @@ def test_what_is_asked_for_before_anything_is_made(tmp_path: Path) -> None:
         assert terminal.ends() == 130
         assert "nothing was built" in terminal.screen
 
-        assert learner.standing() == []
+        assert learner.list_resources() == []
         assert [call for call in learner.account.calls("RunInstances") if not call.params.get("DryRun")] == []
         assert learner.deployment() == {}
         assert not any((learner.workspace / ".gpucourse" / "stacks").iterdir())
@@ -71,7 +71,7 @@ def test_what_is_refused_before_anything_is_made(tmp_path: Path) -> None:
         assert "Free plan" in stopped.err
         assert "--request-quota" in stopped.err
 
-        assert learner.standing() == []
+        assert learner.list_resources() == []
         assert [call for call in learner.account.calls("RunInstances") if not call.params.get("DryRun")] == []
         assert learner.deployment() == {}
         assert not any((learner.workspace / ".gpucourse" / "stacks").iterdir())
@@ -83,9 +83,9 @@ def test_what_stands_afterwards(lab: CloudLearner) -> None:
     cloud = built["deployment"]["cloud"]
     assert built["deployment"]["phase"] == "ready"
     assert (cloud["zone"], cloud["instance_type"], cloud["backstop"]) == ("us-east-2a", "g4dn.2xlarge", "")
-    kinds = [resource.kind for resource in lab.standing()]
+    kinds = [resource.kind for resource in lab.list_resources()]
     assert kinds.count("instance") == kinds.count("volume") == kinds.count("schedule") == 2
-    for resource in lab.standing("instance", "volume", "vpc", "file system", "key pair", "placement group"):
+    for resource in lab.list_resources("instance", "volume", "vpc", "file system", "key pair", "placement group"):
         assert resource.tags["Stack"] == built["deployment"]["uid"]
         assert resource.tags["Expires"] == cloud["expires"]
         assert {"Project", "Course", "Module", "Owner"} <= set(resource.tags)
@@ -126,16 +126,16 @@ def test_a_second_plan_changes_nothing(lab: CloudLearner) -> None:
 @pytest.mark.slow
 def test_a_node_that_is_gone_is_built_anew(lab: CloudLearner) -> None:
     before = {node["name"]: node for node in lab.inventory()}
-    ids = {resource.tags["Node"]: resource.id for resource in lab.standing("instance")}
+    ids = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
     lab.account.client("ec2").terminate_instances(InstanceIds=[ids["node1"]])
     [healed] = lab.types(*DEPLOY, "--yes", "--json", timeout=240).document["labs"]
     assert [address for address in healed["healed"] if "node1" in address]
     after = {node["name"]: node for node in lab.inventory()}
     assert after["node0"] == before["node0"]
     assert after["node1"]["address"] != before["node1"]["address"]
-    now = {resource.tags["Node"]: resource.id for resource in lab.standing("instance")}
+    now = {resource.tags["Node"]: resource.id for resource in lab.list_resources("instance")}
     assert now["node0"] == ids["node0"]
-    eventually("a schedule each", lambda: len(lab.standing("schedule")) >= 2)
+    eventually("a schedule each", lambda: len(lab.list_resources("schedule")) >= 2)
     assert lab.types("ssh", "3", "--node", "1", "--", "echo", "here").out == "here\n"
     for wrong in (("--spot",), ("--region", "us-west-2"), ("--ttl", "2h")):
         assert "exists already" in lab.types(*DEPLOY, *wrong, "--yes", code=2).err
@@ -150,6 +150,6 @@ def test_a_lab_whose_state_is_lost_is_not_built_beside_itself(tmp_path: Path) ->
         assert "what exists of it is removed and rebuilt" in typed.out
         assert len(hand_made.ids(learner)) == 2
         assert not before & set(hand_made.ids(learner))
-        assert len(learner.standing("vpc")) == 1
+        assert len(learner.list_resources("vpc")) == 1
         learner.types("destroy", "--all", "--yes", timeout=240)
-        assert learner.standing() == []
+        assert learner.list_resources() == []

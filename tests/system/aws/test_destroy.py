@@ -28,7 +28,7 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
     yield neighbour
     neighbour.account.calm()
     hand_made.run_destroy(neighbour, DestroyRequest(), discard=True)
-    assert neighbour.standing() == []
+    assert neighbour.list_resources() == []
     (neighbour.workspace / ".gpucourse" / "regions.json").unlink()
 
 
@@ -58,7 +58,9 @@ def test_a_lab_whose_state_is_lost_goes_and_nothing_else(learner: CloudLearner) 
     lab = hand_made.lab(learner, nodes=2)
     typed = learner.types("destroy", "3", "--yes")
     assert hand_made.ids(learner) == [stranger]
-    assert {resource.kind for resource in learner.standing()} == {"instance", "volume", "network interface"}, learner.standing()
+    assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}, (
+        learner.list_resources()
+    )
     assert "nothing is left" in typed.out
     [file] = (learner.workspace / "receipts").glob("*.json")
     receipt = json.loads(file.read_text())
@@ -87,7 +89,7 @@ def test_a_lost_record_hides_nothing(learner: CloudLearner, module: str | None) 
     assert "not on its records" in typed.out
     assert hand_made.ids(learner)[0] in typed.out
     receipt = destroy_well(learner, module=module)
-    assert learner.standing() == []
+    assert learner.list_resources() == []
     assert (receipt.stack, receipt.module, receipt.created) == (lab.uid, "3", "")
 
 
@@ -96,7 +98,7 @@ def test_every_region_that_was_used_is_looked_into(learner: CloudLearner) -> Non
     regions.note(WorkspacePaths(learner.workspace), "us-west-2")
     hand_made.network(learner, hand_made.tags_of(learner, lab.uid), "us-west-2")
     assert destroy_well(learner).regions == [REGION, "us-west-2"]
-    assert learner.standing() == []
+    assert learner.list_resources() == []
 
 
 def test_what_may_not_be_looked_at_is_not_called_gone(learner: CloudLearner) -> None:
@@ -107,7 +109,7 @@ def test_what_may_not_be_looked_at_is_not_called_gone(learner: CloudLearner) -> 
     assert "\naws ec2 describe-volumes --region us-east-2" in typed.out
     assert "volume unknown" in typed.err
     assert learner.deployment()["phase"] == "destroying"
-    assert learner.standing("instance") == []
+    assert learner.list_resources("instance") == []
     learner.account.calm()
     destroy_well(learner)
     assert learner.deployment() == {}
@@ -137,7 +139,7 @@ def test_credentials_that_expire_midway_leave_the_ids_and_the_commands(learner: 
     assert learner.deployment()["phase"] == "destroying"
     learner.account.renew_credentials()
     destroy_well(learner)
-    assert learner.standing() == []
+    assert learner.list_resources() == []
 
 
 def test_throttling_is_waited_out_or_told_with_ids(learner: CloudLearner) -> None:
@@ -155,7 +157,7 @@ def test_what_others_depend_on_for_a_moment_is_tried_again(learner: CloudLearner
     hand_made.lab(learner)
     learner.account.fail("ec2:DeleteSubnet", "DependencyViolation", times=1)
     destroy_well(learner)
-    assert learner.standing() == []
+    assert learner.list_resources() == []
 
 
 def test_what_others_depend_on_for_good_is_left_with_the_commands(
@@ -167,7 +169,7 @@ def test_what_others_depend_on_for_good_is_left_with_the_commands(
     result = hand_made.run_destroy(learner, DestroyRequest(module="3"))
     [error], [receipt] = result.errors, result.receipts
     assert error.exit_code == 8
-    left = {resource.kind: resource.id for resource in learner.standing()}
+    left = {resource.kind: resource.id for resource in learner.list_resources()}
     assert set(left) == {"subnet", "vpc"}
     assert f"subnet {left['subnet']} in {REGION}" in error.what
     assert receipt.leftovers[0].remove == f"aws ec2 delete-subnet --region {REGION} --subnet-id {left['subnet']}"
@@ -202,7 +204,7 @@ def test_outputs_that_are_not_home_keep_the_lab_and_its_price_is_said(learner: C
     assert "gpucourse destroy 3 --discard" in typed.err
     assert len(hand_made.ids(learner)) == 1
     assert destroy_well(learner, discard=True).outputs_discarded == ["20261121-101500-away: discarded with --discard"]
-    assert learner.standing() == []
+    assert learner.list_resources() == []
 
 
 @pytest.mark.parametrize("moment", ["ec2:DescribeInstances", "ec2:TerminateInstances", "ec2:DeleteSubnet", "ec2:DeleteVpc"])
@@ -215,7 +217,7 @@ def test_our_own_sudden_death_is_followed_by_a_destroy_that_finishes(learner: Cl
     typed.communicate(timeout=10)
     learner.account.release()
     destroy_well(learner)
-    assert learner.standing() == []
+    assert learner.list_resources() == []
     assert learner.deployment() == {}
 
 
@@ -225,4 +227,4 @@ def test_labs_side_by_side_go_together(learner: CloudLearner) -> None:
     result = hand_made.run_destroy(learner, DestroyRequest())
     assert [receipt.stack for receipt in result.receipts] == ["04-aws-l4", "04-aws-t4"]
     assert result.errors == []
-    assert learner.standing() == []
+    assert learner.list_resources() == []

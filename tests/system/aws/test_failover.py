@@ -26,7 +26,7 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     cloud = learner.deployment("01-aws-t4")["cloud"]
     assert cloud["zone"] == "us-east-2b"
     assert [(item["zone"], item["code"]) for item in cloud["tried"]] == [("us-east-2a", "InsufficientInstanceCapacity")]
-    [network] = learner.standing("vpc")
+    [network] = learner.list_resources("vpc")
     assert network.tags["Stack"] == learner.deployment("01-aws-t4")["uid"]
 
     learner.account.calm()
@@ -40,11 +40,11 @@ def test_the_next_zone_has_room_and_a_quota_is_the_end(learner: CloudLearner, tm
     assert _launches(learner) == before + 1, "a quota is the same in every zone"
     record = learner.deployment("04-aws-t4")
     assert (record["phase"], record["cloud"]["tried"]) == ("failed", [])
-    assert [item.tags["Node"] for item in learner.standing("instance")] == ["node0"]
+    assert [item.tags["Node"] for item in learner.list_resources("instance")] == ["node0"]
 
     learner.account.calm()
     learner.types("destroy", "--all", "--yes", timeout=400)
-    assert learner.standing() == []
+    assert learner.list_resources() == []
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_spot_nodes_that_terraform_leaves_are_gone_before_the_next_try(learner: 
     assert "Next: g4dn.2xlarge in us-east-2b" in typed.err
     cloud = learner.deployment()["cloud"]
     assert (cloud["zone"], cloud["market"]) == ("us-east-2b", "spot")
-    assert len(learner.standing("instance")) == 2
+    assert len(learner.list_resources("instance")) == 2
     learner.account.calm()
     learner.types("destroy", "--all", "--yes", timeout=400)
-    assert learner.standing() == []
+    assert learner.list_resources() == []

@@ -43,9 +43,9 @@ def test_our_own_sudden_death_leaves_nothing_that_destroy_does_not_find(small: C
     deploy.communicate(timeout=30)
     account.calm()
     recorded = bool(small.deployment(STACK))
-    assert recorded or small.standing() == [], "the record is written before anything is made"
+    assert recorded or small.list_resources() == [], "the record is written before anything is made"
     small.types("destroy", "--all", "--yes", timeout=300)
-    assert small.standing() == []
+    assert small.list_resources() == []
     assert small.deployment(STACK) == {}
 
 
@@ -56,10 +56,10 @@ def test_credentials_that_expire_while_it_is_built(small: CloudLearner) -> None:
     assert (error["code"], error["exit_code"]) == ("credentials", 3)
     assert "aws sso login" in error["hint"]
     assert "gpucourse destroy 1" in error["hint"]
-    assert [resource.kind for resource in small.standing()][:1], "something was made before"
+    assert [resource.kind for resource in small.list_resources()][:1], "something was made before"
     blind = small.types("destroy", "1", "--yes", code=3)
     assert "have expired" in blind.err
     assert small.deployment(STACK)["phase"] in {"failed", "destroying"}
     small.account.renew_credentials()
     small.types("destroy", "1", "--yes", timeout=300)
-    assert small.standing() == []
+    assert small.list_resources() == []

@@ -56,4 +56,4 @@ def test_the_whole_way_from_the_wheel(program: Path, learner: CloudLearner, tmp_
     assert "lab of module 3 is ready" in types("deploy", "3", "--target", "aws", "--yes")
     assert "passed" in types("run", "3.2", "--nodes", "2", *SMALL)
     assert "nothing is left" in types("destroy", "--all", "--yes")
-    assert learner.standing() == []
+    assert learner.list_resources() == []

@@ -35,12 +35,12 @@ def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLear
     os.kill(_terraform(learner, "01-aws-t4"), signal.SIGKILL)
     deploy.communicate()
     learner.account.calm()
-    [orphan] = learner.standing("instance")
+    [orphan] = learner.list_resources("instance")
     assert learner.deployment("01-aws-t4")["phase"] == "creating"
 
     again = learner.types("deploy", "1", "--target", "aws", "--yes", timeout=400)
     assert "that an interrupted try left" in again.err
-    [instance] = learner.standing("instance")
+    [instance] = learner.list_resources("instance")
     assert instance.id != orphan.id
     assert learner.deployment("01-aws-t4")["phase"] == "ready"
 
@@ -56,4 +56,4 @@ def test_killed_while_an_instance_is_made_then_deployed_again(learner: CloudLear
     learner.account.calm()
 
     learner.types("destroy", "--all", "--yes", timeout=400)
-    assert learner.standing() == []
+    assert learner.list_resources() == []

@@ -36,7 +36,7 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
     yield neighbour
     neighbour.account.calm()
     hand_made.run_destroy(neighbour, DestroyRequest(), discard=True)
-    assert neighbour.standing() == []
+    assert neighbour.list_resources() == []
 
 
 def root(learner: CloudLearner, instance: str) -> Path:
@@ -227,7 +227,9 @@ def test_more_time_reaches_every_killer(learner: CloudLearner) -> None:
     assert datetime.fromisoformat(learner.deployment()["cloud"]["expires"]) == after
     assert {(root(learner, item) / "deadline").read_text() for item in hand_made.ids(learner)} == {f"{after.timestamp():.0f}\n"}
     assert set(schedule.read_scheduled_ends(account, stack=lab.uid).values()) == {after + schedule.AFTER}
-    assert {item.tags["Expires"] for item in learner.standing("instance", "volume")} == {after.isoformat(timespec="seconds")}
+    assert {item.tags["Expires"] for item in learner.list_resources("instance", "volume")} == {
+        after.isoformat(timespec="seconds")
+    }
 
 
 def test_a_node_that_refuses_the_deadline_leaves_the_earlier_one_for_all(learner: CloudLearner) -> None:

@@ -33,7 +33,7 @@ def learner(neighbour: CloudLearner) -> Iterator[CloudLearner]:
         deployments.drop(context.paths, lab.stack)
     if (held := leaks.holdings(context, everyone=True)).leaks:
         leaks.clean(context, held, everyone=True)
-    assert neighbour.standing() == []
+    assert neighbour.list_resources() == []
     WorkspacePaths(neighbour.workspace).ledger.unlink(missing_ok=True)
 
 
@@ -61,7 +61,7 @@ def test_after_a_lost_workspace_only_our_own_things_are_removed(learner: CloudLe
     typed = learner.types("leaks", "--clean", "--yes")
     assert "nothing is left" in typed.out
     assert hand_made.ids(learner) == [stranger]
-    assert {resource.kind for resource in learner.standing()} == {"instance", "volume", "network interface"}
+    assert {resource.kind for resource in learner.list_resources()} == {"instance", "volume", "network interface"}
     assert "no leaks" in learner.types("leaks").out
     learner.account.client("ec2").terminate_instances(InstanceIds=[stranger])
 
@@ -74,7 +74,7 @@ def test_a_lab_on_record_stands_whatever_is_cleaned(learner: CloudLearner) -> No
     assert document["account"] == hand_made.ACCOUNT
     learner.types("leaks", "--clean", "--yes")
     assert untracked not in hand_made.ids(learner)
-    assert [item.tags["Stack"] for item in learner.standing("instance")] == [lab.uid]
+    assert [item.tags["Stack"] for item in learner.list_resources("instance")] == [lab.uid]
 
 
 def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner: CloudLearner) -> None:
@@ -90,11 +90,11 @@ def test_the_lab_of_somebody_else_whose_time_is_not_over_is_left_to_them(learner
     assert {item.stack: item.state for item in held.things} == {"theirs": "another's", "over": "leak"}
     leaks.clean(context, held)
     assert hand_made.ids(learner) == [alive]
-    assert learner.standing("vpc")
+    assert learner.list_resources("vpc")
     assert over not in hand_made.ids(learner)
     receipts, left = leaks.clean(context, leaks.holdings(context, everyone=True), everyone=True)
     assert (left, [item.stack for item in receipts]) == ([], ["theirs"])
-    assert learner.standing() == []
+    assert learner.list_resources() == []
 
 
 def test_what_may_not_be_looked_at_may_leak(learner: CloudLearner) -> None:

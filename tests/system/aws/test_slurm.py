@@ -38,7 +38,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
             (learner.workspace / f"{name}.txt").write_text(typed.out + typed.err)
         yield learner
         learner.types("destroy", "--all", "--yes", "--discard", timeout=240)
-        assert learner.standing() == []
+        assert learner.list_resources() == []
         assert unforeseen(learner.account) == []
         machines = learner.account.folder / "nodes"
         eventually("the machines are off", lambda: not list(machines.iterdir()))
@@ -47,7 +47,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
 
 def inside(lab: CloudLearner, node: str, command: str) -> str:
     """What a command says that root types on a node, past SSH."""
-    [instance] = [resource.id for resource in lab.standing("instance") if resource.tags["Node"] == node]
+    [instance] = [resource.id for resource in lab.list_resources("instance") if resource.tags["Node"] == node]
     asked = {"name": lab.account.computer(instance)["name"], "argv": ["sh", "-c", command]}
     done = health.ask_host(lab.account.folder / "nodes", "run", asked, timeout_s=30.0)
     assert done["code"] == 0, done
@@ -93,7 +93,7 @@ def _texts(lab: CloudLearner) -> dict[str, bytes]:
     texts = {str(path): path.read_bytes() for path in lab.workspace.rglob("*") if path.is_file()}
     assert any(name.endswith("terraform.tfstate") for name in texts)
     texts["calls"] = (lab.account.folder / "calls.jsonl").read_bytes()
-    for resource in lab.standing("instance"):
+    for resource in lab.list_resources("instance"):
         answer: dict[str, Any] = lab.account.client("ec2").describe_instance_attribute(
             InstanceId=resource.id, Attribute="userData"
         )
@@ -126,7 +126,7 @@ def test_a_drained_node_fails_the_rung_with_the_end_of_its_log(lab: CloudLearner
 @pytest.mark.slow
 def test_a_node_and_a_head_that_are_built_anew_find_the_others(lab: CloudLearner) -> None:
     key = inside(lab, "node2", "sha256sum </etc/munge/munge.key")
-    lost = [resource.id for resource in lab.standing("instance") if resource.tags["Node"] in {"node0", "node1"}]
+    lost = [resource.id for resource in lab.list_resources("instance") if resource.tags["Node"] in {"node0", "node1"}]
     lab.account.client("ec2").terminate_instances(InstanceIds=lost)
     healed = lab.types("deploy", "2", "--target", "aws", "--yes", timeout=240)
     assert "2 rebuilt" in healed.out

@@ -37,7 +37,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CloudLearne
         destroyed = learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
         assert "Terraform could not" not in destroyed.err
         assert learner.account.calls("CancelSpotInstanceRequests")
-        assert learner.standing() == []
+        assert learner.list_resources() == []
         assert unforeseen(learner.account) == []
 
 
@@ -58,7 +58,7 @@ def test_several_gpus_stand_side_by_side(labs: tuple[CloudLearner, dict[str, Any
         "04-aws-l4": "g6.xlarge",
         "04-aws-t4": "g4dn.xlarge",
     }
-    assert len({resource.tags["Stack"] for resource in learner.standing("vpc")}) == 4
+    assert len({resource.tags["Stack"] for resource in learner.list_resources("vpc")}) == 4
     assert learner.account.calls("RunInstances")
 
 

@@ -35,7 +35,7 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CloudLearner]:
         yield learner
         learner.account.calm()
         learner.types("destroy", "--all", "--yes", "--discard", timeout=400)
-        assert learner.standing() == []
+        assert learner.list_resources() == []
 
 
 def _deploy(learner: CloudLearner, module: str) -> None:
@@ -48,13 +48,13 @@ def _terraform(learner: CloudLearner, stack: str) -> int:
 
 def _of(learner: CloudLearner, stack: str) -> list[str]:
     """What stands of a stack, with the untagged parts of it left out."""
-    return [str(resource) for resource in learner.standing() if resource.tags.get("Stack") == stack]
+    return [str(resource) for resource in learner.list_resources() if resource.tags.get("Stack") == stack]
 
 
 @pytest.mark.slow
 def test_expired_credentials_a_kill_and_a_slow_aws_still_leave_nothing(labs: CloudLearner) -> None:
     uid = labs.deployment("01-aws-t4")["uid"]
-    [instance] = [resource.id for resource in labs.standing("instance") if resource.tags["Stack"] == uid]
+    [instance] = [resource.id for resource in labs.list_resources("instance") if resource.tags["Stack"] == uid]
     labs.account.expire_credentials(after=TERMINATE)
     typed = labs.types("destroy", "1", "--yes", code=8, timeout=240)
     assert "the AWS credentials have expired" in typed.err

@@ -14,18 +14,18 @@ from gpucourse.errors import InfrastructureError
 from gpucourse.labs import collective_check
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 
 pytest.importorskip("torch")
 
 
-def here(_node: Node, command: str) -> Completed:
+def here(_node: Node, command: str) -> CommandResult:
     """The command, on this machine; the way to the others is the loopback interface."""
     if command.startswith("ip "):
         return make_completed("127.0.0.1 dev lo src 127.0.0.1 uid 0\n")
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=120, env=dict(os.environ))
-    return Completed(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+    return CommandResult(code=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_port_that_nobody_reaches_is_named(nodes: list[Node], tmp_path: Path) 
     context, _events = context_in(tmp_path)
     nodes[0] = replace(nodes[0], private_address="127.9.9.9")
 
-    def answer_behind_a_wall(node: Node, command: str) -> Completed:
+    def answer_behind_a_wall(node: Node, command: str) -> CommandResult:
         if node.name == "node1" and "create_connection" in command:
             return make_completed(code=1, complaint="Traceback\nTimeoutError: timed out\n")
         return make_completed() if "create_server" in command else here(node, command)
@@ -63,7 +63,7 @@ def test_a_taken_port_is_given_up_for_another_but_not_for_ever(nodes: list[Node]
     context, _events = context_in(tmp_path)
     tried: list[str] = []
 
-    def answer_on_a_taken_port(node: Node, command: str) -> Completed:
+    def answer_on_a_taken_port(node: Node, command: str) -> CommandResult:
         if command.startswith("ip "):
             return here(node, command)
         if "init_process_group" in command and node.name == "node0":

@@ -14,7 +14,7 @@ from gpucourse.labs.destroy import DestroyRequest, destroy, survey
 from gpucourse.labs.health import Health
 from gpucourse.labs.request import DeployRequest
 from gpucourse.labs.status import status
-from gpucourse.labs.target import TARGETS, Clocked, HasAccount, Searchable, Target, find_target, list_targets, load_targets
+from gpucourse.labs.target import TARGETS, HasAccount, HasClock, Searchable, Target, find_target, list_targets, load_targets
 from gpucourse.model.deployment import Deployment, HostsDeployment, LocalDeployment
 from gpucourse.model.node import Inventory
 from gpucourse.units import now_utc
@@ -48,7 +48,7 @@ def record(context: Context, kind: type[Deployment], target: str) -> Deployment:
 def test_every_registered_target_has_its_name_and_says_what_it_can_do() -> None:
     assert [target.name for target in load_targets()] == list(list_targets()) == list(TARGETS)
     for target in load_targets():
-        can = [isinstance(target, ability) for ability in (Clocked, Searchable, HasAccount)]
+        can = [isinstance(target, ability) for ability in (HasClock, Searchable, HasAccount)]
         assert can == [target.name == "aws"] * 3
         assert bool(target.no_clock) != can[0]
 

@@ -15,7 +15,7 @@ import pytest
 from gpucourse.errors import StorageError, UnreachableError
 from gpucourse.model.event import Event, LogBytes, Note
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.remote import follow as following
 from gpucourse.remote.agent import frames
 from gpucourse.remote.agent.frames import frame
@@ -45,10 +45,10 @@ class Scripted:
         assert timeout_s
         return self
 
-    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
         assert command
         assert timeout_s
-        return Completed(code=0, stdout=b"", stderr=bytes(stdin) if isinstance(stdin, bytes) else b"")
+        return CommandResult(code=0, stdout=b"", stderr=bytes(stdin) if isinstance(stdin, bytes) else b"")
 
     @contextmanager
     def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:

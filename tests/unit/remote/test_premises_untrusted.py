@@ -12,7 +12,7 @@ import pytest
 from gpucourse.errors import NodeUntrusted
 from gpucourse.labs.hosts.addresses import _is_address
 from gpucourse.labs.hosts.lab import _remove
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.remote import host_probe
 from tests.unit.remote.test_follow_untrusted import NODE, Scripted
 
@@ -31,11 +31,11 @@ class Answering(Scripted):
         super().__init__(())
         self.document = document
 
-    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> CommandResult:
         assert command
         assert timeout_s
         assert stdin is not None
-        return Completed(code=0, stdout=json.dumps(self.document).encode(), stderr=b"")
+        return CommandResult(code=0, stdout=json.dumps(self.document).encode(), stderr=b"")
 
 
 def test_an_honest_machine_is_taken() -> None:

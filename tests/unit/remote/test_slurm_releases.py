@@ -16,7 +16,7 @@ from gpucourse.labs import slurm_readiness
 from gpucourse.local.machines import reports
 from gpucourse.model.node import Inventory, Node
 from gpucourse.remote.agent import slurm_words as say
-from gpucourse.remote.slurm_says import explain
+from gpucourse.remote.slurm_refusals import explain
 
 DATA = Path(__file__).parents[2] / "data" / "slurm"
 RELEASES = sorted(path.parent.name for path in DATA.glob("*/jobs.json"))

@@ -19,7 +19,7 @@ from gpucourse.model.node import Inventory, Node
 from gpucourse.model.record import RunRecord
 from gpucourse.model.slurm import SlurmRun
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.remote.agent import frames
 from gpucourse.remote.fleet import Fleet
 from gpucourse.runs import follow
@@ -146,9 +146,9 @@ class Answering:
         assert timeout_s
         return self
 
-    def run(self, _command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, _command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> CommandResult:
         assert timeout_s
-        return Completed(code=0, stdout=b"", stderr=stdin if isinstance(stdin, bytes) else b"")
+        return CommandResult(code=0, stdout=b"", stderr=stdin if isinstance(stdin, bytes) else b"")
 
     @contextmanager
     def stream(self, _command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:

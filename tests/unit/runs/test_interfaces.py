@@ -8,7 +8,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from gpucourse.runs.interfaces import interfaces
 from tests.unit.labs.aws.fakes import fleet_of, make_completed, node
 
@@ -16,7 +16,7 @@ HEAD = node("node0", role="head", address="10.77.1.5")
 WORKER = node("node1", address="10.77.1.6")
 
 
-def answer(node: Node, command: str) -> Completed:
+def answer(node: Node, command: str) -> CommandResult:
     """What `ip -o route get` says on a machine of AWS."""
     peer = command.rsplit(maxsplit=1)[-1]
     if peer == node.private_address:
@@ -33,7 +33,7 @@ def test_a_node_alone_meets_itself() -> None:
 
 
 def test_simulated_nodes_are_not_asked() -> None:
-    def nobody(_node: Node, _command: str) -> Completed:
+    def nobody(_node: Node, _command: str) -> CommandResult:
         raise AssertionError("asked")
 
     local = [replace(node, mode="local", private_address="127.0.0.1") for node in (HEAD, WORKER)]
@@ -41,7 +41,7 @@ def test_simulated_nodes_are_not_asked() -> None:
 
 
 def test_no_way_names_the_node() -> None:
-    def have_no_route(_node: Node, _command: str) -> Completed:
+    def have_no_route(_node: Node, _command: str) -> CommandResult:
         return make_completed(code=2, complaint="RTNETLINK answers: Network is unreachable\n")
 
     with pytest.raises(GpucourseError, match=r"node1 has no route to node0 at 10\.77\.1\.5: RTNETLINK"):

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from gpucourse.ui.line import Span, line
+from gpucourse.ui.line import Segment, line
 from gpucourse.ui.out import Out
 from gpucourse.ui.region import Region
 from tests.unit.ui.emulator import Emulator
@@ -31,7 +31,7 @@ class Screen:
         self.emulator = Emulator(columns)
 
     def paint(self, above: list[str], *rows: str) -> list[str]:
-        self.region.paint(above, [line(Span(row, "accent")) for row in rows])
+        self.region.paint(above, [line(Segment(row, "accent")) for row in rows])
         self.emulator.feed(self.stream.getvalue())
         self.stream.seek(0)
         self.stream.truncate()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gpucourse.aws.pricing import PriceBook
 from gpucourse.labs.aws.money.quote import Budget, Sibling, make_quote
-from gpucourse.labs.results import Deployed, PricedProposal
+from gpucourse.labs.results import DeployResult, PricedProposal
 from gpucourse.model.cloud import Finding
-from gpucourse.model.deployment import Tried
+from gpucourse.model.deployment import PlacementAttempt
 from gpucourse.ui.render import render
 from gpucourse.ui.views import cloud
 from tests.unit.labs.aws.fakes import CLUSTER, ONE_NODE, choice_of, context_in, deployment_of, module_with
@@ -91,9 +91,11 @@ def test_the_siblings_that_may_be_taken_are_priced_before(tmp_path: Path) -> Non
 
 
 def test_what_stands_says_until_when_and_what_was_tried(tmp_path: Path) -> None:
-    tried = Tried(zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at="")
+    tried = PlacementAttempt(
+        zone="us-east-2a", instance_type="g4dn.xlarge", code="InsufficientInstanceCapacity", why="no room", at=""
+    )
     deployment = deployment_of(usd_per_hour="0.5442", priced="AWS Price List, 2026-11-21", backstop="", tried=[tried])
-    result = Deployed(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
+    result = DeployResult(deployment=deployment, changes=[("create", "x")], dry_run=False, seconds=42.0, healed=[])
     text = render(cloud.cloud_deploy_result(result, tmp_path / "ssh_config", "3.1"), width=80)
     for words in ("lab of module 3 is ready", "$0.54 an hour (AWS Price List", "automatically in ", "Tried before", "no room"):
         assert words in text

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gpucourse.labs.results import Deployed
+from gpucourse.labs.results import DeployResult
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.deployment import Leftover, LocalVariables, NodeHealth, Receipt
 from gpucourse.ui.views import lab, status
@@ -31,21 +31,23 @@ def test_status_of_a_stack_that_is_being_built() -> None:
 
 def test_deploy_planned_and_done(tmp_path: Path) -> None:
     changes = [("create", "terraform_data.node[0]"), ("replace", "terraform_data.node[1]")]
-    result = Deployed(deployment=deployment(), changes=changes, dry_run=True, seconds=1.0, healed=["terraform_data.node[1]"])
+    result = DeployResult(
+        deployment=deployment(), changes=changes, dry_run=True, seconds=1.0, healed=["terraform_data.node[1]"]
+    )
     shown = text(lab.deploy_plan(result))
     assert "+    create   terraform_data.node[0]" in shown
     assert "1 to create, 1 to replace." in shown
     done = text(lab.deploy_result(result, tmp_path / "ssh_config", "3.1"))
     assert "2 ready in 1.00 s (2 changes, 1 repaired)" in done
     assert "gpucourse run 3.1" in done
-    nothing = Deployed(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
+    nothing = DeployResult(deployment=deployment(), changes=[], dry_run=True, seconds=1.0, healed=[])
     assert "nothing to do" in text(lab.deploy_plan(nothing))
     assert "nothing to change" in text(lab.deploy_result(nothing, tmp_path))
 
 
 def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     slow = deployment(variables=LocalVariables(link="100mbit"))
-    result = Deployed(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
+    result = DeployResult(deployment=slow, changes=[("create", "x")], dry_run=True, seconds=1.0, healed=[])
     assert "gpucourse deploy 3 --nodes 2 --link 100mbit" in text(lab.deploy_plan(result))
     assert re.search(r"link +100mbit", text(lab.deploy_result(result, tmp_path)))
     assert re.search(r"m3-local +100mbit", text(status.status([StackStatus(deployment=slow, nodes=[], active_runs=[])])))
@@ -53,7 +55,7 @@ def test_a_link_of_its_own_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
 
 def test_what_a_lab_lacks_is_told_wherever_the_lab_is(tmp_path: Path) -> None:
     poor = deployment(lacks="All nodes are this one computer. For machines: sudo make it so")
-    result = Deployed(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
+    result = DeployResult(deployment=poor, changes=[], dry_run=False, seconds=1.0, healed=[])
     for view in (
         lab.deploy_plan(result),
         lab.deploy_result(result, tmp_path),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.model.record import NodeExit, OutputFile, RankExit, Refused, RunRecord
+from gpucourse.model.record import NodeExit, OutputFile, RankExit, RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
 from gpucourse.runs.runs import ListedRun
 from gpucourse.ui.tables import Paragraph
@@ -34,7 +34,7 @@ def result(run_record: RunRecord, **other: object) -> str:
 def test_a_run_with_everything() -> None:
     metrics = {"rows": [{"n": 1, "ms": 12.3456}, {"n": 2, "ms": None}, {"n": 4, "ms": float("nan")}, "no row"]}
     output = [OutputFile(node="node0", path=f"outputs/node0/{number}.json", bytes=1024, sha256="") for number in range(20)]
-    refused = [Refused(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
+    refused = [RefusedFile(node="node1", name="../../x\x1b[31m", reason="leads out of the folder")]
     shown = result(record(outputs=output, refused=refused), exercise=EXERCISE, metrics=metrics, verdict=VERDICT)
     for words in (
         "3.1 Hello",

@@ -21,9 +21,9 @@ from gpucourse.labs.aws.money.quote import with_type
 from gpucourse.labs.aws.propose import AwsProposal, LabProposal
 from gpucourse.labs.aws.readiness import wait_until_ready
 from gpucourse.labs.collect_before_destroy import bring_home
-from gpucourse.labs.results import Built, Deployed
+from gpucourse.labs.results import BuildResult, DeployResult
 from gpucourse.model.cloud import CloudInstance, Failure, Placement
-from gpucourse.model.deployment import AwsDeployment, Tried
+from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.event import Note, label_events, stage
 from gpucourse.model.money import usd_per_hour
 from gpucourse.model.node import Inventory
@@ -35,7 +35,7 @@ from gpucourse.workspace.exercises import all_names, ensure_copies
 AT_ONCE = 4  # Terraform's provider takes some hundred megabytes a stack
 
 
-def build(context: Context, proposal: AwsProposal) -> Built:
+def build(context: Context, proposal: AwsProposal) -> BuildResult:
     """Build every lab of the proposal, side by side; each is tried, whatever happens to the others.
 
     One lab alone raises its error. Ctrl-C gives each Terraform one SIGINT and waits for it.
@@ -43,7 +43,7 @@ def build(context: Context, proposal: AwsProposal) -> Built:
     lab_proposals, errors = proposal.lab_proposals, list[GpucourseError]()
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
 
-    def build_one(lab_proposal: LabProposal) -> Deployed:
+    def build_one(lab_proposal: LabProposal) -> DeployResult:
         if len(lab_proposals) == 1:
             return _build(context, lab_proposal)
         own = replace(context, watch=label_events(context.watch, lab_proposal.deployment.stack))
@@ -65,13 +65,13 @@ def build(context: Context, proposal: AwsProposal) -> Built:
             "\n".join(error.what for error in errors) or "interrupted",
             hint=f"gpucourse deploy continues; gpucourse destroy {lab_proposals[0].choice.module.id} takes all of it down",
         ) from None
-    labs = [end for end in ends if isinstance(end, Deployed)]
+    labs = [end for end in ends if isinstance(end, DeployResult)]
     if len(lab_proposals) == 1 and not labs:
         raise next(end for end in ends if isinstance(end, GpucourseError))
-    return Built(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
+    return BuildResult(labs=sorted(labs, key=lambda lab: lab.deployment.stack), errors=errors)
 
 
-def _build(context: Context, lab_proposal: LabProposal) -> Deployed:
+def _build(context: Context, lab_proposal: LabProposal) -> DeployResult:
     began = time.monotonic()
     deployment = lab_proposal.deployment
     before = deployment.inventory
@@ -93,7 +93,7 @@ def _build(context: Context, lab_proposal: LabProposal) -> Deployed:
             lab = open_cloud(context, deployment)
         _guard_costs(context, lab)
         deployment.inventory = wait_until_ready(context, lab)
-    return Deployed(
+    return DeployResult(
         deployment=deployment,
         changes=lab_proposal.quote.changes,
         dry_run=False,
@@ -140,7 +140,9 @@ def _note(
     if failure.elsewhere or there is not None:
         why = failure.tell + (", asked for close together (placement group)" if here.placement_group else "")
         cloud.tried.append(
-            Tried(zone=here.attempt.zone, instance_type=here.attempt.instance_type, code=failure.code, why=why, at=now_utc())
+            PlacementAttempt(
+                zone=here.attempt.zone, instance_type=here.attempt.instance_type, code=failure.code, why=why, at=now_utc()
+            )
         )
     if there is None:
         return

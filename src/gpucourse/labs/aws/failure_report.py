@@ -20,7 +20,7 @@ from gpucourse.errors import (
 )
 from gpucourse.labs.aws.money import ledger
 from gpucourse.model.cloud import Failure
-from gpucourse.model.deployment import AwsDeployment, Tried
+from gpucourse.model.deployment import AwsDeployment, PlacementAttempt
 from gpucourse.model.money import usd_per_hour
 from gpucourse.workspace import deployments
 
@@ -72,7 +72,7 @@ def describe_existing(context: Context, deployment: AwsDeployment) -> str:
     return f"{things} in {cloud.zone}{of_them}: together ${rate:.2f} an hour"
 
 
-def make_error(failure: Failure, tried: Sequence[Tried], error: TerraformFailed) -> GpucourseError:
+def make_error(failure: Failure, tried: Sequence[PlacementAttempt], error: TerraformFailed) -> GpucourseError:
     """The error of a failure that no other place mends: of its own class, in the words of the table."""
     what = failures.sentence(failure)
     if len(tried) > 1:

@@ -31,7 +31,7 @@ class AccountFacts:
 def make_deployment(context: Context, choice: Choice, facts: AccountFacts) -> AwsDeployment:
     """The record with which the lab is planned. Not stored yet. Raises MissingError where no zone has what it takes."""
     if choice.standing is not None:
-        return _standing(context, choice, choice.standing)
+        return _use_former_record(context, choice, choice.standing)
     kind = instance_type(choice.instance_type)
     place = first_attempt(facts.zones, kind.name, with_types=choice.with_types)
     if place is None:
@@ -73,7 +73,7 @@ def hours_left(choice: Choice, deployment: AwsDeployment) -> Decimal:
     return max(Decimal(0), round(Decimal(str(-seconds_since(deployment.cloud.expires))) / 3600, 4))
 
 
-def _standing(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
+def _use_former_record(context: Context, choice: Choice, deployment: AwsDeployment) -> AwsDeployment:
     """The record as it is, with the number of nodes; where its time is over and nothing runs any more, with a new end."""
     deployment.nodes_wanted = choice.nodes
     cloud = deployment.cloud

@@ -51,7 +51,7 @@ def idle(link: Link) -> Idle | None:
     """What the idle agent saw last; None where it has not looked yet."""
     done = link.run(f"cat {FOLDER}/idle.json", timeout_s=5.0)
     try:
-        known = parse_typed(done.stdout, _Known, max_bytes=_LONGEST)
+        known = parse_typed(done.stdout, _IdleReport, max_bytes=_LONGEST)
     except OutsideError:
         return None
     busy = tuple(printable(reason) for reason in known.busy)
@@ -59,8 +59,8 @@ def idle(link: Link) -> Idle | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Known:
-    """`idle.json`."""
+class _IdleReport:
+    """What the idle agent wrote: `idle.json`."""
 
     now: float
     busy: list[str] = field(default_factory=list)

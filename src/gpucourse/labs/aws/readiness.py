@@ -36,7 +36,7 @@ _DRIVER = "nvidia-smi --query-gpu=name,driver_version --format=csv,noheader"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
+class ReadinessTimes:
     """How long each readiness check is waited for, and the pause before it is looked at again, in seconds."""
 
     console_s: float = 300.0  # the console shows the host key some minutes after the start
@@ -47,10 +47,10 @@ class Patience:
     slurm_pause_s: float = 2.0
 
 
-PATIENCE = Patience()
+READINESS_TIMES = ReadinessTimes()
 
 
-def wait_until_ready(context: Context, lab: CloudLab, patience: Patience = PATIENCE) -> Inventory:
+def wait_until_ready(context: Context, lab: CloudLab, times: ReadinessTimes = READINESS_TIMES) -> Inventory:
     """Every readiness check in turn; the nodes as they are reached now, which the caller stores.
 
     Raises InfrastructureError, UnreachableError or CloudError naming the nodes that fell off, with the log that explains it.
@@ -61,13 +61,13 @@ def wait_until_ready(context: Context, lab: CloudLab, patience: Patience = PATIE
     if inventory is None:
         raise InfrastructureError(f"{lab.deployment.stack} has no nodes on record", hint="gpucourse deploy builds them")
     wanted = {node.name: node.gpus or _gpus(node) for node in inventory.nodes}
-    inventory = _pin_host_keys(context, lab, inventory, _running(context, lab, inventory), patience)
+    inventory = _pin_host_keys(context, lab, inventory, _running(context, lab, inventory), times)
     write_ssh_files(context, lab.paths, inventory)
     with Fleet(context.transport, inventory.nodes) as fleet:
         with stage(context.watch, "ssh", "SSH answers"):
-            _answers(context, lab, fleet, patience)
+            _answers(context, lab, fleet, times)
         with stage(context.watch, "first boot", "the first boot is over"):
-            marks = first_boot.wait(context, fleet, pause_s=patience.boot_pause_s)
+            marks = first_boot.wait(context, fleet, pause_s=times.boot_pause_s)
         simulated = {name for name, mark in marks.items() if mark.simulated}
         with_gpu = [node for node in fleet.nodes if wanted[node.name]]
         _driver(context, fleet, with_gpu, simulated)
@@ -79,7 +79,7 @@ def wait_until_ready(context: Context, lab: CloudLab, patience: Patience = PATIE
     inventory = replace(inventory, nodes=tuple(_as_it_is(node, marks[node.name]) for node in inventory.nodes))
     if context.catalog.module(lab.deployment.module).lab.scheduler == "slurm":
         lab.deployment.shared = SHARED
-        _slurm(context, lab, inventory, simulated, patience)
+        _slurm(context, lab, inventory, simulated, times)
     return inventory
 
 
@@ -126,7 +126,7 @@ def _running(context: Context, lab: CloudLab, inventory: Inventory) -> dict[str,
 
 
 def _pin_host_keys(
-    context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], patience: Patience
+    context: Context, lab: CloudLab, inventory: Inventory, running: dict[str, CloudInstance], times: ReadinessTimes
 ) -> Inventory:
     """The nodes under their present addresses, each with the host key that its console shows.
 
@@ -144,7 +144,7 @@ def _pin_host_keys(
 
     def ask(node: Node) -> Node:
         began = time.monotonic()
-        key = console.host_key(lab.account, running[node.name].id, timeout_s=patience.console_s)
+        key = console.host_key(lab.account, running[node.name].id, timeout_s=times.console_s)
         seconds = time.monotonic() - began
         context.watch(NodeEvent(node=node.name, step="console", ok=key is not None, seconds=seconds))
         if key is None:
@@ -162,7 +162,7 @@ def _pin_host_keys(
     return replace(inventory, nodes=tuple(vouched.get(node.name, node) for node in nodes))
 
 
-def _answers(context: Context, lab: CloudLab, fleet: Fleet, patience: Patience) -> None:
+def _answers(context: Context, lab: CloudLab, fleet: Fleet, times: ReadinessTimes) -> None:
     """Connect to every node; a machine that has just booted may refuse at first."""
     began = time.monotonic()
 
@@ -171,8 +171,8 @@ def _answers(context: Context, lab: CloudLab, fleet: Fleet, patience: Patience) 
             try:
                 fleet.link(node)
             except UnreachableError as error:
-                late = time.monotonic() - began > patience.ssh_s
-                if isinstance(error, OtherHostKey) or late or context.stop.wait(patience.ssh_pause_s):
+                late = time.monotonic() - began > times.ssh_s
+                if isinstance(error, OtherHostKey) or late or context.stop.wait(times.ssh_pause_s):
                     context.watch(
                         NodeEvent(node=node.name, step="ssh", ok=False, seconds=time.monotonic() - began, detail=error.what)
                     )
@@ -226,7 +226,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
         context.watch(Note(text=text, level="warning"))
 
 
-def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], patience: Patience) -> None:
+def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set[str], times: ReadinessTimes) -> None:
     """Slurm has every node idle, or at work, with its GPUs. Left out, and said so, where simulated computers count none."""
     if simulated and not any(node.gpus for node in inventory.nodes):
         names = ", ".join(node.name for node in inventory.nodes if node.name in simulated)
@@ -237,7 +237,7 @@ def _slurm(context: Context, lab: CloudLab, inventory: Inventory, simulated: set
     hint = f"{ssh} sinfo -R shows the reasons; {ssh} sudo scontrol update nodename=NAME state=resume takes a drained node back"
     with stage(context.watch, "slurm", "Slurm has every node with its GPUs"):
         gone = forget_others(context, inventory, stack=lab.deployment.uid)
-        limit, pause = patience.slurm_s, patience.slurm_pause_s
+        limit, pause = times.slurm_s, times.slurm_pause_s
         wait_for_slurm(context, inventory, gone=gone, patience_s=limit, poll_s=pause, hint=hint)
 
 

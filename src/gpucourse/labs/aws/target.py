@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.aws.propose import AwsProposal
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.labs.results import Built, ChangeResult, Extension
+    from gpucourse.labs.results import BuildResult, ChangeResult, Extension
     from gpucourse.model.cloud import CloudResource, QuotaRequest
 
 
@@ -33,7 +33,7 @@ class AwsTarget(Target["AwsProposal", AwsDeployment]):
 
         return propose(context, request)
 
-    def build(self, context: Context, proposal: AwsProposal) -> Built:
+    def build(self, context: Context, proposal: AwsProposal) -> BuildResult:
         """See labs.aws.build."""
         from gpucourse.labs.aws.build import build
 

@@ -19,7 +19,7 @@ from gpucourse.labs.hosts.lab import HostsLab, open_hosts
 from gpucourse.labs.hosts.nodes import EnteredHost, enter
 from gpucourse.labs.readiness import write_ssh_files
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import Built, Deployed, Proposal
+from gpucourse.labs.results import BuildResult, DeployResult, Proposal
 from gpucourse.model.deployment import HostsDeployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
@@ -76,7 +76,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[HostsProposal]
         yield proposal
 
 
-def build(context: Context, proposal: HostsProposal) -> Built:
+def build(context: Context, proposal: HostsProposal) -> BuildResult:
     """Take them. Raises UnreachableError, and InfrastructureError where the machines cannot work together."""
     deployment, lab, nodes = proposal.deployment, proposal.lab, proposal.nodes
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
@@ -89,11 +89,11 @@ def build(context: Context, proposal: HostsProposal) -> Built:
         if len(nodes) > 1 and all(host.facts.torch for host in proposal.entered):
             with stage(context.watch, "meet", "summing up a tensor over all of them"):
                 _meet(context, nodes)
-    return Built(labs=[_make_result(proposal, dry_run=False)])
+    return BuildResult(labs=[_make_result(proposal, dry_run=False)])
 
 
-def _make_result(proposal: HostsProposal, *, dry_run: bool) -> Deployed:
-    return Deployed(
+def _make_result(proposal: HostsProposal, *, dry_run: bool) -> DeployResult:
+    return DeployResult(
         deployment=proposal.deployment,
         changes=proposal.changes,
         dry_run=dry_run,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.hosts.deploy import HostsProposal
     from gpucourse.labs.request import DeployRequest
-    from gpucourse.labs.results import Built
+    from gpucourse.labs.results import BuildResult
 
 
 class HostsTarget(Target["HostsProposal", HostsDeployment]):
@@ -30,7 +30,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
         return propose(context, request)
 
-    def build(self, context: Context, proposal: HostsProposal) -> Built:
+    def build(self, context: Context, proposal: HostsProposal) -> BuildResult:
         """See labs.hosts.deploy."""
         from gpucourse.labs.hosts.deploy import build
 

@@ -15,7 +15,7 @@ from gpucourse.labs.local.lab import choose, open_simulated
 from gpucourse.labs.local.slurm_programs import FLAG
 from gpucourse.labs.readiness import wait_until_ready
 from gpucourse.labs.request import DeployRequest
-from gpucourse.labs.results import Built, Deployed, Proposal
+from gpucourse.labs.results import BuildResult, DeployResult, Proposal
 from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.deployment import LocalDeployment
 from gpucourse.model.event import stage
@@ -59,7 +59,7 @@ def propose(context: Context, request: DeployRequest) -> Iterator[LocalProposal]
         yield proposal
 
 
-def build(context: Context, proposal: LocalProposal) -> Built:
+def build(context: Context, proposal: LocalProposal) -> BuildResult:
     """Build it. Raises MissingError without Terraform, TerraformFailed, UnreachableError."""
     deployment = proposal.deployment
     ensure_copies(context.paths, context.folders.exercises, all_names(context.folders.exercises))
@@ -78,7 +78,9 @@ def build(context: Context, proposal: LocalProposal) -> Built:
             if deployment.has_slurm:
                 wait_for_slurm(context, deployment.inventory, looks=lab.inspect)
     seconds = time.monotonic() - proposal.began
-    return Built(labs=[Deployed(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))])
+    return BuildResult(
+        labs=[DeployResult(deployment=deployment, changes=changes, dry_run=False, seconds=seconds, healed=list(sick))]
+    )
 
 
 def _check_count(module: Module, nodes: int | None) -> None:
@@ -105,7 +107,7 @@ def _new(context: Context, module: Module, stack: str) -> LocalDeployment:
     )
 
 
-def _plan_only(context: Context, proposal: LocalProposal) -> Deployed:
+def _plan_only(context: Context, proposal: LocalProposal) -> DeployResult:
     lab = open_simulated(context, proposal.deployment)
     try:
         sick = [] if proposal.fresh else lab.sick()
@@ -114,4 +116,4 @@ def _plan_only(context: Context, proposal: LocalProposal) -> Deployed:
         if proposal.fresh:
             lab.forget_if_empty()
     seconds = time.monotonic() - proposal.began
-    return Deployed(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)
+    return DeployResult(deployment=proposal.deployment, changes=changes, dry_run=True, seconds=seconds, healed=sick)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpucourse.context import Context
     from gpucourse.labs.local.deploy import LocalProposal
     from gpucourse.labs.request import DeployRequest
-    from gpucourse.labs.results import Built
+    from gpucourse.labs.results import BuildResult
     from gpucourse.model.cloud import Finding
 
 
@@ -31,7 +31,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
         return propose(context, request)
 
-    def build(self, context: Context, proposal: LocalProposal) -> Built:
+    def build(self, context: Context, proposal: LocalProposal) -> BuildResult:
         """See labs.local.deploy."""
         from gpucourse.labs.local.deploy import build
 

@@ -1,4 +1,4 @@
-"""One machine: the process that becomes it, and the ways in for its room."""
+"""One machine: the process that becomes it, and the ways in from the namespace around it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _INSIDE = ("ipc", "uts", "net", "pid", "mnt")  # the last one changes what /proc
 
 
 def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-    """In a new process of the room: become the machine. Tells the number of its first process, then how its start went; comes
-    back when the machine is off."""
+    """In a new process of that namespace: become the machine. Tells the number of its first process, then how its start went;
+    comes back when the machine is off."""
     kernel.die_with_parent(signal.SIGKILL)
-    room = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    outer = os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     kernel.unshare(kernel.NEW_MACHINE)
-    _connect(room, machine)
-    os.close(room)
+    _connect(outer, machine)
+    os.close(outer)
     kernel.unshare(kernel.NEW_PIDS)  # only now: whichever child comes first afterwards is the machine's first process
     first = os.fork()
     if first == 0:
@@ -31,7 +31,7 @@ def boot(disk: str, machine: Mapping[str, Any], tell: Callable[[dict[str, Any]],
 
 
 def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[str, Any]], None]) -> None:
-    """In a new process of the room: go into the machine whose first process is `pid`, do something there, tell how it went."""
+    """In a new process of that namespace: enter the machine whose first process is `pid`, do something, tell how it went."""
     handles = [os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in _INSIDE]
     for handle in handles:
         kernel.enter(handle)
@@ -43,14 +43,14 @@ def visit(pid: int, action: Callable[[], dict[str, Any]], tell: Callable[[dict[s
     os.waitpid(inside, 0)
 
 
-def _connect(room: int, machine: Mapping[str, Any]) -> None:
+def _connect(outer: int, machine: Mapping[str, Any]) -> None:
     """Lay the cable and bring up the machine's end of it. This process is in the machine's network already."""
     pid, name = os.getpid(), str(machine["name"])
     laying = os.fork()
     if laying == 0:
         code = 1
         try:
-            kernel.enter(room)
+            kernel.enter(outer)
             network.cut(name)  # the kernel takes a moment to remove that of a machine that has just gone off
             network.run("ip", network.cable_lines(name, pid))
             _shape(machine, f"c-{name}", delayed=False)
@@ -61,7 +61,7 @@ def _connect(room: int, machine: Mapping[str, Any]) -> None:
             os._exit(code)
     _pid, status = os.waitpid(laying, 0)
     if status:
-        raise OSError(f"no cable for {name}: see the room's log")
+        raise OSError(f"no cable for {name}: see the outer namespace's log")
     network.run("ip", network.machine_lines(str(machine["address"])))
     _shape(machine, "eth0", delayed=True)
 

@@ -1,11 +1,11 @@
-"""The network of a room: one bridge, one cable a machine. Lines for `ip -batch` and `tc -batch`, and who runs them."""
+"""The network around the machines: one bridge, one cable a machine. Lines for `ip -batch` and `tc -batch`, and their call."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Sequence
 
-BRIDGE = "room0"
+BRIDGE = "bridge0"
 _ROOM_ADDRESS = "10.77.0.1"
 _PREFIX = 24
 _FIRST = 10  # node0 has 10.77.0.10, node64 10.77.0.74
@@ -16,7 +16,7 @@ def address(index: int) -> str:
     return f"10.77.0.{_FIRST + index}"
 
 
-def room_lines() -> list[str]:
+def bridge_lines() -> list[str]:
     """The bridge that every cable ends at."""
     return [
         "link set lo up",

@@ -1,4 +1,4 @@
-"""Looking into machines from their room, without going in: which daemons run, what Slurm says, what its logs complain about."""
+"""Looking into machines from outside: which daemons run, what Slurm says, what its logs complain about."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def become_root() -> None:
     kernel.unshare(kernel.NEW_USER)
     os.write(tells, b"\n")
     if os.waitpid(helper, 0)[1]:
-        raise OSError("newuidmap and newgidmap refused; see the room's log")
+        raise OSError("newuidmap and newgidmap refused; see the outer namespace's log")
     os.setgid(0)
     os.setuid(0)
     os.setgroups([])

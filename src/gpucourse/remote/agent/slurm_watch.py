@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from gpucourse.remote.agent import slurm_errors, slurm_jobs, slurm_told
+from gpucourse.remote.agent import slurm_errors, slurm_jobs, slurm_log
 from gpucourse.remote.agent import slurm_words as say
 from gpucourse.remote.agent.job import Job, mapping
 from gpucourse.remote.agent.supervise import finish
@@ -31,16 +31,16 @@ def look(job: Job) -> list[Row]:
             after = _query_rows(job, before)
         except slurm_jobs.Controller as error:
             if not seen.get("silent"):
-                slurm_told.silence(job, error.what)
+                slurm_log.log_silence(job, error.what)
                 job.write("seen.json", dict(seen, jobs=before, silent=error.what))
             return before
         if seen.get("silent"):
-            slurm_told.answers_again(job)
+            slurm_log.log_end_of_silence(job)
         for old, new in zip(before, after):  # `strict` is not in Python 3.7
-            slurm_told.tell(job, old, new)
+            slurm_log.log_change(job, old, new)
         if after and all(say.phase(str(row["state"])) == say.ENDED for row in after):
             after = _with_details(after)
-            slurm_told.not_shared(job, after, session=bool(_read_request(job).get("session")))
+            slurm_log.warn_of_unshared_folder(job, after, session=bool(_read_request(job).get("session")))
             slurm_errors.add_to_logs(job, after)
             finish(job, _end(job, after))
         job.write("seen.json", {"jobs": after})
@@ -69,7 +69,7 @@ def cancel(job: Job, proof_s: float = _PROOF_S) -> dict[str, object]:
         raise slurm_jobs.Controller(str(silent))
     if left:
         slurm_jobs.ask("scancel", *left)
-        slurm_told.note_cancel(job, left)
+        slurm_log.log_cancel(job, left)
     began, nap = time.monotonic(), 0.05
     while left and not job.has("done"):
         if time.monotonic() - began > proof_s:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Items, Part, Table, View, facts, table
-from gpucourse.ui.views.lab import standing
+from gpucourse.ui.views.lab import lab_facts
 from gpucourse.units import format_seconds, seconds_since
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpucourse.labs.aws.money.quote import Budget, Quote
-    from gpucourse.labs.results import Deployed, PricedProposal
+    from gpucourse.labs.results import DeployResult, PricedProposal
     from gpucourse.model.cloud import Finding
-    from gpucourse.model.deployment import Cloud, Tried
+    from gpucourse.model.deployment import Cloud, PlacementAttempt
 
 _NEXT = {"create": "to create", "delete": "to remove", "update": "to change", "replace": "to replace"}
 
@@ -47,11 +47,11 @@ def quote(proposal: PricedProposal, *, again: str = "") -> View:
     return View(title=f"Module {quotes[0].module} on AWS: {quotes[0].title}", parts=tuple(parts), footer=footer)
 
 
-def cloud_deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
+def cloud_deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") -> View:
     """What stands now and until when, what it costs, what was tried before, how to get in, what to type next."""
     deployment = result.deployment
     cloud = deployment.cloud if isinstance(deployment, AwsDeployment) else None
-    about = standing(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())
+    about = lab_facts(result, ssh_config, healed="rebuilt", where=_place(cloud) if cloud else ())
     parts: list[Part] = [about]
     if cloud and cloud.tried:
         parts.append(attempts(cloud.tried))
@@ -61,7 +61,7 @@ def cloud_deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") 
     return View(title=title, parts=tuple(parts), footer=footer, mode=deployment.target)
 
 
-def attempts(tried: Sequence[Tried]) -> Table:
+def attempts(tried: Sequence[PlacementAttempt]) -> Table:
     """The places where a lab could not be built, a row each, with the reason."""
     rows = [(attempt.zone, attempt.instance_type, attempt.code, attempt.why) for attempt in tried]
     return table(["zone", "type", "AWS said", Column("which means", wrap=True)], rows, title="Tried before")

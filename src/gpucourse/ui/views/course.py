@@ -116,7 +116,7 @@ def exercise(
                 ("script", exercise.script),
                 ("starts on", _where(exercise)),
                 ("time-out", format_seconds(exercise.launch.timeout)),
-                ("so far", _standing(verdict)),
+                ("so far", _verdict_cell(verdict)),
             ]
         ),
         Items(exercise.tasks, title="What to do", numbered=True),
@@ -152,13 +152,13 @@ def _exercises(module: Module, progress: Progress, title: str = "") -> Table:
         "progress",
     ]
     rows = [
-        (exercise.id, exercise.title, str(exercise.minutes), _standing(progress.get(exercise.id)))
+        (exercise.id, exercise.title, str(exercise.minutes), _verdict_cell(progress.get(exercise.id)))
         for exercise in module.exercises
     ]
     return table(columns, rows, title=title)
 
 
-def _standing(verdict: ExerciseVerdict | None) -> Cell:
+def _verdict_cell(verdict: ExerciseVerdict | None) -> Cell:
     if verdict is None:
         return Cell("not yet", "dim")
     where = " (simulated)" if is_simulated(verdict.mode) else ""

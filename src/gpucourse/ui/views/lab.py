@@ -16,12 +16,12 @@ from gpucourse.units import format_seconds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpucourse.labs.results import Deployed
+    from gpucourse.labs.results import DeployResult
 
 _SIGNS = {"create": "+", "delete": "-", "update": "~", "replace": "-/+"}
 
 
-def deploy_plan(result: Deployed) -> View:
+def deploy_plan(result: DeployResult) -> View:
     """What a deploy would do (`--dry-run`): every resource, and the count of each action."""
     deployment = result.deployment
     rows = [(Cell(_SIGNS.get(action, action), _action_style(action)), action, address) for action, address in result.changes]
@@ -47,18 +47,18 @@ def deploy_plan(result: Deployed) -> View:
     return View(title=f"Plan for module {deployment.module}", parts=tuple(parts), footer=footer, mode=deployment.mode)
 
 
-def deploy_result(result: Deployed, ssh_config: Path, exercise: str = "") -> View:
+def deploy_result(result: DeployResult, ssh_config: Path, exercise: str = "") -> View:
     """What stands now, how to get in, what to type next."""
     deployment = result.deployment
-    about = standing(result, ssh_config, healed="repaired")
+    about = lab_facts(result, ssh_config, healed="repaired")
     after = f"run {exercise}" if exercise else f"show {deployment.module}"
     footer = (f"Next: gpucourse {after}", f"When you are done: gpucourse destroy {deployment.module}")
     title = f"{UNICODE.good} lab of module {deployment.module} is ready: {deployment.title}"
     return View(title=title, parts=(about,), footer=footer, mode=deployment.mode)
 
 
-def standing(result: Deployed, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = ()) -> Facts:
-    """What a deploy left standing and how to get in. `healed` says what was done to nodes that were not well; `where` comes
+def lab_facts(result: DeployResult, ssh_config: Path, *, healed: str, where: Sequence[tuple[str, Content]] = ()) -> Facts:
+    """What a deploy made and how to get in. `healed` says what was done to nodes that were not well; `where` comes
     after the stack's name."""
     deployment = result.deployment
     count = len(deployment.inventory.nodes) if deployment.inventory else 0

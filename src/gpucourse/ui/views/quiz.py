@@ -59,8 +59,8 @@ def result(quiz: Quiz, results: Sequence[AnswerResult], tries: Tries) -> View:
     )
 
 
-def standing(quiz: Quiz, answered: int, right: int) -> View:
-    """A try that is still open."""
+def open_attempt(quiz: Quiz, answered: int, right: int) -> View:
+    """An attempt that is still open."""
     told = f"{answered} of {len(quiz.questions)} answered, {right} right so far"
     return View(title=quiz.title, parts=(Paragraph(told),), footer=("Continue: gpucourse quiz",))
 

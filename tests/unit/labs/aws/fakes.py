@@ -17,12 +17,12 @@ from gpucourse.model.event import Event
 from gpucourse.model.labs import AwsLab
 from gpucourse.model.manifest import Module
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed, Link
+from gpucourse.ports import CommandResult, Link
 from gpucourse.remote.fleet import Fleet
 from gpucourse.units import later, now_utc
 from gpucourse.workspace.locate import open_workspace
 
-Answer = Callable[[Node, str], Completed]
+Answer = Callable[[Node, str], CommandResult]
 
 
 def context_in(folder: Path) -> tuple[Context, list[Event]]:
@@ -109,7 +109,7 @@ class ScriptedLink:
         self.node = node
         self._answer = answer
 
-    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> Completed:
+    def run(self, command: str, *, stdin: object = b"", timeout_s: float = 60.0) -> CommandResult:
         if command.endswith(" probe"):
             assert isinstance(stdin, bytes)
             return answer_probe(stdin)
@@ -123,7 +123,7 @@ class ScriptedLink:
         self.alive = False
 
 
-def answer_probe(wanted: bytes) -> Completed:
+def answer_probe(wanted: bytes) -> CommandResult:
     """What the agent on such a node has found: every module, and free ports in the middle of the range."""
     asked = json.loads(wanted)
     answer = {
@@ -154,9 +154,9 @@ def fleet_of(answer: Answer, *nodes: Node) -> Fleet:
     return Fleet(ScriptedNodes(answer), nodes)
 
 
-def make_completed(text: str = "", *, code: int = 0, complaint: str = "") -> Completed:
+def make_completed(text: str = "", *, code: int = 0, complaint: str = "") -> CommandResult:
     """What a node says to a command."""
-    return Completed(code=code, stdout=text.encode(), stderr=complaint.encode())
+    return CommandResult(code=code, stdout=text.encode(), stderr=complaint.encode())
 
 
 ONE_NODE = AwsLab(template="benchmark", gpu="t4", size="xlarge", nodes=1, max_nodes=1)

@@ -18,7 +18,7 @@ from gpucourse.errors import (
     TerraformFailed,
 )
 from gpucourse.labs.aws import failure_report
-from gpucourse.model.deployment import Tried
+from gpucourse.model.deployment import PlacementAttempt
 from gpucourse.workspace import deployments
 from tests.unit.labs.aws.fakes import context_in, deployment_of
 
@@ -50,7 +50,10 @@ def test_an_error_keeps_its_class_its_cure_and_its_log(code: str, kind: type[Gpu
 
 def test_where_everything_was_tried_every_place_is_named() -> None:
     failure = failures.classify("InsufficientInstanceCapacity", "no room")
-    tried = [Tried(zone=f"us-east-2{zone}", instance_type="g4dn.xlarge", code=failure.code, why="", at="") for zone in "ab"]
+    tried = [
+        PlacementAttempt(zone=f"us-east-2{zone}", instance_type="g4dn.xlarge", code=failure.code, why="", at="")
+        for zone in "ab"
+    ]
     told = failure_report.make_error(failure, tried, TerraformFailed("failed"))
     assert "Tried 2 times: g4dn.xlarge in us-east-2a: InsufficientInstanceCapacity; g4dn.xlarge in us-east-2b" in told.what
 

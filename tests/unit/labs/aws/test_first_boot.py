@@ -13,7 +13,7 @@ from gpucourse.errors import InfrastructureError
 from gpucourse.labs.aws import first_boot
 from gpucourse.model.event import NodeEvent, ResourceEvent
 from gpucourse.model.node import Node
-from gpucourse.ports import Completed
+from gpucourse.ports import CommandResult
 from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71", "torch": "2.13.0"})
@@ -41,7 +41,7 @@ def test_a_set_up_that_failed_shows_the_end_of_its_log(tmp_path: Path) -> None:
     context, events = context_in(tmp_path)
     log = "step 'driver' failed at line 108 with status 1: count_gpus\n\nthe driver sees 0 GPUs of 1\n"
 
-    def answer(node: Node, _command: str) -> Completed:
+    def answer(node: Node, _command: str) -> CommandResult:
         return make_completed(f"\nfailed\n{log}") if node.name == "node1" else make_completed(f"\nready\n{READY}\n")
 
     with pytest.raises(InfrastructureError) as caught:

@@ -15,16 +15,16 @@ from gpucourse.aws.caller import VARIABLE
 from gpucourse.errors import InfrastructureError, OtherHostKey, UnreachableError
 from gpucourse.labs.aws import readiness
 from gpucourse.labs.aws.lab import CloudLab
-from gpucourse.labs.aws.readiness import Patience
+from gpucourse.labs.aws.readiness import ReadinessTimes
 from gpucourse.model.event import Event, NodeEvent, Note
 from gpucourse.model.node import Inventory, Node
-from gpucourse.ports import Completed, Link
+from gpucourse.ports import CommandResult, Link
 from tests.unit.aws.cloud import ScriptedAccount
 from tests.unit.labs.aws.fakes import ScriptedLink, context_in, deployment_of, make_completed, node
 
 READY = json.dumps({"gpus": ["Tesla T4"], "driver": "595.71"})
 KEYS = {"i-node0": f"ssh-ed25519 {'0' * 68}", "i-node1": f"ssh-ed25519 {'1' * 68}"}
-AT_ONCE = Patience(console_s=0.0, ssh_pause_s=0.0, boot_pause_s=0.0, slurm_s=0.0, slurm_pause_s=0.01)
+AT_ONCE = ReadinessTimes(console_s=0.0, ssh_pause_s=0.0, boot_pause_s=0.0, slurm_s=0.0, slurm_pause_s=0.01)
 NODES = (node("node0", role="head", address="10.0.0.1"), node("node1", address="10.0.0.2"))
 
 
@@ -67,15 +67,15 @@ class World:
         """The nodes that took part in a sum."""
         return [event.node for event in self.list_events(NodeEvent) if event.step.startswith("all-reduce") and event.ok]
 
-    def wait_until_ready(self, patience: Patience = AT_ONCE) -> Inventory:
+    def wait_until_ready(self, times: ReadinessTimes = AT_ONCE) -> Inventory:
         paths = self.context.paths.stack(self.deployment.stack)
         lab = CloudLab(self.context, paths, self.deployment, None, self.account)  # type: ignore[arg-type]  # no Terraform here
-        return readiness.wait_until_ready(self.context, lab, patience)
+        return readiness.wait_until_ready(self.context, lab, times)
 
     def show_console(self, which: str) -> str:
         return f"{console.BEGIN}\n{key}\n{console.END}\n" if (key := self.keys[which]) else "it boots\n"
 
-    def answer(self, node: Node, command: str) -> Completed:
+    def answer(self, node: Node, command: str) -> CommandResult:
         if "nvidia-smi" in command:
             return make_completed(self.smi)
         if command.startswith("ip "):
@@ -175,7 +175,7 @@ class TestSlurm:
         world.notes = "node0\nnode1\n"  # type: ignore[attr-defined]
         plain = world.answer
 
-        def answer(node: Node, command: str) -> Completed:
+        def answer(node: Node, command: str) -> CommandResult:
             if "slurmctld.log" in command:
                 return make_completed("0\n", code=1)
             if command.startswith("ls "):
@@ -236,7 +236,7 @@ class TestSlurm:
         cluster.notes = "node0\nnode1\nnode2\nnode2.new\n"  # type: ignore[attr-defined]
         cluster.sinfo += "node2|down*|gpu:1|Not responding\n"  # type: ignore[attr-defined]
 
-        def remove(command: str) -> Completed:
+        def remove(command: str) -> CommandResult:
             assert f"{cluster.deployment.uid}/nodes && if [ -w . ]; then rm -f node2; else" in command
             return make_completed()
 

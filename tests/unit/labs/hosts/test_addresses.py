@@ -9,7 +9,7 @@ import pytest
 
 from gpucourse.errors import UnreachableError
 from gpucourse.labs.hosts.addresses import _port
-from tests.unit.remote.test_slurm_says import HEAD as NODE
+from tests.unit.remote.test_slurm_refusals import HEAD as NODE
 
 
 class Head:

@@ -13,7 +13,7 @@ from gpucourse.model.node import Node
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownError:
     """Words of Slurm, the error that they mean, what happened, and what to type next."""
 
     words: str
@@ -23,68 +23,68 @@ class _Known:
 
 
 _TABLE = (
-    _Known(
+    _KnownError(
         r"munged is gone|[Mm]unge encode failed|munge.*[Ss]ocket|Failed to access .*munge|authentication plugin.*munge",
         InfrastructureError,
         "munged does not answer, so no command of Slurm can prove who asks",
         "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl restart munge",
     ),
-    _Known(
+    _KnownError(
         r"[Ee]xpired credential|[Rr]ewound credential|munge.*(clock|time)",
         InfrastructureError,
         "munge refuses a message because the clocks of two machines differ by more than five minutes",
         "compare `date` on both, and let chrony or ntpd set them (timedatectl set-ntp true)",
     ),
-    _Known(
+    _KnownError(
         r"[Ii]nvalid credential|Munge decode failed|munge_decode|Protocol authentication error|Zero Bytes were transmitted",
         InfrastructureError,
         "munge refuses a message: two machines do not have the same munge.key, or their clocks differ by minutes",
         "compare `sha256sum /etc/munge/munge.key` and `date` on both; gpucourse deploy 2 repairs a lab of your own",
     ),
-    _Known(
+    _KnownError(
         r"Unable to contact slurm controller|Connection refused|Unable to establish configuration|[Ss]ocket timed out|"
         r"Resource temporarily unavailable|did not answer within",
         InfrastructureError,
         "Slurm's controller (slurmctld) does not answer. Jobs that run go on without it",
         "a lab of your own: gpucourse deploy 2 starts it again; elsewhere: systemctl status slurmctld on the head",
     ),
-    _Known(
+    _KnownError(
         r"command not found|cannot start s(batch|info|queue|cancel)",
         MissingError,
         "Slurm's commands are not there",
         "--launcher slurm needs a cluster with Slurm: gpucourse deploy 2",
     ),
-    _Known(
+    _KnownError(
         r"[Ii]nvalid partition",
         UsageError,
         "there is no such partition",
         "gpucourse ssh 2 -- sinfo lists them; then --set partition=NAME",
     ),
-    _Known(
+    _KnownError(
         r"Node count specification invalid|[Mm]ore (nodes|processors) requested|Requested node configuration is not available",
         UsageError,
         "no set of nodes of this cluster can ever give what the job asks for (nodes, GPUs or cores)",
         "gpucourse ssh 2 -- sinfo -N -o '%N %G %c' shows what each node has",
     ),
-    _Known(
+    _KnownError(
         r"[Rr]equested time limit is invalid|time limit.*exceed",
         UsageError,
         "the time limit is not one that the partition takes",
         "--timeout 10m asks for less; gpucourse ssh 2 -- sinfo -o '%P %l' shows the limits",
     ),
-    _Known(
+    _KnownError(
         r"[Ii]nvalid account|Invalid qos|AssocMaxSubmitJobLimit|QOSMaxSubmitJobPerUserLimit|Job violates accounting",
         UsageError,
         "the cluster's accounting does not let you submit this",
         "ask whoever runs the cluster for an account; sacctmgr show assoc user=$USER shows yours",
     ),
-    _Known(
+    _KnownError(
         r"unrecognized option|[Ii]nvalid .* specification|does not look like a batch script|Invalid directive|not a valid",
         UsageError,
         "sbatch does not understand the file",
         "fix the line that it names, and type the same again; with --dry-run you see the file that is submitted",
     ),
-    _Known(
+    _KnownError(
         r"scancel was taken",
         InfrastructureError,
         "the job's processes do not end: its node does not answer, or is busy with input and output",

@@ -1,7 +1,7 @@
-"""Room on the disk while Terraform changes things: a state that cannot be written is lost, and with it what was built.
+"""A reserve on the disk while Terraform changes things: a state that cannot be written is lost, and with it what was built.
 
 A ballast file is held while Terraform works. When the disk runs full all the same (a node that prints without end is
-enough), the ballast is dropped, so that there is room for the state, and Terraform is asked to stop.
+enough), the ballast is dropped, so that the state can be written, and Terraform is asked to stop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DiskReserve:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.ballast = folder / ".room"
+        self.ballast = folder / ".disk_reserve"
         self.ran_out = False
 
     def check(self) -> bool:
@@ -45,22 +45,22 @@ class DiskReserve:
 
 
 @contextmanager
-def room_in(folder: Path) -> Iterator[DiskReserve]:
-    """Hold the ballast for the block. Raises StorageError, before anything is done, where there is too little room."""
-    room = DiskReserve(folder)
+def hold_reserve(folder: Path) -> Iterator[DiskReserve]:
+    """Hold the ballast for the block. Raises StorageError, before anything is done, where too little is free."""
+    reserve = DiskReserve(folder)
     try:
         with storing(folder):
-            room.ballast.write_bytes(_noise())
-        if room.check():
-            raise room.error()
-        yield room
+            reserve.ballast.write_bytes(_noise())
+        if reserve.check():
+            raise reserve.error()
+        yield reserve
     finally:
-        room.ballast.unlink(missing_ok=True)
+        reserve.ballast.unlink(missing_ok=True)
 
 
 @functools.cache
 def _noise() -> bytes:
-    """Zeros would take no room on a disk that compresses."""
+    """Zeros would take no space on a disk that compresses."""
     return os.urandom(BALLAST)
 
 

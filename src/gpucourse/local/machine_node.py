@@ -13,7 +13,7 @@ from pathlib import Path
 from gpucourse.local import environment, health, layout, processes, server
 from gpucourse.local.hosted import Spec, prepare
 from gpucourse.local.machines.daemons import PATH
-from gpucourse.local.roomline import RoomFailed, RoomLine
+from gpucourse.local.namespace_client import NamespaceClient, NamespaceFailed
 
 _SSH = 22
 _CHUNK = 1 << 18
@@ -21,13 +21,13 @@ _CHUNK = 1 << 18
 logger = logging.getLogger(__name__)
 
 
-class RoomedNode:
-    """A machine of the room, from `open` to `end`."""
+class MachineNode:
+    """A machine in the namespace, from `open` to `end`."""
 
-    def __init__(self, folder: Path, spec: Spec, room: RoomLine) -> None:
+    def __init__(self, folder: Path, spec: Spec, namespace: NamespaceClient) -> None:
         self.spec = spec
         self._folder = folder
-        self._room = room
+        self._namespace = namespace
         self._door: asyncio.Server | None = None
         self._port = 0
         self._callers: set[asyncio.StreamWriter] = set()
@@ -43,7 +43,7 @@ class RoomedNode:
                 self._door = await asyncio.start_server(self._attend, server.ADDRESS, 0)
             self._port = self._door.sockets[0].getsockname()[1]
         layout.write_json(layout.spec_file(self._folder, self.spec.name), {**asdict(self.spec), "port": self._port})
-        await self._room.ask("on", machine=self._machine())
+        await self._namespace.ask("on", machine=self._machine())
 
     async def reopen(self, spec: Spec) -> None:
         """Take a new spec; what it changes is changed in the running machine; what it boots with, by going off and on."""
@@ -55,9 +55,9 @@ class RoomedNode:
     async def power(self, way: str) -> None:
         """Cut the machine's power, or boot it again. Its disk stays."""
         if way == "off":
-            await self._room.ask("off", name=self.spec.name)
+            await self._namespace.ask("off", name=self.spec.name)
         else:
-            await self._room.ask("on", machine=self._machine())
+            await self._namespace.ask("on", machine=self._machine())
 
     def describe(self) -> dict[str, object]:
         """The node in the words of `model.node.Node`."""
@@ -90,14 +90,14 @@ class RoomedNode:
         """Take the machine away."""
         self.close()
         self.drop()
-        if self._room.alive:
-            with contextlib.suppress(RoomFailed):  # a room that has ended holds no machine
-                await self._room.ask("off", name=self.spec.name, forget=True)
+        if self._namespace.alive:
+            with contextlib.suppress(NamespaceFailed):  # a namespace that has ended holds no machine
+                await self._namespace.ask("off", name=self.spec.name, forget=True)
 
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._callers.add(writer)
         try:
-            line = await self._room.dial(self.spec.addresses[self.spec.name], _SSH)
+            line = await self._namespace.dial(self.spec.addresses[self.spec.name], _SSH)
             inner_reader, inner_writer = await asyncio.open_connection(sock=line, limit=_CHUNK)
             self._callers.add(inner_writer)
             try:
@@ -105,7 +105,7 @@ class RoomedNode:
             finally:
                 inner_writer.close()
                 self._callers.discard(inner_writer)
-        except (TimeoutError, OSError, RoomFailed) as error:
+        except (TimeoutError, OSError, NamespaceFailed) as error:
             logger.info("%s does not answer: %s", self.spec.name, error)
         finally:
             writer.close()

@@ -11,7 +11,7 @@ MOST = 6  # lines that are told apart by their colours
 WIDE = 16.0  # largest over smallest value from which on the axis is logarithmic
 
 
-def over(
+def make_sweep_plot(
     plot: Plot, parameter: str, unit: str, rows: Sequence[tuple[object, Sequence[Mapping[str, Any]]]]
 ) -> tuple[Plot, dict[str, Any]]:
     """The plot and the metrics to draw it from. `rows` holds, for each value, the rows of that run.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mock_aws.call import Refusal
 
 
-class Refused(Exception):
+class RefusalError(Exception):
     """What was asked is refused; `refusal` is what the caller hears."""
 
     def __init__(self, code: str, message: str, status: int = 400) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpucourse.figures.over import over
 from gpucourse.figures.plots import draw
+from gpucourse.figures.sweep_plot import make_sweep_plot
 from gpucourse.model.manifest import Plot
 
 
@@ -33,7 +33,7 @@ def rows(*speeds: float) -> list[dict[str, Any]]:
 
 
 def test_few_rows_are_a_line_each(tmp_path: Path) -> None:
-    changed, metrics = over(plot(), "batch_size", "samples", [(16, rows(1, 2)), (32, rows(3, 4))])
+    changed, metrics = make_sweep_plot(plot(), "batch_size", "samples", [(16, rows(1, 2)), (32, rows(3, 4))])
     assert [series.label for series in changed.series] == ["case 0", "case 1"]
     assert metrics["points"][1]["speed_1"] == 4
     assert (changed.kind, changed.x, changed.x_title, changed.log_x) == ("line", "batch_size", "batch_size (samples)", False)
@@ -42,14 +42,14 @@ def test_few_rows_are_a_line_each(tmp_path: Path) -> None:
 
 
 def test_of_many_rows_the_last_one_stands_for_the_run() -> None:
-    changed, metrics = over(plot(), "n", "", [(1, rows(*range(20))), (100, rows(*range(30)))])
+    changed, metrics = make_sweep_plot(plot(), "n", "", [(1, rows(*range(20))), (100, rows(*range(30)))])
     assert [series.label for series in changed.series] == ["measured"]
     assert [point["speed_0"] for point in metrics["points"]] == [19, 29]
     assert changed.log_x
 
 
 def test_words_are_bars(tmp_path: Path) -> None:
-    changed, metrics = over(plot(), "hook", "", [("none", rows(1)), ("fp16", rows(2))])
+    changed, metrics = make_sweep_plot(plot(), "hook", "", [("none", rows(1)), ("fp16", rows(2))])
     assert changed.kind == "bar"
     assert [point["hook"] for point in metrics["points"]] == ["none", "fp16"]
     assert draw(changed, metrics, subtitle="x", folder=tmp_path)
@@ -57,11 +57,11 @@ def test_words_are_bars(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [(True, False), (0, 5), (-2, 3)])
 def test_values_that_have_no_logarithm(values: tuple[Any, Any], tmp_path: Path) -> None:
-    changed, metrics = over(plot(), "n", "", [(value, rows(1)) for value in values])
+    changed, metrics = make_sweep_plot(plot(), "n", "", [(value, rows(1)) for value in values])
     assert not changed.log_x
     assert draw(changed, metrics, subtitle="x", folder=tmp_path)
 
 
 def test_a_run_without_rows_leaves_a_gap() -> None:
-    _, metrics = over(plot(), "n", "", [(1, rows(1, 2)), (2, []), (3, rows(3, 4))])
+    _, metrics = make_sweep_plot(plot(), "n", "", [(1, rows(1, 2)), (2, []), (3, rows(3, 4))])
     assert metrics["points"][1] == {"n": 2}

@@ -6,7 +6,7 @@ import pytest
 
 from gpucourse.errors import GpucourseError, InfrastructureError, MissingError, UsageError
 from gpucourse.model.node import Node
-from gpucourse.remote.slurm_says import explain
+from gpucourse.remote.slurm_refusals import explain
 
 HEAD = Node(
     name="node0", role="head", address="203.0.113.1", port=22, private_address="10.0.0.1", user="me", gpus=0,

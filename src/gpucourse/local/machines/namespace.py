@@ -1,4 +1,4 @@
-"""The room of a stack's machines, started as `room.py SOCKET FOLDER`: the first process of namespaces of its own.
+"""The namespace around a stack's machines, started as `namespace.py SOCKET FOLDER`: its first process, which holds the rest.
 
 Whatever runs on the machines descends from it, so its end is the end of every process, mount, network and name in there: the
 kernel sees to that. It dies with the process that started it. SOCKET is an open socket (SOCK_SEQPACKET) that hears one document
@@ -31,30 +31,30 @@ _SLURM = SlurmController({"PATH": daemons.PATH, "LANG": "C.UTF-8"})  # for what 
 Document = dict[str, Any]
 
 
-class MachineRoom:
+class MachineNamespace:
     """The machines, and whoever asks for changes."""
 
     def __init__(self, line: socket.socket, folder: str) -> None:
         self._line = line
         self._folder = folder
-        self._ears = selectors.DefaultSelector()
+        self._selector = selectors.DefaultSelector()
         self._machines: dict[str, Document] = {}
         self._first: dict[str, int] = {}  # the first process of each machine that is on
-        self._outer: dict[int, str] = {}  # the process that waits for it, which is the room's child
+        self._outer: dict[int, str] = {}  # the process that waits for it, which is the namespace's child
         self._key = daemons.make_key()
 
     def run(self) -> None:
         """Serve until whoever asks has gone."""
-        self._ears.register(self._line, selectors.EVENT_READ, self._hear)
+        self._selector.register(self._line, selectors.EVENT_READ, self._hear)
         woken, wakes = socket.socketpair()
         for end in (woken, wakes):
             end.setblocking(False)
         signal.set_wakeup_fd(wakes.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-        self._ears.register(woken, selectors.EVENT_READ, lambda: self._reap(woken))
+        self._selector.register(woken, selectors.EVENT_READ, lambda: self._reap(woken))
         while True:
-            for key, _events in self._ears.select():
+            for key, _events in self._selector.select():
                 key.data()
 
     def _hear(self) -> None:
@@ -90,7 +90,7 @@ class MachineRoom:
         self._answer(asked, {"was_on": pid is not None})
 
     def _do_dial(self, asked: Document) -> None:
-        """A socket of the room's network that is on its way to a machine. Who asked finds out whether it gets there."""
+        """A socket of the namespace's network that is on its way to a machine. Who asked finds out whether it gets there."""
         line = socket.socket()
         line.setblocking(False)
         line.connect_ex((asked["address"], asked["port"]))
@@ -163,18 +163,18 @@ class MachineRoom:
                 if "pid" in document:
                     self._first[boots] = document["pid"]
                 else:
-                    self._ears.unregister(reading)
+                    self._selector.unregister(reading)
                     os.close(reading)
                     self._answer(asked, document)
                     if boots and "error" in document:
                         self._first.pop(boots, None)
                     return
             if not data:
-                self._ears.unregister(reading)
+                self._selector.unregister(reading)
                 os.close(reading)
                 self._answer(asked, {"error": "it ended before it was ready"})
 
-        self._ears.register(reading, selectors.EVENT_READ, hear)
+        self._selector.register(reading, selectors.EVENT_READ, hear)
 
     def _reap(self, woken: socket.socket) -> None:
         woken.recv(_MESSAGE)
@@ -191,7 +191,7 @@ class MachineRoom:
 
 
 def _in_child(work: Callable[[Callable[[Document], None]], None], writing: int) -> None:
-    """Never comes back. What a child tells goes to its room, once told nothing more is awaited."""
+    """Never comes back. What a child tells goes to its namespace, once told nothing more is awaited."""
 
     def tell(document: Document) -> None:
         os.write(writing, json.dumps(document).encode() + b"\n")
@@ -222,7 +222,7 @@ def _ensure_daemons(wanted: Document) -> Document:
 
 
 def main(handle: int, folder: str) -> None:
-    """Make the room and become its first process; this process waits for it."""
+    """Make the namespace and become its first process; this process waits for it."""
     become_root()
     kernel.die_with_parent(signal.SIGKILL)
     line = socket.socket(fileno=handle)
@@ -231,13 +231,13 @@ def main(handle: int, folder: str) -> None:
     if first == 0:
         kernel.die_with_parent(signal.SIGKILL)
         kernel.keep_mounts_private()
-        kernel.set_name("room")
+        kernel.set_name("namespace")
         kernel.mount("proc", "/proc", "proc")
         kernel.mount("disks", f"{folder}/machines", "tmpfs", options="mode=755,size=25%")
-        network.run("ip", network.room_lines())
-        room = MachineRoom(line, folder)
+        network.run("ip", network.bridge_lines())
+        namespace = MachineNamespace(line, folder)
         line.send(b'{"id": 0}')
-        room.run()
+        namespace.run()
     line.close()
     os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF)
 

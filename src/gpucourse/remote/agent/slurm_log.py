@@ -14,8 +14,8 @@ _INDENT = " " * 9  # below the words, beside the clock
 Row = dict[str, object]
 
 
-def tell(job: Job, old: Row, new: Row) -> None:
-    """A line for each change of a job's state, or of the reason why it waits."""
+def log_change(job: Job, old: Row, new: Row) -> None:
+    """Write a line for each change of a job's state, or of the reason why it waits."""
     was, now = str(old["state"]), str(new["state"])
     reason, last = str(new.get("reason") or ""), str(old.get("reason") or "")
     if say.phase(was) == say.RUNNING and say.phase(now) == say.WAITING:
@@ -26,36 +26,36 @@ def tell(job: Job, old: Row, new: Row) -> None:
     if (was, last) == (now, reason) or (now == "PENDING" and reason in ("", "None")):
         return
     if say.phase(now) == say.WAITING:
-        _note(job, _waits(job, new, reason))
+        _note(job, _describe_wait(job, new, reason))
     elif say.phase(now) == say.UNKNOWN:
         _note(job, f"{_name(new)} is {now}, a word that this program does not know; it asks on")
     elif now == "FORGOTTEN":
-        _note(job, *_forgotten(new, was))
+        _note(job, *_describe_forgotten(new, was))
     elif now == "TIMEOUT":
         _note(job, f"{_name(new)} is TIMEOUT: it reached its time limit, and Slurm ended it")
     else:
         _note(job, "{} is {}{}".format(_name(new), now, " on {}".format(new["node"]) if new.get("node") else ""))
 
 
-def silence(job: Job, words: str) -> None:
-    """That Slurm does not answer, in its own words, and the way back."""
+def log_silence(job: Job, words: str) -> None:
+    """Say that Slurm does not answer, in its own words, and what to type."""
     said = " ".join(words.split())[:300]
     again = "Jobs that run go on. It is asked again; where its controller is down, the lab's own is brought back by: "
     _note(job, f"Slurm does not answer: {said}", f"{again}gpucourse deploy {_module(job)}")
 
 
-def answers_again(job: Job) -> None:
-    """That the silence is over."""
+def log_end_of_silence(job: Job) -> None:
+    """Say that Slurm answers again."""
     _note(job, "Slurm answers again")
 
 
-def note_cancel(job: Job, numbers: list[str]) -> None:
-    """The command that was typed for the person."""
+def log_cancel(job: Job, numbers: list[str]) -> None:
+    """Say which command was typed for the person."""
     _note(job, "scancel {}".format(" ".join(numbers)))
 
 
-def not_shared(job: Job, rows: list[Row], session: bool) -> None:
-    """A job that ran and failed, and of which nothing arrived here, could not write here."""
+def warn_of_unshared_folder(job: Job, rows: list[Row], session: bool) -> None:
+    """Where a job ran and failed, and nothing of it arrived here: say that it could not write here."""
     logs = os.listdir(job.path("logs"))
     for row in rows:
         here = any(name.startswith(f"{row['job']}-") for name in logs)
@@ -103,7 +103,7 @@ def _describe_new_start(row: Row) -> str:
     return words.format(_name(row), str(row["started"]).rpartition("T")[2])
 
 
-def _forgotten(row: Row, was: str) -> tuple[str, ...]:
+def _describe_forgotten(row: Row, was: str) -> tuple[str, ...]:
     lines = [f"{_name(row)}: Slurm does not know it any more, and it left no note: how it ended is unknown"]
     seen = f"It was {was} when it was last seen. " if was != "SUBMITTED" else ""
     lines.append(
@@ -113,7 +113,7 @@ def _forgotten(row: Row, was: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _waits(job: Job, row: Row, reason: str) -> str:
+def _describe_wait(job: Job, row: Row, reason: str) -> str:
     words = say.why(reason)
     line = "{} is {} ({}){}".format(_name(row), row["state"], reason, ": " + words if words else "")
     if reason in say.HELD:

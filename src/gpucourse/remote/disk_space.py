@@ -1,4 +1,4 @@
-"""The room on the disk of this computer, which the outputs of all nodes fill at the same time."""
+"""The free space on the disk of this computer, which the outputs of all nodes fill at the same time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _RESERVE = 256 << 20
 """What stays free on the disk here, for records, pictures and other programs."""
 
 
-class DiskRoom:
+class DiskSpace:
     """What is free on one disk, less what other threads are about to write there."""
 
     def __init__(self) -> None:
         self._lock, self._promised = threading.Lock(), 0
 
     @contextmanager
-    def room(self, folder: Path, size: int) -> Iterator[None]:
+    def keep_free(self, folder: Path, size: int) -> Iterator[None]:
         """Keeps so many bytes free for the block. Raises StorageError where they would leave less than the reserve."""
         with self._lock:
             free = shutil.disk_usage(folder).free

@@ -1,4 +1,4 @@
-"""The line between the host and the room of its machines: it starts the room, asks, and hears what comes back."""
+"""The connection of the host to the namespace around its machines: it starts that namespace, asks, and hears the answers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _START_S, _ANSWER_S = 20.0, 60.0
 _DIAL_S = 5.0
 
 
-class RoomFailed(Exception):
-    """The room, or something in it, did not come to be; the message says why."""
+class NamespaceFailed(Exception):
+    """The namespace, or something in it, did not come to be; the message says why."""
 
 
-class RoomLine:
-    """The machines of one stack. The first one that is wanted starts the room, and the end of the host is its end."""
+class NamespaceClient:
+    """The machines of one stack. The first one that is wanted starts the namespace, and the end of the host is its end."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,18 +36,18 @@ class RoomLine:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a room."""
+        """Whether there is an namespace."""
         return self._line is not None
 
     async def ask(self, verb: str, **document: object) -> dict[str, Any]:
-        """Have something done in the room, which is started where there is none. Raises RoomFailed with what went wrong."""
+        """Have something done in the namespace, which the first request starts. Raises NamespaceFailed with what went wrong."""
         async with self._turn:
             if self._line is None:
                 await self._start()
         return (await self._ask(verb, document))[0]
 
     async def dial(self, address: str, port: int) -> socket.socket:
-        """A connection to a machine, from the room's side of its network. Raises OSError where nobody listens."""
+        """A connection to a machine, from the namespace's side of its network. Raises OSError where nobody listens."""
         if self._line is None:
             raise ConnectionRefusedError("the machines are off")
         _answer, handles = await self._ask("dial", {"address": address, "port": port})
@@ -62,7 +62,7 @@ class RoomLine:
         return line
 
     def end(self) -> None:
-        """End the room, and with it everything in it."""
+        """End the namespace, and with it everything in it."""
         self._drop_connection()
         if self._process is not None:
             self._process.kill()
@@ -73,7 +73,7 @@ class RoomLine:
         self.end()
         (self._folder / layout.MACHINES).mkdir(mode=0o700, exist_ok=True)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        program = Path(__file__).parent / "machines" / "room.py"
+        program = Path(__file__).parent / "machines" / "namespace.py"
         with theirs:
             self._process = subprocess.Popen(  # noqa: ASYNC220 (it must die with this thread, and starting takes a millisecond)
                 [sys.executable, str(program), str(theirs.fileno()), str(self._folder)],
@@ -87,13 +87,13 @@ class RoomLine:
         asyncio.get_running_loop().add_reader(ours.fileno(), self._hear)
         try:
             await asyncio.wait_for(ready, _START_S)
-        except (TimeoutError, RoomFailed) as error:
+        except (TimeoutError, NamespaceFailed) as error:
             self.end()
-            raise RoomFailed(f"the room of the simulated machines does not start: {self._last_words()}") from error
+            raise NamespaceFailed(f"the namespace of the simulated machines does not start: {self._last_words()}") from error
 
     async def _ask(self, verb: str, document: dict[str, object]) -> tuple[dict[str, Any], list[int]]:
         if self._line is None:
-            raise RoomFailed("the machines are off")
+            raise NamespaceFailed("the machines are off")
         self._number += 1
         number = self._number
         answer = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -103,11 +103,11 @@ class RoomLine:
             )
             said, handles = await asyncio.wait_for(answer, _ANSWER_S)
         except (TimeoutError, OSError) as error:
-            raise RoomFailed(f"the room of the simulated machines does not answer: {error}") from error
+            raise NamespaceFailed(f"the namespace of the simulated machines does not answer: {error}") from error
         finally:
             self._waiting.pop(number, None)
         if "error" in said:
-            raise RoomFailed(str(said["error"]))
+            raise NamespaceFailed(str(said["error"]))
         return said, handles
 
     def _hear(self) -> None:
@@ -141,7 +141,7 @@ class RoomLine:
         self._line = None
         for waiting in self._waiting.values():
             if not waiting.done():
-                waiting.set_exception(RoomFailed("the room of the simulated machines has ended"))
+                waiting.set_exception(NamespaceFailed("the namespace of the simulated machines has ended"))
         self._waiting.clear()
 
     def _last_words(self) -> str:
