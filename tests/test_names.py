@@ -23,6 +23,7 @@ REPLACED = re.compile(  # words of an earlier vocabulary, in names and comments;
     re.IGNORECASE,
 )
 HOLDS_THE_WORDS = {"tests/test_names.py", "tests/unit/test_glossary.py"}
+NO_NOUNS = {"Interrupted"}  # the error of a command that the person stopped
 NO_PARTICIPLES = {"allocated", "reserved", "speed"}  # torch.cuda's words for memory; a noun
 
 
@@ -45,6 +46,26 @@ def test_no_function_is_named_by_a_participle_alone() -> None:
     assert [(place, name) for place, name in named if name.strip("_") not in NO_PARTICIPLES] == [], (
         "say what the function does: a verb"
     )
+
+
+def classes_of_the_program() -> list[tuple[str, str]]:
+    """Where a class of the program is, and its name."""
+    return [
+        (f"{place}:{node.lineno}", node.name)
+        for place, node in nodes()
+        if isinstance(node, ast.ClassDef) and place.startswith("src/")
+    ]
+
+
+def test_no_class_is_named_by_a_participle_alone() -> None:
+    single = [(place, name) for place, name in classes_of_the_program() if re.fullmatch("_?[A-Z][a-z]+", name)]
+    named = [(place, name) for place, name in single if PARTICIPLE.fullmatch(name.strip("_").lower())]
+    assert [(place, name) for place, name in named if name not in NO_NOUNS] == [], "say what it is: a noun"
+
+
+def test_the_name_of_a_class_stands_for_one_class() -> None:
+    names = [name for _, name in classes_of_the_program()]
+    assert [(place, name) for place, name in classes_of_the_program() if names.count(name) > 1] == []
 
 
 def test_no_value_has_a_name_that_says_nothing() -> None:
