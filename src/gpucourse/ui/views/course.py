@@ -76,7 +76,11 @@ def module(module: Module, lessons: Sequence[str], progress: Progress) -> View:
     return View(
         title=f"Module {module.id}: {module.title}",
         parts=(Paragraph(module.summary), about, _exercises(module, progress), Markdown(lessons[0])),
-        footer=(*_next_part(module, 1, len(lessons)), f"Deploy the lab: gpucourse deploy {module.id}", f"The first exercise: gpucourse show {first}"),
+        footer=(
+            *_next_part(module, 1, len(lessons)),
+            f"Deploy the lab: gpucourse deploy {module.id}",
+            f"The first exercise: gpucourse show {first}",
+        ),
     )
 
 
