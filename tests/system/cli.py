@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.parts import need
 from tests.ports import take_ports
 
@@ -58,15 +59,8 @@ class Learner:
     def types(self, *words: str, code: int | None = 0, timeout: float = 120, mount: str = "", **environ: str) -> Typed:
         """Run a command to its end; fails unless it answers `code` (None: whatever). `mount`: with a disk of its own at the
         workspace, made with these options, that is gone afterwards; skips where the machine does not allow that."""
-        done = subprocess.run(
-            [*self.before, *(self._mounting(mount) if mount else ()), *COMMAND, *words],
-            env=self.environment | environ,
-            capture_output=True,
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
-        typed = Typed(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        command = [*self.before, *(self._mounting(mount) if mount else ()), *COMMAND, *words]
+        typed = Typed(*_run(command, self.environment | environ, timeout))
         assert code is None or typed.code == code, (
             f"gpucourse {' '.join(words)} answered {typed.code}:\n{typed.out}\n{typed.err}{self.describe_surroundings()}"
         )
@@ -150,13 +144,32 @@ class Learner:
         return pids
 
 
+def _run(command: list[str], env: dict[str, str], timeout: float) -> tuple[int, str, str]:
+    """Run a command to its end, by a fork where that is the same: its exit code, its standard output and standard error."""
+    if not forks.can_start(command, env):
+        done = subprocess.run(command, env=env, capture_output=True, timeout=timeout, stdin=subprocess.DEVNULL, check=False)
+        return done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    fork = forks.Fork(command, Path.cwd(), env, apart=True)
+    try:
+        out, err = fork.communicate(timeout)
+    except subprocess.TimeoutExpired:
+        fork.kill()
+        fork.communicate()
+        raise
+    return fork.returncode, out, err or ""
+
+
 def wait_for_words(process: subprocess.Popen[bytes], words: bytes, seconds: float = 60) -> str:
     """Wait until a line of what the process says on its standard error holds these words; the line."""
     stream = process.stderr
     assert stream is not None
-    lines = iter(stream.readline, None)
-    matching_line = until(lambda: words in (line := next(lines)) and line, seconds, f"{words!r} on the screen")
-    return str(matching_line.decode(errors="replace"))
+    deadline, shown = time.monotonic() + seconds, b""
+    while words not in (line := stream.readline()):
+        shown += line
+        text = f"{words!r} did not come onto the screen within {seconds} s, but:\n{shown.decode(errors='replace')}"
+        assert line, f"the command ended: {text}"
+        assert time.monotonic() < deadline, text
+    return line.decode(errors="replace")
 
 
 def until(condition: Callable[[], Any], seconds: float = 30, what: str = "the condition") -> Any:

@@ -21,7 +21,7 @@ from gpucourse.figures.plots import draw
 from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
-from tests import torch_forks
+from tests import forks
 from tests.ports import take_port
 from tests.system.cli import Learner
 
@@ -70,7 +70,7 @@ def environment(out: Path) -> dict[str, str]:
     }
 
 
-def wait(process: subprocess.Popen[str] | torch_forks.Fork) -> str:
+def wait(process: subprocess.Popen[str] | forks.Fork) -> str:
     """What the process said until it ended; past the deadline it is asked to end."""
     try:
         return process.communicate(timeout=DEADLINE_S)[0]
@@ -79,10 +79,10 @@ def wait(process: subprocess.Popen[str] | torch_forks.Fork) -> str:
         return process.communicate(timeout=30)[0] + "\n(past the deadline)"
 
 
-def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str] | torch_forks.Fork:
+def start(command: list[str], folder: Path, env: dict[str, str]) -> subprocess.Popen[str] | forks.Fork:
     """Start a command; a script that a fork with torch in it can run as well is run by one."""
-    if torch_forks.can_start(command, env):
-        return torch_forks.Fork(command, folder, env)
+    if forks.can_start(command, env):
+        return forks.Fork(command, folder, env)
     return subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

@@ -1,0 +1,255 @@
+"""Python processes that have their libraries already, for tests: importing torch takes a processor 1.6 s, a command 0.3 s.
+
+A `Fork` does what `python SCRIPT ...` or `python -m gpucourse ...` would, in a fork of one process that imported the libraries
+and nothing of the script. Replaced are the interpreter's start and end; the script or the command, its environment, files,
+sockets and exit code are real. Run as a module, this file is that one process: it forks for each request that comes through its
+socket, and says how each of its forks ended.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).parent.parent
+FAKE_GPU = ROOT / "tests" / "fake_gpu"
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+"""What libraries of a script read once, when they are loaded: a fork cannot have another value."""
+KEPT = ("PATH", "LANG", "HOME", "TMPDIR")
+READ_AT_START = ("PYTHON", "LD_", "LC_", "TZ", "TERMINAL_WIDTH", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "_TYPER")
+"""How variables begin that Python or a library of the command line reads once: with one of them a command is not forked."""
+IMPORTED = {
+    "torch": ("numpy", "torch", "torch.distributed", "torch._dynamo", "torch.utils.benchmark", "torch.nn.parallel"),
+    "gpucourse": ("paramiko", "boto3", "rich.live", "rich.table", "typer.rich_utils"),
+}
+
+
+class Fork:
+    """A script or a command under way, with the part of subprocess.Popen's interface that tests use."""
+
+    def __init__(self, words: Sequence[str], folder: Path, env: Mapping[str, str], *, apart: bool = False) -> None:
+        """Start it. `apart`: standard error is kept apart from standard output."""
+        self.args = list(words)
+        self.returncode: Any = None  # as subprocess has it
+        self._files = [tempfile.NamedTemporaryFile(prefix="gpucourse-fork-") for _ in range(1 + apart)]  # noqa: SIM115
+        outputs = (self._files[0].name, self._files[-1].name)
+        request = {"words": self.args, "folder": str(folder), "env": dict(env), "outputs": outputs}
+        self._answers = _find_server("gpucourse" if words[1] == "-m" else "torch", env.get("PYTHONPATH", "")).start(request)
+        self.pid = self._read_answer()
+
+    def poll(self) -> Any:
+        """The exit code, negative for a signal; None while it runs."""
+        self._wait(0)
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[str, str | None]:
+        """Wait for the end; what it printed. Raises subprocess.TimeoutExpired, after which it can be called again."""
+        self._wait(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        texts = []
+        for output in self._files:
+            with output as file:
+                texts.append(file.read().decode(errors="replace"))
+        return texts[0], texts[1] if len(texts) > 1 else None
+
+    def send_signal(self, number: int) -> None:
+        """As kill(1) does; nothing where it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """Ask it to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it by force."""
+        self.send_signal(signal.SIGKILL)
+
+    def _wait(self, timeout: float | None) -> None:
+        if self.returncode is None and select.select([self._answers], [], [], timeout)[0]:
+            self.returncode = self._read_answer()
+            self._answers.close()
+
+    def _read_answer(self) -> int:
+        received = self._answers.recv(64)
+        if not received:
+            raise RuntimeError("the process that imports for others has ended")
+        return int(received)
+
+
+def can_start(words: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Whether a fork is the same as a new interpreter: a script or a command, and no variable that is read before it begins."""
+    if tuple(words[:3]) == (sys.executable, "-m", "gpucourse"):
+        return env.get("LANG") == os.environ.get("LANG") and not any(name.startswith(READ_AT_START) for name in env)
+    plain = words[0] == sys.executable and len(words) > 1 and words[1].endswith(".py")
+    known = env.get("PYTHONPATH", "") in {"", str(FAKE_GPU)} and "FAKE_GPU_BYTES" not in env
+    return plain and known and ONE_THREAD.items() <= env.items()
+
+
+class _Server:
+    """The process that imported the libraries, seen from the tests. It ends with the process that started it."""
+
+    def __init__(self, library: str, path: str) -> None:
+        environment = {name: os.environ[name] for name in KEPT if name in os.environ} | ONE_THREAD
+        self._line, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forks", library, str(there.fileno())],
+                cwd=ROOT,
+                env=environment | ({"PYTHONPATH": path} if path else {}),
+                pass_fds=[there.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,  # what is no terminal has Python's buffer of a file or a pipe
+            )
+        atexit.register(self._end)
+
+    def start(self, request: dict[str, Any]) -> socket.socket:
+        """Have it forked. Where the answers come from: the process id, and the exit code in the end."""
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with there:
+            socket.send_fds(self._line, [json.dumps(request).encode()], [there.fileno()])
+        return here
+
+    def _end(self) -> None:
+        self._line.close()
+        self._process.wait()
+
+
+_servers: dict[tuple[str, str], _Server] = {}
+_starting = threading.Lock()
+
+
+def _find_server(library: str, path: str) -> _Server:
+    with _starting:
+        if (library, path) not in _servers:
+            _servers[library, path] = _Server(library, path)
+        return _servers[library, path]
+
+
+def load(library: str) -> None:
+    """Import what the forks will need."""
+    for name in (*IMPORTED[library], *(_list_modules() if library == "gpucourse" else ())):
+        importlib.import_module(name)
+    gc.freeze()  # a fork that looks for circles would copy all of it
+
+
+def _list_modules() -> Iterator[str]:
+    import gpucourse
+
+    for module in pkgutil.walk_packages(gpucourse.__path__, "gpucourse."):
+        if not module.name.startswith(("gpucourse.local", "gpucourse.remote.agent")):  # these run on nodes
+            yield module.name
+
+
+def serve(line: socket.socket) -> dict[str, Any] | None:
+    """Fork for each request until the other end is closed. In a fork this returns what is to be run, else None."""
+    wakes, wake = os.pipe2(os.O_NONBLOCK)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    callers: dict[int, socket.socket] = {}
+    while True:
+        ready = select.select([line.fileno(), wakes], [], [])[0]
+        if wakes in ready:
+            os.read(wakes, 4096)
+            _report_ended(callers)
+        if line.fileno() in ready:
+            text, files, *_ = socket.recv_fds(line, 1 << 20, 1)
+            if not text:
+                return None
+            caller = socket.socket(fileno=files[0])
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for inherited in (wakes, wake):
+                    os.close(inherited)
+                for other in (caller, *callers.values()):
+                    other.close()
+                return dict(json.loads(text))
+            callers[pid] = caller
+            _answer(caller, pid)
+
+
+def _report_ended(callers: dict[int, socket.socket]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        with callers.pop(pid) as caller:
+            _answer(caller, os.waitstatus_to_exitcode(status))
+
+
+def _answer(caller: socket.socket, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # whoever asked waits no longer
+        caller.sendall(str(number).encode())
+
+
+def take_over(request: dict[str, Any]) -> None:
+    """In a fork: be the process that was asked for, up to its first line."""
+    for stream, name in enumerate(request["outputs"], 1):
+        output = os.open(name, os.O_WRONLY | os.O_APPEND)
+        os.dup2(output, stream)
+        os.close(output)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    _, *arguments = request["words"]
+    if arguments[0] == "-m":
+        sys.argv = [str(ROOT / "src/gpucourse/__main__.py"), *arguments[2:]]
+        sys.path[0] = request["folder"]
+    else:
+        sys.argv = arguments
+        sys.path[0] = str(Path(arguments[0]).parent.absolute())
+
+
+def run(words: Sequence[str]) -> NoReturn:
+    """In a fork: run what was asked for, and leave as an interpreter does, but without taking libraries apart, for 0.3 s."""
+    code = 0
+    try:
+        if words[1] == "-m":
+            from gpucourse.__main__ import main
+
+            main()
+        else:
+            runpy.run_path(words[1], run_name="__main__")
+    except SystemExit as ended:
+        if not isinstance(ended.code, int):
+            raise
+        code = ended.code
+    except Exception:  # noqa: BLE001 (as the interpreter does)
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as the interpreter does
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code & 0xFF)
+
+
+if __name__ == "__main__":
+    load(sys.argv[1])
+    with socket.socket(fileno=int(sys.argv[2])) as connection:
+        asked = serve(connection)
+    if asked is not None:
+        take_over(asked)
+        run(asked["words"])

@@ -1,0 +1,65 @@
+"""What runs in a fork instead of an interpreter of its own: the libraries are there, and everything else is as before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import forks
+from tests.system.cli import COMMAND, Learner
+from tests.system.exercising import environment, needs_torch
+
+pytestmark = pytest.mark.system
+
+
+def run_script(folder: Path, text: str, *arguments: str) -> tuple[int, str, str]:
+    """A script in a fork: its exit code, what it printed, what it complained of."""
+    (folder / "script.py").write_text(text)
+    words = [sys.executable, "script.py", *arguments]
+    assert forks.can_start(words, environment(folder))
+    fork = forks.Fork(words, folder, environment(folder), apart=True)
+    out, err = fork.communicate(60)
+    return fork.returncode, out, err or ""
+
+
+@needs_torch
+def test_a_script_finds_torch_imported_and_all_else_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("WORD = 'beside'\n")
+    looks = (
+        "import sys\nprint('torch' in sys.modules, 'torch._dynamo' in sys.modules, 'beside' in sys.modules, __name__)\n"
+        "import os, beside\nprint(beside.WORD, sys.argv, os.getcwd(), sorted(os.environ))\nprint('wrong', file=sys.stderr)\n"
+    )
+    code, out, err = run_script(tmp_path, looks, "--flag", "x y")
+    expected = f"True True False __main__\nbeside ['script.py', '--flag', 'x y'] {tmp_path} {sorted(environment(tmp_path))}\n"
+    assert (code, out, err) == (0, expected, "wrong\n")
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("raise SystemExit(3)", 3, ""),
+        ("raise SystemExit('no data')", 1, "no data\n"),
+        ("1 / 0", 1, "ZeroDivisionError"),
+        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, ""),
+        ("import threading, sys; threading.Timer(0.1, lambda: print('late', file=sys.stderr)).start()", 0, "late\n"),
+    ],
+)
+def test_a_script_ends_as_with_an_interpreter_of_its_own(text: str, code: int, said: str, tmp_path: Path) -> None:
+    ended, out, err = run_script(tmp_path, text)
+    assert (ended, out) == (code, "")
+    assert said in err if said else err == ""
+
+
+def test_what_a_library_reads_at_its_start_takes_an_interpreter(tmp_path: Path) -> None:
+    env = Learner(tmp_path / "workspace").environment
+    assert forks.can_start([*COMMAND, "list"], env)
+    assert not forks.can_start([*COMMAND, "list"], {**env, "PYTHONPATH": os.fspath(tmp_path)})
+    assert not forks.can_start([*COMMAND, "list"], {**env, "LC_ALL": "C"})
+    assert not forks.can_start(["strace", *COMMAND, "list"], env)
+    assert not forks.can_start([sys.executable, "-m", "torch.distributed.run", "x.py"], environment(tmp_path))
+    assert not forks.can_start([sys.executable, "x.py"], {**environment(tmp_path), "OMP_NUM_THREADS": "2"})
