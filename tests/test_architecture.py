@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from gpucourse.cli.app import tree
 from gpucourse.remote.agent.slurm_words import AT_WORK, STATES
+from tests.over_files import nodes_of, over_files
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -45,10 +45,6 @@ def name_of(path: Path) -> str:
 
 def modules_of(*packages: str) -> list[Path]:
     return sorted(path for package in packages for path in (SOURCE / package).rglob("*.py"))
-
-
-def nodes_of(path: Path) -> Iterator[ast.AST]:
-    return ast.walk(ast.parse(path.read_text(encoding="utf-8")))
 
 
 def imports_of(path: Path) -> set[str]:
@@ -90,7 +86,7 @@ def test_a_package_is_small_enough_to_look_through(package: Path) -> None:
     assert len(modules) <= MAX_MODULES, f"{name_of(package)} holds {len(modules)} modules at one level"
 
 
-@pytest.mark.parametrize("path", modules_of(*USERS_OF_PATHS), ids=name_of)
+@over_files(modules_of(*USERS_OF_PATHS))
 def test_where_a_file_is_only_the_paths_know(path: Path) -> None:
     for node in nodes_of(path):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
@@ -100,7 +96,7 @@ def test_where_a_file_is_only_the_paths_know(path: Path) -> None:
             )
 
 
-@pytest.mark.parametrize("path", modules_of("coach"), ids=name_of)
+@over_files(modules_of("coach"))
 def test_the_coach_has_no_clock_and_asks_nobody(path: Path) -> None:
     assert not imports_of(path) & CLOCKS
 
@@ -166,11 +162,11 @@ def tables_of_slurms_words(path: Path) -> list[str]:
     return tables
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=name_of)
+@over_files(sorted(SOURCE.rglob("*.py")))
 def test_slurms_words_are_in_one_table(path: Path) -> None:
     assert bool(tables_of_slurms_words(path)) == (name_of(path) in SLURM_TABLES)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "unit" / "cli").glob("test_*.py")), ids=lambda path: path.name)
+@over_files(sorted((ROOT / "tests" / "unit" / "cli").glob("test_*.py")))
 def test_a_unit_test_of_the_command_line_is_named_as_its_file(path: Path) -> None:
     assert (SOURCE / "cli" / path.name.removeprefix("test_")).is_file()

@@ -14,6 +14,7 @@ import pytest
 from typer.models import CommandInfo
 
 from gpucourse.cli.app import tree
+from tests.over_files import nodes_of, over_files
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "gpucourse"
@@ -77,7 +78,6 @@ TOUCHES = {
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))
-IDS = [str(path.relative_to(SOURCE)) for path in FILES]
 
 
 def package(path: Path) -> str:
@@ -87,7 +87,7 @@ def package(path: Path) -> str:
 def imports(path: Path) -> list[str]:
     """Every module that a file imports, wherever in the file, as a full dotted name."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -97,7 +97,7 @@ def imports(path: Path) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("path", FILES, ids=IDS)
+@over_files(FILES)
 def test_imports_go_down_only(path: Path) -> None:
     here = package(path)
     assert here in FLOORS, f"{here} stands on no floor"
@@ -142,17 +142,17 @@ def test_no_circles_between_modules() -> None:
         visit(name, ())
 
 
-@pytest.mark.parametrize("path", [*FILES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "exercises").rglob("*.py"))])
+@over_files([*FILES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "exercises").rglob("*.py"))])
 def test_files_stay_small(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= MAX_LINES, f"{path.relative_to(ROOT)} has {lines} lines"
 
 
-@pytest.mark.parametrize("path", FILES, ids=IDS)
+@over_files(FILES)
 def test_nothing_below_the_face_prints(path: Path) -> None:
     if FLOORS[package(path)] == FLOORS["cli"]:
         return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         assert not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"), (
             f"{path.name}:{node.lineno} prints"
         )
@@ -166,9 +166,9 @@ def test_a_command_has_a_file_of_its_name(command: CommandInfo) -> None:
     assert [file.stem.rstrip("_").replace("_", "-"), file.stem] == [command.name, command.callback.__name__]
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "cli").glob("*.py")), ids=lambda path: path.name)
+@over_files(sorted((SOURCE / "cli").glob("*.py")))
 def test_a_function_of_the_command_line_is_short(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
             lines = (body[-1].end_lineno or 0) - body[0].lineno + 1
@@ -214,11 +214,11 @@ def names_a_target(node: ast.AST) -> bool:
     return isinstance(node, ast.Set | ast.Tuple | ast.List) and any(map(names_a_target, node.elts))
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if not home_of_a_target(path)], ids=lambda path: path.name)
+@over_files(path for path in FILES if not home_of_a_target(path))
 def test_nobody_asks_which_target_it_is(path: Path) -> None:
     if path.relative_to(SOURCE).as_posix() in NO_QUESTIONS:
         return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         asked: list[ast.AST | None] = []
         if isinstance(node, ast.Compare):
             asked = [node.left, *node.comparators]
@@ -230,7 +230,7 @@ def test_nobody_asks_which_target_it_is(path: Path) -> None:
         assert lines == [], f"{path.name} asks for a target by its name: ask it for what you want to know"
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if not home_of_a_target(path)], ids=lambda path: path.name)
+@over_files(path for path in FILES if not home_of_a_target(path))
 def test_nobody_imports_the_folder_of_a_target(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
@@ -251,7 +251,7 @@ def test_one_place_makes_what_connects_to_nodes() -> None:
     makers = [
         path.relative_to(SOURCE).as_posix()
         for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "SshTransport"
     ]
     assert makers == ["context.py"], "take context.transport, so that a test can hand over another"
@@ -260,7 +260,7 @@ def test_one_place_makes_what_connects_to_nodes() -> None:
 def reads(path: Path) -> list[str]:
     """Where a file takes JSON or YAML apart, or imports a library that takes an archive apart."""
     paths: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
             library = node.value.id if isinstance(node.value, ast.Name) else ast.unparse(node.value).split(".")[0]
             if node.attr in READING.get(library, ()):
@@ -272,7 +272,7 @@ def reads(path: Path) -> list[str]:
     return paths
 
 
-@pytest.mark.parametrize("path", FILES, ids=IDS)
+@over_files(FILES)
 def test_what_others_send_is_read_at_the_gate_alone(path: Path) -> None:
     name = path.relative_to(SOURCE).as_posix()
     if name.startswith("outside/") or any(name.startswith(home) for home in READERS):
@@ -286,11 +286,11 @@ def test_every_reader_beside_the_gate_still_reads() -> None:
         assert any(reads(path) or "msgspec" in imports(path) for path in inside), f"{home} reads nothing any more: take it out"
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "remote").glob("*.py")), ids=lambda path: path.name)
+@over_files(sorted((SOURCE / "remote").glob("*.py")))
 def test_where_nodes_talk_few_files_touch_the_disk(path: Path) -> None:
     if path.name in TOUCHING:
         return
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             assert called not in TOUCHES, f"{path.name}:{node.lineno} calls {called}"

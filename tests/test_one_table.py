@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpucourse.hardware import TABLE, hardware
+from tests.over_files import over_files
 
 ROOT = Path(__file__).resolve().parent.parent
 TEACHES = {  # scripts whose lesson is one GPU beside another: their questions name both
@@ -61,10 +62,10 @@ def texts(path: Path) -> Iterator[str]:
                 yield node.value
 
 
-@pytest.mark.parametrize("name", CODE)
-def test_no_code_names_a_gpu(name: str) -> None:
-    pattern = names()
-    named = [match[0] for text in texts(CODE[name]) for match in pattern.finditer(text)]
+@over_files(CODE.values())
+def test_no_code_names_a_gpu(path: Path) -> None:
+    name, pattern = path.relative_to(ROOT).as_posix(), names()
+    named = [match[0] for text in texts(path) for match in pattern.finditer(text)]
     assert bool(named) == (name in TEACHES), f"{name} names {named}: read it from {TABLE}"
 
 

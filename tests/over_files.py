@@ -1,0 +1,35 @@
+"""A rule over many files as one test: a test for each of some thousand files takes longer to count than to check."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Every node of a Python file's syntax tree. They are shared: leave them as they are."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def over_files(paths: Iterable[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """Make a test of a check of one file: it checks all of them, and fails with what every one that breaks the rule said."""
+    checked = tuple(paths)
+    assert checked, "no file is there"
+
+    def make_test(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            complaints = []
+            for path in checked:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    complaints.append(f"{path}: {error}")
+            assert not complaints, "\n".join(complaints)
+
+        test.__doc__ = check.__doc__
+        return test
+
+    return make_test
