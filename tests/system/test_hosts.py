@@ -20,14 +20,32 @@ from tests.system.cli import Learner, until
 
 pytestmark = pytest.mark.system
 
+MEET = """
+import os, pathlib, torch.distributed as group; group.init_process_group('gloo')
+print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['MASTER_ADDR'], flush=True)
+pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')
+group.destroy_process_group()
+"""
+SLEEPS = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
+
 
 @pytest.fixture
 def learner(tmp_path: Path) -> Learner:
-    """Somebody whose machines have torch in one Python of several."""
+    """Somebody whose machines have a Python without torch, as far as the tests' own is in a virtual environment."""
     learner = Learner(tmp_path / "work space")
     learner.workspace.mkdir()
-    (learner.workspace / "gpucourse.yaml").write_text(f"node_python: {sys.executable}\n")
+    set_python(learner, sys._base_executable)  # type: ignore[attr-defined]
     return learner
+
+
+def write_script(learner: Learner, name: str, text: str) -> str:
+    (learner.workspace / name).write_text(text)
+    return str(learner.workspace / name)
+
+
+def set_python(learner: Learner, python: str) -> None:
+    """Say which Python the machines have. With torch in it each of them imports torch for the sum at the end of `deploy`."""
+    write_script(learner, "gpucourse.yaml", f"node_python: {python}\n")
 
 
 @pytest.fixture
@@ -54,6 +72,7 @@ def list_left_files(servers: list[Server]) -> list[str]:
 
 
 def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, servers: list[Server]) -> None:
+    set_python(learner, sys.executable)
     write_known_hosts(learner, servers)
     rehearsed = learner.types("deploy", "3", "--hosts", format_hosts(servers), "--dry-run")
     assert "2 to create" in rehearsed.out
@@ -65,19 +84,12 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert [node["mode"] for node in inventory] == ["hosts", "hosts"]
     assert [node["python"] for node in inventory] == [sys.executable] * 2
     assert all(node["private_address"] for node in inventory)
-    stack = learner.documents("status")["stacks"][0]
-    assert stack["healthy"]
-    assert stack["deployment"]["stack"] == "03-hosts"
+    [stack] = learner.documents("status")["stacks"]
+    assert (stack["healthy"], stack["deployment"]["stack"]) == (True, "03-hosts")
     assert learner.types("ssh", "3", "--node", "1", "--", "echo", "$HOME").out.strip() == str(servers[1].home)
 
-    script = learner.workspace / "meet.py"
-    script.write_text(
-        "import os, torch.distributed as group\n"
-        "group.init_process_group('gloo')\n"
-        "print('rank', group.get_rank(), 'of', group.get_world_size(), 'at', os.environ['MASTER_ADDR'], flush=True)\n"
-        "group.destroy_process_group()\n"
-    )
-    learner.types("run", "3.1", "--nodes", "2", "--script", str(script), code=None)
+    script = write_script(learner, "meet.py", MEET)
+    learner.types("run", "3.1", "--nodes", "2", "--script", script, code=None)
     record = learner.newest_run()
     assert (record["state"], record["mode"], record["world_size"]) == ("succeeded", "hosts", 2)
     logs = learner.types("logs", record["id"])
@@ -90,9 +102,7 @@ def test_two_machines_from_a_first_look_to_nothing_left(learner: Learner, server
     assert all(server.process.poll() is None for server in servers), "the machines themselves are not ours to end"
     assert learner.documents("status")["stacks"] == []
     receipt = json.loads(next((learner.workspace / "receipts").glob("*.json")).read_text())
-    assert receipt["mode"] == "hosts"
-    assert len(receipt["removed"]) == 2
-    assert receipt["leftovers"] == []
+    assert (receipt["mode"], len(receipt["removed"]), receipt["leftovers"]) == ("hosts", 2, [])
 
 
 def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: list[Server]) -> None:
@@ -116,7 +126,9 @@ def test_what_lay_there_before_and_other_labs_stay(learner: Learner, servers: li
 def test_a_running_exercise_is_ended_and_its_folder_goes(learner: Learner, servers: list[Server]) -> None:
     write_known_hosts(learner, servers)
     learner.types("deploy", "3", "--hosts", format_hosts(servers))
-    learner.types("run", "3.1", "--script", str(_sleeper(learner)), "--launcher", "python", "--detach", code=None)
+    learner.types(
+        "run", "3.1", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach", code=None
+    )
     learner.types("destroy", "3", "--discard")
     assert list_left_files(servers) == []
     homes = [str(server.home).encode() for server in servers]
@@ -185,6 +197,7 @@ def test_a_machine_that_does_not_answer_keeps_its_record(learner: Learner, serve
 
 @pytest.mark.slow
 def test_simulated_nodes_serve_as_machines_too(learner: Learner, tmp_path: Path) -> None:
+    set_python(learner, sys.executable)
     key = learner.workspace / ".gpucourse/keys/id_ed25519"
     ensure_client_key(key)
     nodes = start_simulated_nodes(tmp_path / "nodes", 2, key=key)
@@ -249,28 +262,22 @@ trap 'echo logout' EXIT
 
 @pytest.mark.slow
 def test_login_shells_that_print_are_hosts_like_any_other(learner: Learner, servers: list[Server]) -> None:
+    set_python(learner, sys.executable)
     write_known_hosts(learner, servers)
     for server in servers:
         (server.home / ".bashrc").write_text(NOISY)
     nodes = learner.documents("deploy", "3", "--hosts", format_hosts(servers))["deployment"]["inventory"]["nodes"]
     assert all(node["private_address"] for node in nodes)
     assert learner.documents("status")["stacks"][0]["healthy"]
-    script = learner.workspace / "meet.py"
-    script.write_text(
-        "import os, pathlib, torch.distributed as group\n"
-        "group.init_process_group('gloo')\n"
-        "print('rank', group.get_rank(), 'met', group.get_world_size() - 1, flush=True)\n"
-        "pathlib.Path(os.environ['GPUCOURSE_OUT'], f'note{group.get_rank()}').write_text('home')\n"
-        "group.destroy_process_group()\n"
-    )
-    learner.types("run", "--script", str(script), "--launcher", "torchrun", "--nodes", "2")
+    script = write_script(learner, "meet.py", MEET)
+    learner.types("run", "--script", script, "--launcher", "torchrun", "--nodes", "2")
     record = learner.newest_run()
     assert (record["state"], record["world_size"]) == ("succeeded", 2)
     assert sorted(Path(file["path"]).name for file in record["outputs"]) == ["note0", "note1"]
     logs = learner.types("logs", record["id"])
-    assert "rank 1 met 1" in logs.out
+    assert "rank 1 of 2 at " in logs.out
     assert "new mails" not in logs.out + logs.err
-    learner.types("run", "--script", str(_sleeper(learner)), "--launcher", "python", "--detach")
+    learner.types("run", "--script", write_script(learner, "sleeper.py", SLEEPS), "--launcher", "python", "--detach")
     assert "nothing is left" in learner.types("destroy", "3", "--discard").out
     assert set(list_left_files(servers)) == {str(server.home / ".bashrc") for server in servers}
 
@@ -294,9 +301,8 @@ def test_other_login_shells_that_print(shell: str, file: str, text: str, learner
         start.parent.mkdir(parents=True, exist_ok=True)
         start.write_text(text + "\n")
         learner.types("deploy", "1", "--hosts", format_hosts(servers))
-        script = learner.workspace / "count.py"
-        script.write_text("print('counted')\n")
-        learner.types("run", "1.1", "--script", str(script), "--launcher", "python")
+        script = write_script(learner, "count.py", "print('counted')\n")
+        learner.types("run", "1.1", "--script", script, "--launcher", "python")
         assert "counted" in learner.types("logs").out
         assert "nothing is left" in learner.types("destroy", "1").out
         assert not (servers[0].home / ".gpucourse").exists()
@@ -332,12 +338,6 @@ def test_a_shell_that_never_comes_to_the_command(trouble: str, says: str, learne
     assert "nothing is left" in learner.types("destroy", "3").out
     assert list_left_files(servers) == []
     assert learner.documents("status")["stacks"] == []
-
-
-def _sleeper(learner: Learner) -> Path:
-    script = learner.workspace / "sleeper.py"
-    script.write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
-    return script
 
 
 def _alive(homes: list[bytes]) -> list[int]:

@@ -127,7 +127,7 @@ def test_destroy_leaves_nothing_though_the_host_was_killed_under_a_job(somebody:
     slurm.on_head(somebody, f"sbatch --gres=gpu:1 -w node2 -o /dev/null --wrap {shlex.quote(bare)}")
     told = _nodes(somebody) / "node2/home/bare"
     child = int(until(lambda: told.exists() and told.read_text(), what="the job's start"))
-    assert _sleeps(child)
+    until(lambda: _sleeps(child), what="the child's start")  # the shell tells its number before it runs sleep
     sockets = layout.sockets(_lab(somebody)["deployment"]["uid"])
     assert sockets.is_dir()
     os.kill(json.loads((_nodes(somebody) / "host.json").read_text())["pid"], signal.SIGKILL)

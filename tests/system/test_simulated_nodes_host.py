@@ -45,9 +45,10 @@ def end_host(lab: SimulatedNodes, number: int = signal.SIGKILL) -> int:
 
 
 def start_on(lab: SimulatedNodes, name: str, command: str) -> int:
-    """A process in the background of a node, as a session leaves it; its id."""
-    done = lab.ssh(name, f"{command} >/dev/null 2>&1 </dev/null & echo $!")
-    return int(done.stdout)
+    """A process in the background of a node, as a session leaves it, once it runs its program; its id."""
+    pid = int(lab.ssh(name, f"{command} >/dev/null 2>&1 </dev/null & echo $!").stdout)
+    eventually("it runs its program", lambda: command.endswith(processes.command_of(pid) or "-"))
+    return pid
 
 
 def test_two_nodes_and_nothing_afterwards(lab: SimulatedNodes) -> None:

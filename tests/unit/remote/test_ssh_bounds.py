@@ -114,9 +114,13 @@ class _Refusing:
             raise paramiko.SSHException("Unable to open channel.")
         return self
 
+    def close(self) -> None:
+        self.asked = 10
+
 
 def test_a_channel_refused_for_no_stated_reason_is_asked_for_again() -> None:
     transport = _Refusing()
     link = SshLink(NODE, cast("Any", transport), alive_every_s=60, patience_s=60)
     assert cast("Any", link._session(20)) is transport
     assert transport.asked == 3
+    link.close()
