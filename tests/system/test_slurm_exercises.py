@@ -58,7 +58,7 @@ def test_five_jobs_the_queue_and_one_cancelled(cluster: Learner) -> None:
 def test_a_terminal_on_a_node(cluster: Learner) -> None:
     code, shown = slurm.in_terminal(
         cluster,
-        ["run", "2.2"],
+        ["run", "2.2", "--no-predict"],
         [
             (r"@\S*node[0-9]", "echo GPUS=[$CUDA_VISIBLE_DEVICES]; stty size; hostname\n"),
             (r"GPUS=\[0\]", "python session.py\n"),
@@ -80,7 +80,7 @@ def test_a_terminal_on_a_node(cluster: Learner) -> None:
 
 def test_a_terminal_that_is_closed_gives_the_gpu_back_and_counts(cluster: Learner) -> None:
     asks = "echo GPUS=[$CUDA_VISIBLE_DEVICES]\n"
-    slurm.in_terminal(cluster, ["run", "2.2"], [(r"@\S*node[0-9]", asks)], closed_at=r"GPUS=\[0\]")
+    slurm.in_terminal(cluster, ["run", "2.2", "--no-predict"], [(r"@\S*node[0-9]", asks)], closed_at=r"GPUS=\[0\]")
     assert slurm.queue(cluster) == []
     assert cluster.newest_run()["state"] == "succeeded"
     assert verdicts(cluster)["free-again"] == "passed"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpucourse.runs.follow import FollowedRun
     from gpucourse.runs.run import RunResult
     from gpucourse.ui.live import Live
+    from gpucourse.ui.tables import View
 
 
 def show_plan(session: Session, plan: LaunchPlan, *, json: bool) -> int:
@@ -45,19 +46,13 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
     """The result of a run that ended: on the screen, in `screen.svg`, as the exit code."""
     from gpucourse.runs.finish import deliver, seal_screen
     from gpucourse.ui.screen import capture
-    from gpucourse.ui.views.run import result
 
     context, record, verdict = session.context, attended.record, attended.verdict
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
-    handed_in = context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None
-    metrics = read_metrics(files.metrics)
-    view = result(record, files, exercise=exercise, metrics=metrics, verdict=verdict, deliverables=handed_in)
     if record.first_failure is not None:
         live.show_tail(record.first_failure)
-    if json:
-        session.console.document({"run": record, "verdict": verdict, "folder": files.folder})
-    session.console.show(view)
+    view = show_result(session, record, verdict, json=json)
     nodes = record.slurm.nodes if record.slurm else len(record.nodes)
     what = ["--script", record.subject] if record.own_script else [record.exercise]
     command = shlex.join(["gpucourse", "run", *what, "--nodes", str(nodes)])
@@ -66,6 +61,30 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
     seal_screen(files)
     deliver(context, exercise, record)  # again: the captured screen may be among what is asked for
     return code_of(record, verdict)
+
+
+def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
+    """The result of a run on the screen, and as a document where one is wanted; what was shown."""
+    from gpucourse.runs.results import read_prediction
+    from gpucourse.ui.views.run import result
+
+    context = session.context
+    files = runs.files_of(context.paths, record)
+    _, exercise = context.catalog.exercise(record.exercise)
+    prediction = read_prediction(context, exercise, record)
+    view = result(
+        record,
+        files,
+        exercise=exercise,
+        metrics=read_metrics(files.metrics),
+        verdict=verdict,
+        deliverables=context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None,
+        prediction=prediction,
+    )
+    if json:
+        session.console.document({"run": record, "verdict": verdict, "prediction": prediction, "folder": files.folder})
+    session.console.show(view)
+    return view
 
 
 def show_next(session: Session, go: Callable[[], RunResult]) -> RunResult:

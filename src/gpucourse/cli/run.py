@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag, any_gpu, pairs, parse_seconds, target_option
-from gpucourse.cli.session import session_of
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.runs.prepare import RunRequest
 
 OWN_SCRIPTS = "3.1"  # torchrun, on one node or many
 OWN_BATCH = "2.1"  # a file for sbatch
@@ -52,6 +56,11 @@ def run(
     silence: Annotated[
         str | None, typer.Option("--silence", help="Report ranks that print nothing for this long: 30s.")
     ] = None,
+    predict: Annotated[
+        str | None,
+        typer.Option("--predict", help="What it will measure, kept before it starts: --predict NAME=VALUE", show_default=False),
+    ] = None,
+    no_predict: Annotated[bool, typer.Option("--no-predict", help="Do not ask for a prediction.")] = False,
     detach: Annotated[bool, typer.Option("--detach", "-d", help="Start it and return at once.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the exact commands of every node, and stop.")] = False,
     json: JsonFlag = False,
@@ -83,7 +92,12 @@ def run(
     if sweep is None and not every:
         from gpucourse.cli.run_one import run_one
 
+        if predict is not None and no_predict:
+            raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise} --no-predict")
+        run_request = _with_prediction(session, run_request, predict, ask=not (no_predict or detach or dry_run))
         return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
+    if predict is not None:
+        raise UsageError("--predict is about one run", hint=f"gpucourse run {exercise} --predict {predict}")
     _refuse_mixture(exercise, sweep or [], mixed=detach or dry_run or (sweep is not None and every))
     if sweep is None:
         from gpucourse.cli.run_all import run_all
@@ -92,6 +106,20 @@ def run(
     from gpucourse.cli.run_sweep import run_sweep
 
     return run_sweep(session, run_request, sweep[0], json=json)
+
+
+def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, ask: bool) -> RunRequest:
+    """The order with what the learner predicts: as typed, or asked for. Raises UsageError, UnknownName."""
+    from gpucourse.cli.prediction import ask_prediction, read_prediction
+
+    exercise = session.context.catalog.exercise(run_request.exercise)[1]
+    if predict is None:
+        return replace(run_request, prediction=ask_prediction(session, run_request) if ask else None)
+    if run_request.script is not None:
+        raise UsageError(
+            f"--predict is about the script of {exercise.id}, not about one of your own", hint=f"gpucourse run {exercise.id}"
+        )
+    return replace(run_request, prediction=read_prediction(exercise, predict))
 
 
 def _launcher_of_batch(script: Path | None, launcher: str | None) -> Literal["slurm"]:

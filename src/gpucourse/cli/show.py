@@ -8,7 +8,7 @@ import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import session_of
+from gpucourse.cli.session import Session, session_of
 from gpucourse.errors import ExitCode, UsageError
 
 
@@ -16,6 +16,10 @@ def show(
     ctx: typer.Context,
     number: Annotated[str, typer.Argument(help="A module or an exercise: 3 or 3.2", autocompletion=complete.lessons)],
     part: Annotated[int, typer.Option("--part", help="Which part of a long lesson", metavar="N")] = 1,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", help="The result of this run of the exercise.", autocompletion=complete.runs, show_default=False),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
     """A lesson (3), or an exercise (3.2)."""
@@ -25,6 +29,8 @@ def show(
     from gpucourse.ui.views import course
 
     session = session_of(ctx)
+    if run is not None:
+        return _show_run(session, number, run, json=json)
     catalog = session.context.catalog
     done = progress(session.context)
     if "." in number:
@@ -47,4 +53,20 @@ def show(
         raise UsageError(f"the lesson of module {number} has {parts}, not {part}", hint=f"gpucourse show {number}")
     first = course.module(module, lessons, done)
     session.console.show(first if part == 1 else course.lesson_part(module, lessons, part))
+    return ExitCode.DONE
+
+
+def _show_run(session: Session, number: str, wanted: str, *, json: bool) -> int:
+    """The result of one run, as it was shown when it ended. Raises UsageError where it is a run of something else."""
+    from gpucourse.cli.outcome import show_result
+    from gpucourse.runs.follow import read_run_verdict
+    from gpucourse.workspace import runs
+
+    record = runs.find(session.context.paths, wanted)
+    if record.exercise != number:
+        raise UsageError(
+            f"run {record.id} is one of {record.exercise}, not of {number}",
+            hint=f"gpucourse show {record.exercise} --run {record.id}",
+        )
+    show_result(session, record, read_run_verdict(session.context, record), json=json)
     return ExitCode.DONE

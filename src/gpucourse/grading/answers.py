@@ -102,11 +102,11 @@ def _choice(question: Question, answer: Scalar) -> AnswerResult:
 
 def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> AnswerResult:
     given = number(answer, question.unit)
-    told = format_value(_short(given), question.unit)
+    told = format_value(shorten(given), question.unit)
     if question.evidence == "gpu" and not on_gpu:
         return _result(question, "not_measured", told, "not measured: needs a GPU")
     try:
-        low, high = _ends(question, evidence)
+        low, high = read_ends(question, evidence)
     except Unreadable as error:
         return _result(question, "error", told, str(error))
     if not (math.isfinite(low) and math.isfinite(high)):
@@ -117,7 +117,11 @@ def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] |
     return _result(question, "passed" if right else "failed", told, _explain(question, told, low, high, right=right))
 
 
-def _ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
+def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
+    """The ends of what a number must lie between, the tolerance aside; equal where one value is right.
+
+    Raises Unreadable, with the reason, where the evidence does not hold them.
+    """
     if question.reads and evidence is None:
         raise Unreadable("there is no run to compare it with")
     ends = [question.value] if question.value is not None else [question.low, question.high]
@@ -133,9 +137,9 @@ def _explain(question: Question, told: str, low: float, high: float, *, right: b
     """`you said 45 %; your recording shows 78 to 96 %`. A number that is the same for everybody is not told."""
     if not question.reads:
         return "right" if right else f"{told} is not it"
-    ends = format_value(_short(low), question.unit)
+    ends = format_value(shorten(low), question.unit)
     if high != low:
-        ends = f"{format_value(_short(low), '')} to {format_value(_short(high), question.unit)}"
+        ends = f"{format_value(shorten(low), '')} to {format_value(shorten(high), question.unit)}"
     said = f"you said {told}; your recording shows {ends}"
     room = f" (± {question.tolerance:g})" if question.tolerance else ""
     room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
@@ -158,7 +162,7 @@ def _result(
     )
 
 
-def _short(value: float) -> float:
+def shorten(value: float) -> float:
     """Four digits say enough to a person."""
     return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.4g}")
 

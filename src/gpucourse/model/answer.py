@@ -31,6 +31,24 @@ class AnswerResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PredictionResult:
+    """A prediction beside what the run measured, both as text with units; `measurement` is empty where it was not measured.
+
+    `ratio` is the predicted over the measured number, where both are above 0; `difference` says by how much they differ, or why
+    they could not be compared.
+    """
+
+    id: str
+    text: str
+    verdict: AnswerVerdict
+    prediction: str
+    measurement: str = ""
+    difference: str = ""
+    ratio: float | None = None
+    explanation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Judgement:
     """What a person said of one free text. `answer_sha256` is that of the very words that were judged."""
 

@@ -58,6 +58,14 @@ class RefusedFile:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class GivenPrediction:
+    """What the learner predicted before a run: `id` is that of the manifest's prediction, `answer` is as it was typed."""
+
+    id: str
+    answer: str
+
+
 @dataclass(kw_only=True)
 class RunRecord:
     """`run.json`: everything about one run that is not a file of its own. Times are ISO 8601 in UTC.
@@ -65,7 +73,7 @@ class RunRecord:
     Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
     `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
-    which ran in the exercise's place; what it did says nothing about the exercise.
+    which ran in the exercise's place; what it did says nothing about the exercise. `prediction`: made before it began, if any.
     """
 
     version: int = 1
@@ -80,6 +88,7 @@ class RunRecord:
     created: str
     started: str | None = None
     ended: str | None = None
+    prediction: GivenPrediction | None = None
     parameters: dict[str, object] = field(default_factory=dict)
     nodes: list[str] = field(default_factory=list)
     world_size: int = 0

@@ -17,6 +17,7 @@ from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, Module
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan, Upload
+from gpucourse.model.record import GivenPrediction
 from gpucourse.runs.earlier_runs import earlier_runs
 from gpucourse.runs.interfaces import interfaces
 from gpucourse.workspace import deployments
@@ -44,6 +45,7 @@ class RunRequest:
     silence_s: float | None = None
     extra: tuple[Path, ...] = ()
     processes: int | None = None
+    prediction: GivenPrediction | None = None
 
 
 def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:

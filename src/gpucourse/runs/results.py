@@ -7,6 +7,7 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, NewerFormat
+from gpucourse.model.answer import PredictionResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
@@ -40,6 +41,23 @@ def read_handed_in_verdict(context: Context, exercise_id: str) -> ExerciseVerdic
     except MissingError:  # damaged: whoever judges that run says so
         return verdict
     return None if record is not None and record.own_script else verdict
+
+
+def read_prediction(context: Context, exercise: Exercise, record: RunRecord) -> PredictionResult | None:
+    """What the learner predicted of a run beside what it measured; None where nothing was, or the course asks for something
+    else now. Raises MissingError for a damaged file."""
+    from gpucourse.grading.checks import on_gpu
+    from gpucourse.grading.predictions import compare
+
+    asked, given = exercise.predict, record.prediction
+    if asked is None or given is None or given.id != asked.id or record.own_script:
+        return None
+    documents = material(context, record) if record.is_evidence else None
+    gpu = documents is not None and on_gpu(documents["metrics"], record.mode)
+    try:
+        return compare(asked, given.answer, documents, on_gpu=gpu)
+    except ValueError:  # the course asks for something else under the same name now
+        return None
 
 
 def material(context: Context, record: RunRecord) -> dict[str, Mapping[str, Any]]:

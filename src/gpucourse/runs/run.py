@@ -135,6 +135,7 @@ def new_record(
         own_script=str(run_request.script) if run_request.script else None,
         state="planned",
         created=now_utc("milliseconds"),
+        prediction=run_request.prediction,
         parameters=plan.parameters,
         nodes=[node.name for node in plan.nodes],
         world_size=plan.world_size,

@@ -20,6 +20,10 @@ from gpucourse.cli.boundary import run_command
         ("3 --all --sweep a=1", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
         ("3.2 --sweep a=1 --detach", "cannot be combined", "gpucourse run 3.2 --set NAME=VALUE --dry-run shows one run"),
         ("3 --all --dry-run", "cannot be combined", "gpucourse run 3 --set NAME=VALUE --dry-run shows one run"),
+        ("3.2 --predict a=1 --no-predict", "cannot be combined", "gpucourse run 3.2 --no-predict"),
+        ("3.2 --predict a=1 --sweep batch_size=1,2", "--predict is about one run", "gpucourse run 3.2 --predict a=1"),
+        ("3 --all --predict a=1", "--predict is about one run", "gpucourse run 3 --predict a=1"),
+        ("3.2 --script x.py --predict a=1", "--predict is about the script of 3.2", "gpucourse run 3.2"),
         ("--script x.sbatch --launcher python", "x.sbatch is a file for sbatch", "gpucourse run --script x.sbatch"),
     ],
 )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpucourse.model.answer import AnswerResult
+from gpucourse.model.answer import AnswerResult, PredictionResult
 from gpucourse.ui.glyphs import UNICODE
-from gpucourse.ui.tables import Cell, Column, Content, Facts, Items, Paragraph, Part, Style, View, table
+from gpucourse.ui.tables import Cell, Column, Content, Facts, Items, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import format_count
+from gpucourse.ui.views.plan import parameters
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
-    from gpucourse.model.questions import Question
+    from gpucourse.model.questions import Prediction, Question
 
 STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
 WORDS = {
@@ -55,6 +56,29 @@ def judgement(result: AnswerResult) -> View:
     if result.explanation:
         parts.append(Paragraph(result.explanation))
     return View(parts=tuple(parts))
+
+
+def prediction(asked: Prediction, nodes: int, chosen: Mapping[str, object]) -> View:
+    """What is to be predicted, and what it depends on, before the ranks start."""
+    about = facts([("nodes", str(nodes)), ("parameters", parameters(chosen))])
+    parts: list[Part] = [Paragraph(asked.text, "strong"), about]
+    if asked.choices:
+        parts.append(Items(tuple(f"{name}. {text}" for name, text in asked.choices.items())))
+    return View(title="Predict, then run", parts=tuple(parts), footer=("Enter runs it without a prediction.",))
+
+
+def prediction_result(result: PredictionResult) -> list[Part]:
+    """A prediction beside what the run measured."""
+    style = STYLES.get(result.verdict, "dim")
+    told = facts(
+        [
+            ("predicted", result.prediction),
+            ("measured", result.measurement),
+            ("off by" if result.measurement else "", Cell(f"{mark(result.verdict)} {result.difference}", style)),
+        ],
+        title="Your prediction",
+    )
+    return [told, *([Paragraph(result.explanation)] if result.explanation else [])]
 
 
 def mark(verdict: str) -> str:

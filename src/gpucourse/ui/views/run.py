@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gpucourse.model.answer import PredictionResult
 from gpucourse.model.node import SIMULATED
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
@@ -14,6 +15,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Column, Content, Facts, Paragraph, Part, Style, View, facts, table
 from gpucourse.ui.text import age, format_count
 from gpucourse.ui.views import slurm
+from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
@@ -70,8 +72,9 @@ def result(
     metrics: Mapping[str, Any] | None = None,
     verdict: ExerciseVerdict | None = None,
     deliverables: Path | None = None,
+    prediction: PredictionResult | None = None,
 ) -> View:
-    """How a run went. `deliverables`: the folder that this run's results were copied to.
+    """How a run went. `deliverables`: the folder that this run's results were copied to. `prediction`: the learner's.
 
     Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
     """
@@ -86,6 +89,8 @@ def result(
     parts.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
         parts.extend(part for item in exercise.tables for part in _metrics(item, metrics))
+    if prediction is not None:
+        parts.extend(prediction_result(prediction))
     if verdict is not None:
         parts.extend(checks(verdict))
     parts.append(_home(record, files, exercise, deliverables))

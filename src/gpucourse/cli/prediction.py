@@ -1,0 +1,70 @@
+"""The prediction before a run: typed as an option, or asked for at a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpucourse.cli.asking import ask, somebody_there
+from gpucourse.cli.session import Session
+from gpucourse.errors import MissingError, UnknownName, UsageError
+from gpucourse.model.record import GivenPrediction
+
+if TYPE_CHECKING:
+    from gpucourse.model.manifest import Exercise
+    from gpucourse.model.questions import Prediction
+    from gpucourse.runs.prepare import RunRequest
+
+
+def read_prediction(exercise: Exercise, typed: str) -> GivenPrediction:
+    """The prediction that stands after --predict, as `NAME=VALUE`. Raises UsageError, UnknownName."""
+    asked = exercise.predict
+    if asked is None:
+        why = f": {exercise.no_predict}" if exercise.no_predict else ""
+        raise UsageError(f"{exercise.id} asks for no prediction{why}", hint=f"gpucourse run {exercise.id}")
+    name, equals, value = (word.strip() for word in typed.partition("="))
+    example = f"gpucourse run {exercise.id} --predict {asked.id}={'a' if asked.choices else 'NUMBER'}"
+    if not equals or not value:
+        raise UsageError(f"--predict {typed}: not of the form {asked.id}=VALUE", hint=example)
+    if name != asked.id:
+        raise UnknownName("prediction", name, [asked.id], hint=example)
+    try:
+        check_prediction(asked, value)
+    except ValueError as error:
+        raise UsageError(f"--predict {name}: {error}", hint=example) from error
+    return GivenPrediction(id=asked.id, answer=value)
+
+
+def check_prediction(asked: Prediction, answer: str) -> None:
+    """Raises ValueError, with the reason, where an answer is no number, or no option, as the prediction wants one."""
+    from gpucourse.grading.predictions import compare
+
+    compare(asked, answer, None, on_gpu=False)
+
+
+def ask_prediction(session: Session, run_request: RunRequest) -> GivenPrediction | None:
+    """Ask the person at the terminal what the run will measure; None where nothing is asked, nobody is there, or for Enter.
+
+    Raises UsageError, UnknownName for parameters that the run would refuse anyway.
+    """
+    from gpucourse.course.parameters import resolve
+    from gpucourse.runs.prepare import find_deployed_lab
+    from gpucourse.ui.views.answers import prediction as view
+
+    module, exercise = session.context.catalog.exercise(run_request.exercise)
+    asked = exercise.predict
+    if asked is None or run_request.script is not None or not (somebody_there(session) and session.console.out.terminal):
+        return None
+    try:
+        lab = find_deployed_lab(session.context, module, target=run_request.target, gpu=run_request.gpu)
+    except MissingError:  # the run says so itself
+        return None
+    parameters = resolve(exercise, run_request.settings, local=lab.is_simulated)
+    session.console.show(view(asked, run_request.nodes or exercise.launch.nodes, parameters))
+    while line := ask(session, f"{asked.unit or 'prediction'}> "):
+        try:
+            check_prediction(asked, line)
+        except ValueError as error:
+            session.console.warn(str(error))
+            continue
+        return GivenPrediction(id=asked.id, answer=line)
+    return None

@@ -1,0 +1,133 @@
+"""A prediction is asked for at a terminal, kept before the run begins, and shown beside the measurement."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from gpucourse.cli.options import Options
+from gpucourse.cli.prediction import ask_prediction, read_prediction
+from gpucourse.cli.session import Session
+from gpucourse.errors import UnknownName, UsageError
+from gpucourse.model.deployment import LocalDeployment, LocalVariables
+from gpucourse.model.node import Inventory, Node
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import GivenPrediction
+from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.run import new_record
+from gpucourse.ui.console import Console
+from gpucourse.workspace import deployments, runs
+from tests.learning import Learning
+
+NOW = "2026-01-31T14:25:01+00:00"
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def deploy(learning: Learning) -> LocalDeployment:
+    """The record of a lab of the course that stands."""
+    node = Node(name="node0", role="head", mode="local", address="127.0.0.1", port=2200, private_address="127.0.0.1", user="me",
+                gpus=0, instance_type="simulated", python="python3")  # fmt: skip
+    record = LocalDeployment(
+        stack="01-local", uid="u", module="1", template="simulated", phase="ready", created=NOW, updated=NOW, nodes_wanted=1,
+        variables=LocalVariables(link=""), inventory=Inventory(stack="01-local", nodes=(node,)),
+    )  # fmt: skip
+    deployments.save(learning.context.paths, record)
+    return record
+
+
+def ask(
+    monkeypatch: pytest.MonkeyPatch, typed: str, *, json: bool = False, out: io.StringIO | None = None, **request: Any
+) -> tuple[GivenPrediction | None, str]:
+    """What a person who types this at a terminal has predicted of 1.1, and what was shown."""
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    shown = Terminal() if out is None else out
+    face = Console(json=json, quiet=False, verbose=False, stdout=shown, stderr=shown, environ={"TERM": "dumb"})
+    session = Session(options=Options(json=json), console=face)
+    return ask_prediction(session, RunRequest(**({"exercise": "1.1"} | request))), shown.getvalue()
+
+
+def test_a_terminal_is_asked_until_the_answer_is_a_number(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(learning)
+    given, shown = ask(monkeypatch, "soon\n1.8 GB\n1.8 times\n", settings={"depth": "20"})
+    assert given == GivenPrediction(id="faster", answer="1.8 times")
+    assert "How much faster will it be?" in shown
+    assert "depth=20" in shown
+    assert "'soon' is not a number" in shown
+    assert "the question asks for times" in shown
+    assert shown.count("times> ") == 3
+
+
+def test_enter_and_the_end_of_the_input_predict_nothing(learning: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(learning)
+    assert [ask(monkeypatch, typed)[0] for typed in ("\n", "")] == [None, None]
+
+
+def test_nobody_is_asked_without_a_terminal_a_lab_or_a_prediction(
+    learning: Learning, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    assert ask(monkeypatch, "1.8\n") == (None, ""), "no lab stands"
+    deploy(learning)
+    assert ask(monkeypatch, "1.8\n", json=True) == (None, "")
+    assert ask(monkeypatch, "1.8\n", out=io.StringIO()) == (None, "")
+    assert ask(monkeypatch, "1.8\n", exercise="1.2") == (None, "")
+    assert ask(monkeypatch, "1.8\n", script=tmp_path / "mine.py") == (None, "")
+
+
+def test_what_is_typed_after_predict_is_checked(learning: Learning) -> None:
+    _, exercise = learning.context.catalog.exercise("1.1")
+    assert read_prediction(exercise, "faster= 1.8 ") == GivenPrediction(id="faster", answer="1.8")
+    for typed, kind, words in (
+        ("1.8", UsageError, "not of the form faster=VALUE"),
+        ("faster=", UsageError, "not of the form faster=VALUE"),
+        ("fast=1.8", UnknownName, "fast"),
+        ("faster=soon", UsageError, "'soon' is not a number"),
+    ):
+        with pytest.raises(kind, match=words):
+            read_prediction(exercise, typed)
+    _, other = learning.context.catalog.exercise("1.2")
+    with pytest.raises(UsageError, match=r"1\.2 asks for no prediction"):
+        read_prediction(other, "faster=1.8")
+
+
+def test_the_record_holds_it_before_anything_starts(learning: Learning) -> None:
+    lab, context = deploy(learning), learning.context
+    run_id = runs.new_run(context.paths, "1.1")
+    plan = LaunchPlan(
+        run_id=run_id, exercise="1.1", launcher="python", mode="local", script="source.py", parameters={}, commands=(),
+        uploads=(), master_address="", master_port=0, timeout_s=60.0, collective_timeout_s=60.0,
+    )  # fmt: skip
+    given = GivenPrediction(id="faster", answer="1.8")
+    module, _ = context.catalog.exercise("1.1")
+    record = new_record(context, module, lab, plan, RunRequest(exercise="1.1", prediction=given))
+    assert record.state == "planned"
+    assert runs.reread(context.paths, record).prediction == given
+
+
+def test_it_stands_beside_the_measurement(learning: Learning) -> None:
+    record = learning.record(prediction=GivenPrediction(id="faster", answer="1.5"))
+    shown = " ".join(learning.types("show", "1.1", "--run", record.id).out.split())
+    assert "Your prediction predicted 1.5 times measured 1.9 times off by ✗ -21.1 %" in shown
+    document = learning.types("show", "1.1", "--run", record.id, "--json").document
+    assert document["run"]["prediction"] == {"id": "faster", "answer": "1.5"}
+    assert document["prediction"]["difference"] == "-21.1 %"
+    assert "is one of 1.1, not of 1.2" in learning.types("show", "1.2", "--run", record.id, code=2).err
+
+
+def test_a_run_without_one_reads_as_before(learning: Learning) -> None:
+    record = learning.record()
+    path = learning.folder(record) / "run.json"
+    stored = json.loads(path.read_text())
+    del stored["prediction"]  # as an earlier version wrote it
+    path.write_text(json.dumps(stored))
+    assert "prediction" not in learning.types("show", "1.1", "--run", record.id).out
+    assert learning.types("show", "1.1", "--run", record.id, "--json").document["prediction"] is None
