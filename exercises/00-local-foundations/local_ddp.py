@@ -88,7 +88,7 @@ steps: list[dict[str, object]] = []
 apart: list[list[float]] = []  # a step: gradients of two ranks after averaging; average and mean; gradients before
 loss_before = loss_on(model.module, args.samples)
 for epoch in range(args.epochs):
-    sampler.set_epoch(epoch)  # shuffle anew, alike on every rank; without it each epoch has the same shares
+    sampler.set_epoch(epoch)  # another order in every epoch, alike on every rank; without it each epoch has the same shares
     shares.append([])
     for chosen, x, y in loader:
         shares[-1] += chosen.tolist()

@@ -15,7 +15,7 @@ import pytest
 
 from gpucourse.errors import ExitCode, Interrupted, StackBusy, TerraformFailed
 from gpucourse.workspace.lock import hold_lock, holder, is_held
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 from tests.system.provisioning import DEADLINE_S, Lab, eventually
 
 pytestmark = pytest.mark.system

@@ -1,29 +1,35 @@
-"""The command `break`: an exercise with a fault in it; `check --diagnosis` judges what the learner takes it for."""
+"""The command `break`: an exercise with a fault in its run or its code; `check --diagnosis` judges what it is taken for."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session, session_of
+from gpucourse.errors import CheckFailed, ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from gpucourse.runs.prepare import RunRequest
 
 
 def break_(
     ctx: typer.Context,
     exercise: Annotated[str, typer.Argument(help="An exercise with several ranks: 3.2", autocompletion=complete.exercises)],
     how: Annotated[
-        Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
-        typer.Option("--how", help="Which fault (default: a random one).", show_default=False),
+        Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank", "code"] | None,
+        typer.Option(
+            "--how", help="Which fault (default: a random one); code: an error in a copy of the script.", show_default=False
+        ),
     ] = None,
+    repaired: Annotated[bool, typer.Option("--repaired", help="Run and judge the copy that you repaired.")] = False,
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run an exercise with a fault injected: find out from the logs what it was, then tell `check`."""
+    """Run an exercise with a fault injected: find out from its logs, figures or code what it is, then tell `check`."""
     from gpucourse.cli.flags import pairs
     from gpucourse.runs.break_ import break_exercise
     from gpucourse.runs.prepare import RunRequest
@@ -34,6 +40,15 @@ def break_(
     session = session_of(ctx)
     context = session.context
     session.console.mode(context.settings.target)
+    if repaired:
+        if how not in {None, "code"}:
+            raise UsageError(
+                f"--repaired is for a copy with a fault in its code, not for {how}",
+                hint=f"gpucourse break {exercise} --repaired",
+            )
+        return _judge_repair(session, run_request, json=json)
+    if how == "code":
+        return _break_code(session, run_request, json=json)
     with session.console.watch() as live:
         context.watch = live
         record = break_exercise(context, run_request, how).record
@@ -42,4 +57,47 @@ def break_(
     if json:
         session.console.document({"run": record, "folder": context.paths.run(record.exercise, record.id).folder})
     session.console.show(drill(record))
+    return ExitCode.DONE
+
+
+def _break_code(session: Session, run_request: RunRequest, *, json: bool) -> int:
+    from gpucourse.runs.code_drill import break_code, list_faults
+    from gpucourse.ui.views.drill import code_drill
+    from gpucourse.workspace.files import read_metrics
+    from gpucourse.workspace.runs import files_of
+
+    context = session.context
+    with session.console.watch() as live:
+        context.watch = live
+        record = break_code(context, run_request).record
+    if record is None:  # only a dry run has none
+        raise AssertionError(run_request.exercise)
+    _, exercise = context.catalog.exercise(record.exercise)
+    copy = context.paths.broken(exercise.id)
+    faults = list_faults(context)
+    if json:
+        session.console.document({"run": record, "copy": copy, "faults": {word: fault.title for word, fault in faults.items()}})
+    session.console.show(code_drill(record, exercise, read_metrics(files_of(context.paths, record).metrics), copy, faults))
+    return ExitCode.DONE
+
+
+def _judge_repair(session: Session, run_request: RunRequest, *, json: bool) -> int:
+    from gpucourse.runs.code_drill import judge_repair
+    from gpucourse.ui.views.drill import repair as view
+
+    context = session.context
+    with session.console.watch() as live:
+        context.watch = live
+        result = judge_repair(context, run_request)
+    if json:
+        session.console.document({"run": result.record, "verdict": result.verdict, "judged": result.judged})
+    session.console.show(view(result))
+    if not result.is_right:
+        says = result.judged.says if result.judged else "the copy does not run to its end"
+        failed = result.judged is None or result.judged.word != "passed"
+        raise CheckFailed(
+            f"not repaired yet: {says}" if failed else "the fault is gone, but not all checks pass",
+            hint=f"change the copy in {context.paths.broken(result.record.exercise)}, then: "
+            f"gpucourse break {result.record.exercise} --repaired",
+        )
     return ExitCode.DONE

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from gpucourse.cli import complete
 from gpucourse.cli.flags import JsonFlag
 from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import CheckFailed, ExitCode, UsageError
+from gpucourse.errors import CheckFailed, ExitCode, UnknownName, UsageError
 
 
 def check(
@@ -22,8 +22,10 @@ def check(
         bool, typer.Option("--all", help="Check every exercise again; one that no longer passes loses its mark.")
     ] = False,
     diagnosis: Annotated[
-        Literal["kill-rank", "block-port", "wrong-world-size", "slow-rank"] | None,
-        typer.Option("--diagnosis", help="The fault of the newest drill (break).", show_default=False),
+        str | None,
+        typer.Option(
+            "--diagnosis", help="The fault of the newest drill (break).", show_default=False, autocompletion=complete.faults
+        ),
     ] = None,
     rank: Annotated[
         int | None,
@@ -75,8 +77,37 @@ def check(
     return ExitCode.DONE
 
 
-def diagnose(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
-    """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not."""
+def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, json: bool) -> int:
+    """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not. Raises UnknownName."""
+    from gpucourse.model.drill import HOWS
+    from gpucourse.runs.code_drill import list_faults
+
+    if word in HOWS:
+        return _diagnose_drill(session, exercise, word, rank, json=json)
+    faults = list_faults(session.context)
+    if word not in faults:
+        raise UnknownName("fault", word, [*HOWS, *faults])
+    if rank is not None:
+        raise UsageError(
+            "--rank is for faults of a rank, not for one in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"
+        )
+    return _diagnose_code(session, exercise, word, json=json)
+
+
+def _diagnose_code(session: Session, exercise: str, word: str, *, json: bool) -> int:
+    from gpucourse.runs.code_drill import diagnose_code
+    from gpucourse.ui.views.drill import code_diagnosis
+
+    diagnosis = diagnose_code(session.context, exercise, word)
+    if json:
+        session.console.document({"diagnosis": diagnosis})
+    if not diagnosis.right:
+        raise CheckFailed(f"not yet: it is not {word}", hint=diagnosis.hint)
+    session.console.show(code_diagnosis(exercise, diagnosis))
+    return ExitCode.DONE
+
+
+def _diagnose_drill(session: Session, exercise: str, how: str, rank: int | None, *, json: bool) -> int:
     from gpucourse.runs.drill import judge_diagnosis
     from gpucourse.ui.views.drill import diagnosis_result
 

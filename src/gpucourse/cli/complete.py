@@ -38,6 +38,15 @@ def exercises(session: Session) -> Iterator[str]:
 
 
 @_quietly
+def faults(session: Session) -> Iterator[str]:
+    """The words for faults that `break` injects."""
+    from gpucourse.model.drill import HOWS
+    from gpucourse.runs.code_drill import list_faults
+
+    yield from (*HOWS, *list_faults(session.context))
+
+
+@_quietly
 def targets(_session: Session) -> Iterator[str]:
     """The names of targets."""
     yield from list_targets()

@@ -118,6 +118,10 @@ class Catalog:
         """The whole text of a module's lesson, in Markdown."""
         return "\n".join(self.lesson_parts(module))
 
+    def judge(self, module: Module, name: str) -> Path:
+        """The file that judges what a learner wrote: `judges/<name>.py` beside the module's scripts."""
+        return self.folders.exercises / self.folder_name(module) / "judges" / f"{name}.py"
+
     def sources(self, module: Module, exercise: Exercise) -> dict[str, str]:
         """The files of an exercise, script first: the name each has on the node, and where it lies in `exercises/`."""
         folder = self.folder_name(module)

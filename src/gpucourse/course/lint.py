@@ -120,6 +120,7 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
         not in {"screen.svg", *(f"{plot.file}.{end}" for plot in exercise.plots for end in ("png", "svg"))}
         and not set("/*?[") & set(deliverable.source)
     )
+    yield from _faults(catalog, module, exercise, manifest)
     sources = catalog.sources(module, exercise)
     written = [place for place in sources.values() if place.endswith(".py") or place == sources[exercise.script]]
     trees: dict[str, ast.Module] = {}
@@ -145,6 +146,22 @@ def _of_exercise(catalog: Catalog, module: Module, exercise: Exercise) -> Iterat
             yield from _difference(shown, parameter, flags[parameter.flag])
     named = {parameter.flag for parameter in passed}
     yield from (f"{shown}: the flag {flag} is no parameter of {exercise.id}" for flag in flags if flag not in named)
+
+
+def _faults(catalog: Catalog, module: Module, exercise: Exercise, manifest: str) -> Iterator[str]:
+    """A fault in code changes a text that stands once in a file of its exercise, and has a judge."""
+    sources = catalog.sources(module, exercise)
+    for fault in exercise.faults:
+        shown = f"{manifest}: {exercise.id}.faults.{fault.id}"
+        if fault.file not in sources:
+            yield f"{shown}: {fault.file} is no file of {exercise.id}"
+            continue
+        text = (catalog.folders.exercises / sources[fault.file]).read_text(encoding="utf-8")
+        if (count := text.count(fault.was)) != 1:
+            yield f"{shown}: the text that it changes stands {count} times in {fault.file}, and should once"
+        judge = f"{catalog.folder_name(module)}/{JUDGES}/fault_{fault.id.replace('-', '_')}.py"
+        if not (catalog.folders.exercises / judge).is_file():
+            yield f"{shown}: there is no {catalog.folders.exercises.name}/{judge}"
 
 
 def _difference(shown: str, parameter: Parameter, options: dict[str, Any]) -> Iterator[str]:

@@ -48,7 +48,14 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
     name, number = exercise.get("id"), number_of(folder)
     if isinstance(name, str) and number and "." in name and name.partition(".")[0] != number:
         yield Complaint((*here, "id"), f"'{name}' does not belong to module {number}")
-    for key, field in (("parameters", "name"), ("checks", "id"), ("questions", "id"), ("plots", "file")):
+    for key, field in (
+        ("parameters", "name"),
+        ("checks", "id"),
+        ("questions", "id"),
+        ("plots", "file"),
+        ("yours", "id"),
+        ("faults", "id"),
+    ):
         yield from _twice(exercise.get(key), field, (*here, key))
     if isinstance(script := exercise.get("script"), str) and _harmless(script) and not (exercises / folder / script).is_file():
         yield Complaint((*here, "script"), f"there is no file exercises/{folder}/{script}")

@@ -160,7 +160,7 @@ def _be_child(request: dict[str, Any], folder: str, stacks: Path, output: int, a
 def _judge(request: dict[str, Any]) -> dict[str, Any]:
     sys.path[:0] = [str(Path(request["file"]).parent), str(Path(request["judge"]).parent), *request.get("path", ())]
     sys.dont_write_bytecode = True
-    part = Part(Path(request["file"]))
+    part = Part(Path(request["file"]), request.get("metrics") or {})
     try:
         judge_file = load_judge(Path(request["judge"]))
         part.ways = judge_file.WAYS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Literal, Self, cast
+from typing import IO, Any, Literal, Self, cast
 
 import msgspec
 
@@ -42,8 +42,18 @@ class Judge:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
-    def judge(self, judge_file: Path, file: Path, *, torch: bool, limit_s: float, path: Sequence[Path] = ()) -> Judged:
-        """The verdict of the course's `judge_file` on the learner's `file`. `path`: folders that the file may import from.
+    def judge(
+        self,
+        judge_file: Path,
+        file: Path,
+        *,
+        torch: bool,
+        limit_s: float,
+        path: Sequence[Path] = (),
+        metrics: Mapping[str, Any] | None = None,
+    ) -> Judged:
+        """The verdict of the course's `judge_file` on the learner's `file`. `path`: folders that the file may import from;
+        `metrics`: what a run of it measured.
 
         Raises MissingError where torch is needed and not here, or the process ended without an answer.
         """
@@ -52,6 +62,7 @@ class Judge:
             "file": str(file.absolute()),
             "torch": torch,
             "limit_s": limit_s,
+            "metrics": metrics,
             "path": [str(folder.absolute()) for folder in path],
         }
         process = self._start()

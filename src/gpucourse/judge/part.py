@@ -6,6 +6,7 @@ part is right, and raises `Verdict` (by `Part.wrong`, `Part.compare`, `Part.call
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import math
 import sys
@@ -30,7 +31,7 @@ class Way:
     """
 
     says: str
-    change: tuple[str, str]
+    change: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)
@@ -49,9 +50,13 @@ class Case:
 
 @dataclass
 class Part:
-    """What the learner wrote: `file`, with the wrong ways that its judge knows. `notes` are facts for the screen."""
+    """What the learner wrote: `file`, with the wrong ways that its judge knows. `notes` are facts for the screen.
+
+    `metrics` is what a run of it measured, where it is judged after a run; else empty.
+    """
 
     file: Path
+    metrics: Mapping[str, Any] = field(default_factory=dict)
     ways: Mapping[str, Way] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _module: ModuleType | None = None
@@ -91,6 +96,19 @@ class Part:
         raise Verdict(
             "failed", "no-function", f"{self.file.name} has no function {name}, which is called{there}: keep its name"
         )
+
+    def function_alone(self, name: str, **names: Any) -> Callable[..., Any]:
+        """A function of a script that cannot be imported: its code alone, without decorators, with `names` as its globals.
+
+        Raises Verdict where the file has no such function.
+        """
+        tree = self.call(ast.parse, self.text, self.file.name)
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name]
+        if not nodes:
+            raise Verdict("failed", "no-function", f"{self.file.name} has no function {name}: keep its name")
+        nodes[0].decorator_list = []
+        exec(compile(ast.Module([nodes[0]], []), str(self.file), "exec"), names)  # noqa: S102  # what the judge is for
+        return names[name]  # type: ignore[no-any-return]
 
     def call(self, function: Callable[..., Any], *arguments: Any, case: str = "", **named: Any) -> Any:
         """What the learner's function returns. Whatever it raises becomes a verdict with the line of the learner's file.

@@ -12,7 +12,7 @@ from gpucourse.model.event import NodeEvent, Note
 from gpucourse.model.node import Inventory
 from gpucourse.runs.connect import reach
 from gpucourse.storage import write_text
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link

@@ -43,3 +43,36 @@ class InjectedFault:
     def is_solved(self) -> bool:
         """Whether the learner has found it."""
         return any(attempt.right for attempt in self.attempts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeDiagnosis:
+    """One diagnosis that the learner gave, and whether it was right."""
+
+    fault: str
+    right: bool
+    at: str
+
+
+@dataclass(kw_only=True)
+class CodeDrill:
+    """One fault in a copy: the `run` that measured with it, and the run of the copy once it was `repaired`."""
+
+    fault: str
+    run: str
+    diagnoses: list[CodeDiagnosis] = field(default_factory=list)
+    repaired: str | None = None
+
+    @property
+    def is_diagnosed(self) -> bool:
+        """Whether the learner has named the fault."""
+        return any(diagnosis.right for diagnosis in self.diagnoses)
+
+
+@dataclass(kw_only=True)
+class CodeDrills:
+    """All of an exercise, the newest last: only that one has its copy in the workspace."""
+
+    version: int = 1
+    exercise: str
+    drills: list[CodeDrill] = field(default_factory=list)

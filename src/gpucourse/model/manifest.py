@@ -208,6 +208,23 @@ class LearnerPart(Strict):
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
 
 
+class CodeFault(Strict):
+    """An error that benchmarks really make: `break --how code` puts it into a copy of the exercise, the learner finds it.
+
+    `was` stands once in `file` (the script, or a file that travels with it) and `becomes` takes its place. The judge of the
+    repaired copy is `judges/fault_<id>.py` beside the scripts, with _ for each -.
+    """
+
+    id: Slug
+    title: Text = Field(description="what is wrong, as it stands in the list from which the learner chooses")
+    file: RelativePath
+    was: Text
+    becomes: str
+    hints: tuple[Text, ...] = Field(min_length=2, description="shown one at a time after a wrong diagnosis")
+    explanation: Text = Field(description="why it matters; shown after the right diagnosis")
+    torch: bool = Field(default=True, description="whether the judge needs torch")
+
+
 class Deliverable(Strict):
     """What the learner hands in: `source` is a pattern in the run's folder; every match is copied. `evidence: gpu` where only
     a run on a GPU leaves it."""
@@ -239,6 +256,7 @@ class Exercise(Strict):
     yours: tuple[LearnerPart, ...] = ()
     predict: Prediction | None = Field(default=None, description="what the learner foretells before the ranks start")
     no_predict: Text | None = Field(default=None, description="why there is nothing to foretell")
+    faults: tuple[CodeFault, ...] = ()
     tasks: tuple[Text, ...] = Field(min_length=1)
     questions: tuple[Question, ...] = ()
     hints: tuple[Text, ...] = Field(min_length=1)

@@ -24,7 +24,7 @@ from gpucourse.provision.interrupts import Interrupts
 from gpucourse.provision.transcript import Transcript
 from gpucourse.storage import storing
 from gpucourse.workspace.lock import hold_lock, sign
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 _PIECE = 1 << 20
 _LONGEST_LINE = 16 << 20

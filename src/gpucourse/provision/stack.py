@@ -28,7 +28,7 @@ from gpucourse.provision.template import copy_template, is_stack, restore_templa
 from gpucourse.storage import storing
 from gpucourse.workspace.files import write_record
 from gpucourse.workspace.lock import hold_lock, is_held
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 
 @dataclass(kw_only=True)

@@ -46,6 +46,7 @@ class RunRequest:
     extra: tuple[Path, ...] = ()
     processes: int | None = None
     prediction: GivenPrediction | None = None
+    copies: Path | None = None  # a folder whose files go in place of the learner's own, by their names
 
 
 def find_deployed_lab(context: Context, module: Module, *, target: str | None = None, gpu: str | None = None) -> Deployment:
@@ -175,7 +176,11 @@ def _uploads(context: Context, module: Module, exercise: Exercise, run_request: 
     places = {name: _place(originals, folder, name) for name in (exercise.script, *exercise.files)}
     for name in ensure_copies(context.paths, originals, places.values()):
         context.watch(Note(text=f"exercises/{name}: the course has a newer version; yours is kept and used"))
-    uploads = [Upload(name=name, source=context.paths.exercises / place) for name, place in places.items()]
+    here = run_request.copies
+    uploads = [
+        Upload(name=name, source=context.paths.exercises / place if here is None else here / name)
+        for name, place in places.items()
+    ]
     if script is None:
         earlier = earlier_runs(context.paths, exercise)
         return exercise.script, (*uploads, *find_named_files(run_request.extra, uploads[0].source), *earlier)

@@ -17,7 +17,7 @@ from gpucourse.errors import InfrastructureError, Interrupted, MissingError, Ter
 from gpucourse.model.event import Event, Note, ResourceEvent
 from gpucourse.provision.runner import Runner
 from gpucourse.workspace.lock import holder, is_held
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 STUBBORN = """
 import json, signal, sys, time

@@ -14,7 +14,7 @@ from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.provision.stack import TerraformStack
 from gpucourse.workspace import regions
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from gpucourse.model.node import Node
 from gpucourse.remote import host_probe
 from gpucourse.remote.fleet import Fleet, Outcome, values
 from gpucourse.workspace import runs
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 T = TypeVar("T")
 ANSWER_S = 5.0  # `status` has no time for a machine that is switched off

@@ -16,7 +16,7 @@ from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
 from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.workspace import runs
-from gpucourse.workspace.paths import StackPaths
+from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
     from gpucourse.labs.local.slurm_programs import Computer

@@ -1,13 +1,22 @@
-"""Break drills on the screen: what can be seen of a run with an injected fault, and what became of a diagnosis."""
+"""Break drills on the screen: what can be seen of a fault, and what became of a diagnosis and of a repair."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from gpucourse.model.drill import HOWS, MEANING
+from gpucourse.model.manifest import CodeFault, Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.ui.tables import Facts, View, facts
+from gpucourse.ui.tables import Facts, Paragraph, Part, View, facts
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
+from gpucourse.ui.views.run import measured_table
+
+if TYPE_CHECKING:
+    from gpucourse.runs.code_drill import JudgedDiagnosis, Repair
 
 
 def drill(record: RunRecord) -> View:
@@ -32,3 +41,46 @@ def diagnosis_result(record: RunRecord, verdict: ExerciseVerdict) -> View:
     """What became of a diagnosis; a right one comes with the coach's own words."""
     parts = [*checks(verdict), *diagnoses(record.diagnoses)]
     return View(title=f"{record.exercise}  drill {record.id}", parts=tuple(parts), mode=record.mode)
+
+
+def code_drill(
+    record: RunRecord, exercise: Exercise, metrics: Mapping[str, Any] | None, copy: Path, faults: Mapping[str, CodeFault]
+) -> View:
+    """A copy with a fault in its code has run: what it measured, the faults to choose from, and how to say which it is."""
+    codes = {node_exit.code for node_exit in record.node_exits}
+    parts: list[Part] = [facts([("run", record.id), ("the copy", str(copy)), ("ended", f"code {max(codes, default=0)}")])]
+    if metrics is not None:
+        parts.extend(part for item in exercise.tables for part in measured_table(item, metrics))
+    words = tuple((word, fault.title) for word, fault in faults.items())
+    parts.append(Facts(words, title="One of these faults is in the code. Which one?"))
+    return View(
+        title=f"{record.exercise}  a fault in the code",
+        parts=tuple(parts),
+        footer=(
+            f"Read the figures, then the code in {copy}",
+            f"Then submit: gpucourse check {record.exercise} --diagnosis WORD",
+        ),
+        mode=record.mode,
+    )
+
+
+def code_diagnosis(exercise: str, diagnosis: JudgedDiagnosis) -> View:
+    """A diagnosis that is right: the explanation, and what comes next."""
+    if diagnosis.fault is None:
+        raise AssertionError(exercise)
+    return View(
+        title=f"{exercise}  {diagnosis.fault.title}",
+        parts=(Paragraph(f"Right. {diagnosis.fault.explanation}"),),
+        footer=(f"Now repair it in {diagnosis.copy}, then: gpucourse break {exercise} --repaired",),
+    )
+
+
+def repair(result: Repair) -> View:
+    """What became of a repaired copy: the checks of its run, and what the judge of the fault says."""
+    parts: list[Part] = list(checks(result.verdict)) if result.verdict else []
+    if result.judged is not None:
+        words = {"passed": "The fault is gone.", "open": "The fault is still there."}.get(
+            result.judged.word, result.judged.says
+        )
+        parts.append(Paragraph(" ".join([words, *result.judged.notes]), "good" if result.is_right else "bad"))
+    return View(title=f"{result.record.exercise}  the repaired copy", parts=tuple(parts), mode=result.record.mode)

@@ -88,7 +88,7 @@ def result(
         parts.extend(diagnoses(record.diagnoses))
     parts.extend(slurm.queue(record, files))
     if exercise is not None and metrics is not None:
-        parts.extend(part for item in exercise.tables for part in _metrics(item, metrics))
+        parts.extend(part for item in exercise.tables for part in measured_table(item, metrics))
     if prediction is not None:
         parts.extend(prediction_result(prediction))
     if verdict is not None:
@@ -165,7 +165,8 @@ def _node_exit(node: str, reason: str, code: int, killed: int) -> str:
     return f"{node}: {words.get(reason, reason)}{ended}"
 
 
-def _metrics(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Part]:
+def measured_table(wanted: MetricsTable, metrics: Mapping[str, Any]) -> list[Part]:
+    """One table of a manifest, filled from the metrics of a run."""
     from gpucourse.grading.values import Unreadable, read
 
     try:

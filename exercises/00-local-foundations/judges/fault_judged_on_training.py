@@ -1,0 +1,28 @@
+"""Judges a repaired copy: the loss that is reported is that of held-out text."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("the loss is still measured on the text {text}")}
+
+
+class _Loss:
+    def item(self) -> float:
+        return 1.0
+
+
+def judge(part: Part) -> None:
+    """`surprise` must look at the held-out text, and at nothing else."""
+    seen: list[str] = []
+    surprise = part.function_alone(
+        "surprise",
+        pieces=lambda text, **_: (seen.append(text), text),
+        loss_of=lambda *_: _Loss(),
+        held_out="held out",
+        training="training",
+    )
+    part.call(surprise, None)
+    if seen != ["held out"]:
+        raise part.wrong("still", text=" and ".join(seen) or "nothing")
+    part.note("the loss is that of text which the model never saw")

@@ -1,0 +1,19 @@
+"""Judges a repaired copy: each epoch has an order of its own."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("{count} later epochs still have the order of the first (None: too few samples or epochs to tell)")}
+RUNS = {
+    "right": {"epochs": 3, "epochs_in_the_order_of_the_first": 0},
+    "wrong": {"epochs": 3, "epochs_in_the_order_of_the_first": 2},
+}
+
+
+def judge(part: Part) -> None:
+    """No later epoch may have the first one's order."""
+    repeated = part.metrics["epochs_in_the_order_of_the_first"]
+    if repeated is None or repeated > 0:
+        raise part.wrong("still", count=repeated)
+    part.note(f"{part.metrics['epochs']} epochs, each in an order of its own")

@@ -1,0 +1,15 @@
+"""Judges a repaired copy: bus bandwidth has its factor."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link, and it says {given:.3g}")}
+
+
+def judge(part: Part) -> None:
+    """Bus bandwidth is the algorithm bandwidth times the factor."""
+    given = part.call(part.function("busbw"), "all_gather", 4e9, 0.5, 4)
+    if abs(given - 6.0) > 1e-9:
+        raise part.wrong("still", given=given)
+    part.note("4 GB gathered over 4 ranks in 0.5 s are 6 GB/s on the link")

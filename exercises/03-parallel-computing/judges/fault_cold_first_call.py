@@ -1,0 +1,31 @@
+"""Judges a repaired copy: warm calls come first."""
+
+from __future__ import annotations
+
+import ast
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way("no call runs before those that count"),
+    "no-loop": Way("the loop that was judged is gone: change it, and keep it"),
+}
+
+
+def judge(part: Part) -> None:
+    """In the loop over sizes: calls that do not count before those that do, or the timing loop that has a warm-up."""
+    tree = part.call(ast.parse, part.text)
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For) and ast.unparse(node.iter) == "sizes"]
+    if not loops:
+        raise part.wrong("no-loop")
+    for node in ast.walk(loops[0]):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("time_calls"):
+            part.note("the timing loop warms up before it counts")
+            return
+    timed = [
+        place for place, node in enumerate(loops[0].body) if "time_each" in ast.unparse(node) and isinstance(node, ast.Assign)
+    ]
+    before = loops[0].body[: timed[0]] if timed else []
+    if not any("all_reduce" in ast.unparse(node) and not isinstance(node, ast.Assign) for node in before):
+        raise part.wrong("still")
+    part.note("there are calls before those that count")

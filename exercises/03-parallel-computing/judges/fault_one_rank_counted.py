@@ -1,0 +1,21 @@
+"""Judges a repaired copy: all ranks count."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("{row}: {given:,.0f} samples a second, and all ranks together did {right:,.0f}")}
+ROW = {"case": "2 workers, weak", "ranks": 2, "batch_per_rank": 64, "steps": 10, "train_s": 1.0}
+RUNS = {
+    "right": {"comparison": [ROW | {"samples_per_s": 1280.0}]},
+    "wrong": {"comparison": [ROW | {"samples_per_s": 640.0}]},
+}
+
+
+def judge(part: Part) -> None:
+    """Samples a second are those of all ranks together."""
+    for row in part.metrics["comparison"]:
+        right = row["ranks"] * row["batch_per_rank"] * row["steps"] / row["train_s"]
+        if abs(row["samples_per_s"] / right - 1) > 1e-6:
+            raise part.wrong("still", row=row["case"], given=row["samples_per_s"], right=right)
+    part.note("every row counts what all ranks did together")

@@ -1,0 +1,29 @@
+"""Judges a repaired copy: what cannot be is refused."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "still": Way("a rate of twice the ceiling is still accepted"),
+    "too-strict": Way("a rate of half the ceiling is refused"),
+}
+
+
+def judge(part: Part) -> None:
+    """Twice the ceiling must be refused, half of it not."""
+    speed = part.function_alone(
+        "speed",
+        gpu=None,
+        bench=SimpleNamespace(percentile=lambda seconds, _: seconds[0], spread_ms=lambda _: {}),
+        gpus=SimpleNamespace(matmul_tflops=lambda _, seconds: 1 / seconds),
+        limit=lambda _: 1.0,
+    )
+    above, below = (part.call(speed, "float32", 1000, [seconds]) for seconds in (0.5, 2.0))
+    if above["tflops"] is not None or not above["refused"]:
+        raise part.wrong("still")
+    if below["tflops"] != 0.5 or below["refused"]:
+        raise part.wrong("too-strict")
+    part.note("twice the ceiling is refused, half of it is kept")

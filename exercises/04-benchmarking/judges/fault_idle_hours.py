@@ -1,0 +1,16 @@
+"""Judges a repaired copy: idle hours are paid."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("at a fifth of the use a token costs {times:.3g} times as much, and should five times")}
+
+
+def judge(part: Part) -> None:
+    """At a fifth of the use a token costs five times as much."""
+    price = part.function("usd_per_million")
+    full, fifth = part.call(price, 1.0, 100.0), part.call(price, 1.0, 100.0, 20.0)
+    if abs(full - 1e6 / 360_000) > 1e-9 or abs(fifth / full - 5) > 1e-9:
+        raise part.wrong("still", times=fifth / full)
+    part.note("at a fifth of the use a token costs five times as much")

@@ -1,0 +1,45 @@
+"""Judges a repaired copy: answers do equal work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("eight tokens were asked for, and {count} came: the engine stopped at the end of the text")}
+
+
+class Stream:
+    """Stands where the engine does: it ends after three tokens, unless it is told to go on."""
+
+    def __init__(self) -> None:
+        self.body: dict[str, Any] = {}
+
+    def open(self, request: Any, **_: object) -> Stream:
+        """The request is sent, and the answer begins."""
+        self.body = json.loads(request.data)
+        return self
+
+    def __enter__(self) -> Stream:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[bytes]:
+        asked = self.body["max_tokens"]
+        count = asked if self.body.get("ignore_eos") or self.body.get("min_tokens") == asked else 3
+        yield from [b"data: " + json.dumps({"choices": [{"text": "to"}]}).encode()] * count
+        usage = {"prompt_tokens": 4, "completion_tokens": count}
+        yield b"data: " + json.dumps({"choices": [], "usage": usage}).encode()
+
+
+def judge(part: Part) -> None:
+    """Of eight tokens that are asked for, eight must come."""
+    part.module.urllib.request.urlopen = Stream().open
+    answer = part.call(part.function("complete"), "http://engine", "tiny", "four words of prompt", 8)
+    if answer.tokens != 8:
+        raise part.wrong("still", count=answer.tokens)
+    part.note("every answer has as many tokens as were asked for")

@@ -1,0 +1,169 @@
+"""`break --how code`: a copy of an exercise with an error in it that real benchmarks make; found, repaired, run and judged."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gpucourse.context import Context
+from gpucourse.errors import MissingError, UsageError
+from gpucourse.judge.client import Judge, Judged
+from gpucourse.model.drill import CodeDiagnosis, CodeDrill, CodeDrills
+from gpucourse.model.manifest import CodeFault, Exercise, Module
+from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs.prepare import RunRequest
+from gpucourse.runs.results import verdict_on
+from gpucourse.runs.run import Faults, RunResult, run
+from gpucourse.storage import storing
+from gpucourse.units import now_utc
+from gpucourse.workspace import runs
+from gpucourse.workspace.files import copy_file, read_metrics, read_record, write_record
+
+LIMIT_S = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedDiagnosis:
+    """A diagnosis that was judged: `hint` where it is wrong, the fault itself (with its explanation) where it is right."""
+
+    right: bool
+    fault: CodeFault | None
+    hint: str
+    copy: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair:
+    """A repaired copy that was run and judged: the checks of its run, and what the judge of the fault says of it."""
+
+    record: RunRecord
+    verdict: ExerciseVerdict | None
+    judged: Judged | None
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the fault is gone and the exercise passes its checks."""
+        checks = self.verdict.verdict if self.verdict else "failed"
+        return self.judged is not None and self.judged.word == "passed" and checks not in {"failed", "error"}
+
+
+def list_faults(context: Context) -> dict[str, CodeFault]:
+    """Every fault in code that this course knows, by its word: what the learner chooses from."""
+    return {fault.id: fault for module in context.catalog.modules for item in module.exercises for fault in item.faults}
+
+
+def break_code(context: Context, run_request: RunRequest, fault_id: str | None = None) -> RunResult:
+    """Put a fault into a copy of the exercise and run the copy; with None, a fault by chance, first those never found.
+
+    Raises UsageError where the course has none for this exercise; and what `run` raises.
+    """
+    module, exercise = context.catalog.exercise(run_request.exercise)
+    if not exercise.faults:
+        known = sorted({item.id for other in context.catalog.modules for item in other.exercises if item.faults})
+        raise UsageError(f"{exercise.id} has no faults in code to find", hint=f"these have: {', '.join(known)}")
+    fault = _choose(exercise, _read(context, exercise), fault_id)
+    folder = _write_copy(context, module, exercise, fault)
+
+    def keep_record(plan: LaunchPlan) -> tuple[LaunchPlan, Faults]:
+        known = _read(context, exercise)
+        known.drills.append(CodeDrill(fault=fault.id, run=plan.run_id))
+        write_record(context.paths.drill(exercise.id), known)
+        return plan, {}
+
+    return run(context, replace(run_request, copies=folder), detach=False, dry_run=False, inject_faults=keep_record)
+
+
+def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
+    """Judge what the learner takes the fault of the newest copy for. Raises MissingError where there is no copy."""
+    _, exercise = context.catalog.exercise(exercise_id)
+    known, drill, fault = _newest(context, exercise)
+    right = word == fault.id
+    drill.diagnoses.append(CodeDiagnosis(fault=word, right=right, at=now_utc()))
+    write_record(context.paths.drill(exercise.id), known)
+    wrong = sum(not diagnosis.right for diagnosis in drill.diagnoses)
+    hint = "" if right else fault.hints[min(wrong, len(fault.hints)) - 1]
+    return JudgedDiagnosis(
+        right=right, fault=fault if right else None, hint=hint, copy=context.paths.broken(exercise.id) / fault.file
+    )
+
+
+def judge_repair(context: Context, run_request: RunRequest) -> Repair:
+    """Run the copy that the learner repaired, and judge it: the exercise's checks, and the judge of this fault.
+
+    Raises MissingError where there is no copy or a file of it is gone; and what `run` raises.
+    """
+    module, exercise = context.catalog.exercise(run_request.exercise)
+    _, _, fault = _newest(context, exercise)
+    folder = context.paths.broken(exercise.id)
+    if missing := [name for name in context.catalog.sources(module, exercise) if not (folder / name).is_file()]:
+        raise MissingError(f"{folder / missing[0]} is gone", hint=f"a new copy: gpucourse break {exercise.id} --how code")
+    ran = run(
+        context,
+        replace(run_request, copies=folder),
+        detach=False,
+        dry_run=False,
+        inject_faults=lambda plan: (plan, {}),
+    )
+    record = ran.record
+    if record is None:  # only a dry run has none
+        raise AssertionError(exercise.id)
+    ended_well = all(node_exit.code == 0 for node_exit in record.node_exits)
+    metrics = read_metrics(runs.files_of(context.paths, record).metrics) if ended_well else None
+    verdict = verdict_on(context, exercise, record) if metrics else None
+    judged = _judge(context, module, fault, folder, metrics) if metrics else None
+    repair = Repair(record=record, verdict=verdict, judged=judged)
+    if repair.is_right:
+        known = _read(context, exercise)
+        known.drills[-1].repaired = record.id
+        write_record(context.paths.drill(exercise.id), known)
+    return repair
+
+
+def _judge(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> Judged:
+    judge_file = context.catalog.judge(module, f"fault_{fault.id.replace('-', '_')}")
+    with Judge() as judge:
+        return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, metrics=metrics)
+
+
+def _choose(exercise: Exercise, known: CodeDrills, fault_id: str | None) -> CodeFault:
+    if fault_id is not None:
+        return next(fault for fault in exercise.faults if fault.id == fault_id)
+    solved = {drill.fault for drill in known.drills if drill.repaired}
+    return secrets.choice([fault for fault in exercise.faults if fault.id not in solved] or list(exercise.faults))
+
+
+def _write_copy(context: Context, module: Module, exercise: Exercise, fault: CodeFault) -> Path:
+    """The course's own files with the fault in them. A copy that is there already is kept under `kept/`."""
+    folder = context.paths.broken(exercise.id)
+    if folder.is_dir():
+        aside = context.paths.broken(exercise.id, kept=f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}")
+        with storing(aside):
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            folder.replace(aside)
+    for name, place in context.catalog.sources(module, exercise).items():
+        copy_file(context.folders.exercises / place, folder / name)
+    target = folder / fault.file
+    text = target.read_text(encoding="utf-8")
+    with storing(target):
+        target.write_text(text.replace(fault.was, fault.becomes, 1), encoding="utf-8")
+    return folder
+
+
+def _read(context: Context, exercise: Exercise) -> CodeDrills:
+    return read_record(context.paths.drill(exercise.id), CodeDrills) or CodeDrills(exercise=exercise.id)
+
+
+def _newest(context: Context, exercise: Exercise) -> tuple[CodeDrills, CodeDrill, CodeFault]:
+    known = _read(context, exercise)
+    drill = known.drills[-1] if known.drills else None
+    fault = next((fault for fault in exercise.faults if drill and fault.id == drill.fault), None)
+    if drill is None or fault is None:
+        raise MissingError(
+            f"there is no copy of {exercise.id} with a fault in its code", hint=f"gpucourse break {exercise.id} --how code"
+        )
+    return known, drill, fault

@@ -1,0 +1,67 @@
+"""The files of one stack by name; `paths` has the rest of the workspace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class StackPaths:
+    """Every file of one stack: Terraform's folder with its state, the simulated nodes, the SSH configuration."""
+
+    folder: Path
+
+    @property
+    def terraform(self) -> Path:
+        """The stack's own copy of its Terraform files, with the state beside them."""
+        return self.folder / "terraform"
+
+    @property
+    def state(self) -> Path:
+        """What Terraform knows that it built."""
+        return self.terraform / "terraform.tfstate"
+
+    @property
+    def error_state(self) -> Path:
+        """Where Terraform leaves the state when it could not write it under its own name."""
+        return self.terraform / "errored.tfstate"
+
+    @property
+    def variables(self) -> Path:
+        """The stack's variables: Terraform reads this file by itself, so `destroy` sees what `deploy` saw."""
+        return self.terraform / "gpucourse.auto.tfvars.json"
+
+    @property
+    def declarations(self) -> Path:
+        """Where the stack's Terraform files declare a variable for each value, as those of version 0.1 do."""
+        return self.terraform / "variables.tf"
+
+    @property
+    def plan_file(self) -> Path:
+        """The plan that was shown and is about to be applied."""
+        return self.terraform / "gpucourse.tfplan"
+
+    @property
+    def terraform_lock(self) -> Path:
+        """Held by a running Terraform for as long as it lives, also when the command that started it died."""
+        return self.folder / "terraform.lock"
+
+    def terraform_log(self, command: str) -> Path:
+        """The whole output of the last Terraform command of that name."""
+        return self.folder / f"terraform-{command}.log"
+
+    @property
+    def nodes(self) -> Path:
+        """Where simulated nodes live: their homes and keys, and the process that hosts them."""
+        return self.folder / "nodes"
+
+    @property
+    def ssh_config(self) -> Path:
+        """For plain `ssh -F`, `scp -F`, `rsync -e 'ssh -F ...'` and editors."""
+        return self.folder / "ssh_config"
+
+    @property
+    def known_hosts(self) -> Path:
+        """The pinned host keys of this stack's nodes, for plain `ssh`."""
+        return self.folder / "known_hosts"
