@@ -6,7 +6,7 @@ Run it            python launcher.py                                            
                   python launcher.py --nnodes 4 --nproc-per-node 2 --answer 40-47
                   NODE_RANK=0 python launcher.py --nnodes 2     (one node only, as on a cluster; in a second terminal,
                   NODE_RANK=1 python launcher.py --nnodes 2      within a minute)
-Your part         answer the question (--answer 40-47); then spoil the line that computes RANK, and read who complains
+Your part         write describe_process for unequal nodes in my_environment.py; answer the question (--answer 40-47)
 Reading           modules/00-local-foundations/lesson.md, "What a launcher does", and annotated.sbatch, line by line
 """
 

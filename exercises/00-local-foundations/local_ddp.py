@@ -6,7 +6,7 @@ You will produce  a log a rank; shard_rank0.csv, shard_rank1.csv, ... with the s
 Run it            python local_ddp.py                                                   (a world of one)
                   torchrun --nproc-per-node=2 local_ddp.py                              (two ranks, all in one window)
                   torchrun --nproc-per-node=2 --redirects 3 --log-dir logs local_ddp.py (a log a rank)
-Your part         take DistributedSampler away, or set_epoch; say first which line of the side by side table will change
+Your part         write in my_shares.py what DistributedSampler does; then take set_epoch away here, and say first what changes
 Reading           modules/00-local-foundations/lesson.md, "The same script, several times"
 """
 
@@ -146,6 +146,7 @@ if rank == 0:
         "gradient_difference_across_ranks": worst[0],
         "gradient_error_to_mean": worst[1], "own_gradient_difference_across_ranks": worst[2],
         "parameter_difference_across_ranks": parameter_difference, "loss_difference_on_same_samples": loss_difference,
+        "own_over_averaged_first_step": every_step[0][0]["gradient_mine"] / every_step[0][0]["gradient_ours"],
         "loss_before": loss_before, "loss_after": loss_on(model.module, args.samples), "loss_of_guessing": math.log(CLASSES),
     }  # fmt: skip
     together = [

@@ -5,7 +5,7 @@ You will learn    what forward, loss, backward and step do; how to tell learning
 You will produce  the loss of every step for both depths; tokens/s; text that each model made up; metrics.json, samples.txt
 Run it            python tiny_transformer.py
                   python tiny_transformer.py --epochs 10 --hidden 128 --layers 1 --compare-layers 6
-Your part         change --layers, --hidden and --lr; then put a text of your own into stories.txt
+Your part         write one step yourself, in my_step.py; change --layers, --hidden and --lr; try a text of your own
 Reading           modules/00-local-foundations/lesson.md, "The loop", and transformer.py, the model
 """
 
@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # in a checkout; on a node bench.py lies beside
 
 import bench
+import stories
 import torch
 from bench import say
 from torch import nn
@@ -73,11 +74,11 @@ def loss_of(model: nn.Module, seen: torch.Tensor, wanted: torch.Tensor) -> torch
 
 
 # --- the loop: nothing is hidden in a trainer -------------------------------------------------------------------------
-def train(model: nn.Module, layers: int) -> list[dict[str, float]]:
+def train(model: nn.Module, layers: int) -> list[dict]:
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
     order = torch.Generator().manual_seed(SEED)  # every model sees the same pieces in the same order
-    steps: list[dict[str, float]] = []
-    busy_s = 0.0
+    steps: list[dict] = []
+    busy_s, line = 0.0, f"{layers} layers"
     for epoch in range(args.epochs):
         seen, wanted = pieces(training, first=int(torch.randint(CONTEXT, (1,), generator=order)))
         shuffled = torch.randperm(len(seen), generator=order).to(device)
@@ -89,7 +90,8 @@ def train(model: nn.Module, layers: int) -> list[dict[str, float]]:
             optimizer.step()  # step: go a little that way
             value = loss.item()  # reading a value waits for the GPU, so the clock below is right
             busy_s += (took_s := time.perf_counter() - begin)
-            steps.append({"layers": layers, "step": len(steps) + 1, "at_s": busy_s, "took_s": took_s, "loss": value})
+            place = {"layers": layers, "line": line, "step": len(steps) + 1, "at_s": busy_s}
+            steps.append({**place, "took_s": took_s, "loss": value})
         say(f"{layers} layers  epoch {epoch + 1}/{args.epochs}  step {len(steps):>4}  loss {value:.3f}  {busy_s:5.1f} s")
     return steps
 
@@ -142,16 +144,26 @@ for layers in (args.layers, args.compare_layers):
         "training_s": steps[-1]["at_s"], "tokens_per_s": args.batch_size * CONTEXT / warm["median_ms"] * 1e3, **warm,
         "change_by_the_future": change_by_the_future(model),
     }  # fmt: skip
+    row["chance_percent"] = 100 * math.exp(-row["loss_after"])  # that it gives the right character, the geometric mean
     models.append(row)
     curve += steps
     samples.append(f"{layers} layers wrote:\n{make_up(model).strip()}\n")
     say(f"{layers} layers: held-out loss {before:.3f} before, {row['loss_after']:.3f} after; {samples[-1]}")
+
+# --- what the losses are compared with: lines of the plot -------------------------------------------------------------
+lines = {f"guessing, {guessing:.2f}": guessing, f"counting, {counting:.2f}": counting}
+if text == (written := stories.write())[0]:  # of another text nobody knows how much of it is chance
+    lines[f"no model is better, {written[1]:.2f}"] = written[1]
+ends = [{"step": 1, "at_s": 0.0}, {key: max(row[key] for row in curve) for key in ("step", "at_s")}]
+curve += [{"layers": None, "line": line, **end, "took_s": None, "loss": loss} for line, loss in lines.items() for end in ends]
 
 # --- the record -------------------------------------------------------------------------------------------------------
 titles = {"layers": "layers", "parameters": "parameters", "loss_before": "loss before", "loss_after": "loss after"}
 say(bench.table(models, titles | {"median_ms": "step ms", "p80_ms": "p80 ms", "tokens_per_s": "tokens/s", "training_s": "s"}))
 metrics = {**vars(args), "context": CONTEXT, "characters": len(text), "vocabulary": vocabulary, "loss_of_guessing": guessing}
 metrics |= {"loss_of_counting": counting, "models": models, "curve": curve}
+metrics |= {"loss_before": models[0]["loss_before"], "best_chance_percent": max(row["chance_percent"] for row in models)}
+metrics["step_time_ratio"] = models[1]["median_ms"] / models[0]["median_ms"]
 path = bench.write_metrics("tiny_transformer/1", device, world_size=1, seed=SEED, metrics=metrics)
 path.with_name("samples.txt").write_text("\n".join(samples), encoding="utf-8")
 say(f"{bench.footer(bench.environment(device))}\nwritten: {path}")

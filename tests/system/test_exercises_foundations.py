@@ -71,8 +71,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def test_tiny_transformers_learn(tiny: Finished) -> None:
     assert tiny.code == 0, tiny.output
     assert words(tiny.verdict()) == {}
-    values = tiny.metrics
-    assert values["loss_of_guessing"] == pytest.approx(math.log(30))
+    assert (values := tiny.metrics)["loss_of_guessing"] == pytest.approx(math.log(30))
     assert values["loss_of_counting"] < values["loss_of_guessing"]
     assert [row["layers"] for row in values["models"]] == [2, 4]
     assert (values["schema"], values["mode"], values["cuda"]) == ("tiny_transformer/1", "local", None)
@@ -81,7 +80,7 @@ def test_tiny_transformers_learn(tiny: Finished) -> None:
 @pytest.mark.slow
 def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) -> None:
     for row in tiny.metrics["models"]:
-        mine = [step for step in tiny.metrics["curve"] if step["layers"] == row["layers"]]
+        mine = [step for step in tiny.metrics["curve"] if step["line"] == f"{row['layers']} layers"]
         assert [step["step"] for step in mine] == list(range(1, row["steps"] + 1))
         assert row["training_s"] == pytest.approx(sum(step["took_s"] for step in mine))
         assert row["tokens_per_s"] == pytest.approx(16 * 64 / row["median_ms"] * 1e3)
@@ -89,6 +88,8 @@ def test_every_step_of_both_depths_is_on_record(tiny: Finished, tmp_path: Path) 
         block = 12 * width**2 + 13 * width  # matrices; biases and two norms
         outside = (vocabulary + context) * width + 2 * width + (width + 1) * vocabulary
         assert row["parameters"] == row["layers"] * block + outside
+    lines = {row["line"] for row in tiny.metrics["curve"] if row["layers"] is None}
+    assert lines == {"guessing, 3.40", "counting, 2.92", "no model is better, 0.10"}, "the lesson's"
     samples = (tiny_folder(tiny) / "samples.txt").read_text(encoding="utf-8")
     assert "2 layers wrote:\n" in samples
     assert "4 layers wrote:\n" in samples
@@ -102,9 +103,8 @@ def tiny_folder(run: Finished) -> Path:
 
 @pytest.mark.slow
 def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
-    run = by_python(
-        "0.1", tmp_path / "work", ("tiny_transformer.py", "            optimizer.step()", "            pass"), **BRIEF
-    )
+    fault = ("tiny_transformer.py", "            optimizer.step()", "            pass")
+    run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
     assert run.code == 0, run.output
     assert "more-than-counting" in list_failed_checks(run)
     assert run.verdict().verdict == "failed"

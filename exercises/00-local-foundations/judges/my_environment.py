@@ -1,0 +1,137 @@
+"""Judges my_environment.py of 0.3 for every process of several groups of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")
+WAYS = {
+    "nodes-alike": Way(
+        "RANK was computed as if every node had as many processes as this one: two processes get the same rank, or a rank "
+        "is missing and all wait for it. Add up what the nodes before really have",
+        ("sum(processes[:node])", "node * processes[node]"),
+    ),
+    "like-node-0": Way(
+        "RANK was computed as if every node had as many processes as node 0: two processes get the same rank, or a rank is "
+        "missing and all wait for it. Add up what the nodes before really have",
+        ("sum(processes[:node])", "node * processes[0]"),
+    ),
+    "own-node-only": Way(
+        "RANK starts at 0 on every node: there are {nodes} processes with rank 0, and all of them open the meeting point. The "
+        "processes of the nodes before come first",
+        ("before + local_rank", "local_rank"),
+    ),
+    "local-is-global": Way(
+        "LOCAL_RANK goes on counting over the nodes: process {rank} would look for GPU {rank} on a node that has {count}",
+        ('"LOCAL_RANK": local_rank', '"LOCAL_RANK": before + local_rank'),
+    ),
+    "includes-own-node": Way(
+        "RANK counts this node's own processes among those before it: rank 0 is missing, and all wait for it",
+        ("processes[:node]", "processes[: node + 1]"),
+    ),
+    "world-of-nodes": Way(
+        "WORLD_SIZE is the number of nodes: it counts processes, of all nodes together",
+        ('"WORLD_SIZE": sum(processes)', '"WORLD_SIZE": len(processes)'),
+    ),
+    "world-of-one-node": Way(
+        "WORLD_SIZE is the number of processes of one node: it counts those of all nodes together",
+        ('"WORLD_SIZE": sum(processes)', '"WORLD_SIZE": processes[node]'),
+    ),
+    "master-is-here": Way(
+        "MASTER_ADDR is the process's own node: each node would then wait at its own address. All meet at node 0, where "
+        "rank 0 listens",
+        ('"MASTER_ADDR": hosts[0]', '"MASTER_ADDR": hosts[node]'),
+    ),
+    "own-port": Way(
+        "MASTER_PORT differs from process to process: it is where rank 0 listens, so it is the same for all",
+        ('"MASTER_PORT": port', '"MASTER_PORT": port + before + local_rank'),
+    ),
+    "from-one": Way(
+        "it counts from 1: ranks, local ranks and nodes are counted from 0, and a world of {world} has no rank {world}",
+        ('"RANK": before + local_rank', '"RANK": before + local_rank + 1'),
+    ),
+    "not-text": Way(
+        "{name} is {kind}: an environment holds text only, and a process with anything else in it is not even started",
+        ("name: str(value)", "name: value"),
+    ),
+    "missing": Way(
+        "{name} is missing: init_process_group would say so, or wait without an end",
+        ('        "LOCAL_WORLD_SIZE": processes[node],\n', ""),
+    ),
+}
+GROUPS = (([4, 2, 3], 23456), ([2, 2], 29500), ([1], 20001), ([1, 8, 1, 2, 5], 30000))  # processes of each node, port
+
+
+def judge(part: Part) -> None:
+    """Every process of each group."""
+    describe = part.function("describe_process")
+    count = 0
+    for processes, port in GROUPS:
+        hosts = [f"10.0.{len(processes)}.{node + 7}" for node in range(len(processes))]
+        cases = []
+        for node, local_rank in [(node, own) for node, many in enumerate(processes) for own in range(many)]:
+            name = f"node {node}, local rank {local_rank}, with {processes} processes on the nodes"
+            given = part.call(describe, node, local_rank, hosts, list(processes), port, case=name)
+            _require_text(part, given, name)
+            given = {key: given[key] for key in NAMES}  # more than these does no harm
+            right, ways = _describe(node, local_rank, hosts, processes, port)
+            world, rank = sum(processes), int(right["RANK"])
+            values = {"nodes": len(processes), "rank": rank, "count": processes[node], "world": world}
+            cases.append(Case(name, given, right, ways, values))
+        count += len(cases)
+        _compare_each(part, cases)
+    part.note(f"right for all {count} processes of {len(GROUPS)} groups of nodes")
+
+
+def _require_text(part: Part, given: Any, case: str) -> None:
+    if not isinstance(given, Mapping):
+        part.compare([Case(case, given, {"RANK": "..."})])
+        return
+    for name in NAMES:
+        if name not in given:
+            raise part.wrong("missing", case, name=name)
+        if not isinstance(given[name], str):
+            raise part.wrong("not-text", case, name=name, kind=f"{given[name]!r}, a {type(given[name]).__name__}")
+
+
+def _compare_each(part: Part, cases: list[Case]) -> None:
+    """Variable by variable, so that a mistake in one of them is named whatever the others are."""
+    for name in NAMES:
+        part.compare([
+            Case(
+                f"{name} of {case.name}", case.given[name], case.right[name],
+                {way: values[name] for way, values in case.ways.items() if name in values}, case.values,
+            )
+            for case in cases
+        ])  # fmt: skip
+
+
+def _describe(
+    node: int, local_rank: int, hosts: list[str], processes: list[int], port: int
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The right variables, and what each wrong way makes of those that it changes."""
+    rank = sum(processes[:node]) + local_rank
+    right = {
+        "RANK": rank, "WORLD_SIZE": sum(processes), "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": processes[node],
+        "NODE_RANK": node, "MASTER_ADDR": hosts[0], "MASTER_PORT": port,
+    }  # fmt: skip
+    ways: dict[str, dict[str, object]] = {
+        "nodes-alike": {"RANK": node * processes[node] + local_rank},
+        "like-node-0": {"RANK": node * processes[0] + local_rank},
+        "own-node-only": {"RANK": local_rank},
+        "local-is-global": {"LOCAL_RANK": rank},
+        "includes-own-node": {"RANK": rank + processes[node]},
+        "world-of-nodes": {"WORLD_SIZE": len(processes)},
+        "world-of-one-node": {"WORLD_SIZE": processes[node]},
+        "master-is-here": {"MASTER_ADDR": hosts[node]},
+        "own-port": {"MASTER_PORT": port + rank},
+        "from-one": {"RANK": rank + 1, "LOCAL_RANK": local_rank + 1, "NODE_RANK": node + 1},
+    }
+    return _as_text(right), {name: _as_text(values) for name, values in ways.items()}
+
+
+def _as_text(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items()}

@@ -1,0 +1,161 @@
+"""Judges my_shares.py of 0.2 by what every rank gets: any split that is whole, even, and shuffled anew is right."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gpucourse.judge import Part, Way
+
+WAYS = {
+    "no-epoch": Way(
+        "every epoch has the order of the first: the shuffle does not know the epoch. Training goes on without a complaint, "
+        "and each rank looks at the same samples for ever. That is what set_epoch is for",
+        ("manual_seed(seed + epoch)", "manual_seed(seed)"),
+    ),
+    "no-seed": Way(
+        "another seed gives the same order: with it in the shuffle, a second training can differ from the first",
+        ("manual_seed(seed + epoch)", "manual_seed(epoch)"),
+    ),
+    "rank-in-the-shuffle": Way(
+        "ranks shuffled differently: sample {sample} came {times} times, and others of the {samples} to nobody. What all have "
+        "to agree on needs the same seed on every rank; only which share one takes follows from the rank's number",
+        ("manual_seed(seed + epoch)", "manual_seed(seed + epoch + 1000 * rank)"),
+    ),
+    "not-repeatable": Way(
+        "asked twice, the same rank got another share: the shuffle depends on more than seed and epoch. The ranks would not "
+        "agree, for each is a process with a random generator of its own",
+        ("torch.randperm(samples, generator=generator)", "torch.randperm(samples)"),
+    ),
+    "uneven": Way(
+        "rank {most} got {longest} samples and rank {least} {shortest}, of {samples} over {ranks} ranks. The rank with more "
+        "makes a step more, and waits in it for the others for ever: repeat some samples, so that all have equally many",
+        ("padded = (order * ranks)[: count * ranks]", "padded = order"),
+    ),
+    "padded-once": Way(
+        "with {samples} samples for {ranks} ranks rank {least} got {shortest}: one more round of the order is not enough to "
+        "fill up where there are so few. Repeat it as often as needed",
+        ("(order * ranks)[: count * ranks]", "(order * 2)[: count * ranks]"),
+    ),
+    "dropped": Way(
+        "{missing} of the {samples} samples were nobody's in this epoch (the first: {sample}). What does not divide is "
+        "filled up, not left out: round the share up, not down",
+        ("math.ceil(samples / ranks)", "max(1, samples // ranks)"),
+    ),
+    "too-many": Way(
+        "every rank got {shortest} samples, and {needed} are enough for {samples} over {ranks} ranks: the ranks were to "
+        "share the samples, so that an epoch takes a part of the steps",
+        ("math.ceil(samples / ranks)", "samples"),
+    ),
+    "not-shuffled": Way(
+        "the samples come in the order of their numbers, in every epoch: a set that is sorted by class or by length would "
+        "give steps of one kind only",
+        ("torch.randperm(samples, generator=generator)", "torch.arange(samples)"),
+    ),
+    "same-share": Way(
+        "the order changes with the epoch, but the same {shortest} samples always come together in one share: shuffle all "
+        "samples first, and share out afterwards",
+        (
+            "torch.randperm(samples, generator=generator).tolist()",
+            "[ranks * place + own for place in torch.randperm(samples // ranks, generator=generator).tolist() "
+            "for own in range(ranks)] + list(range(samples // ranks * ranks, samples))",
+        ),
+    ),
+    "no-such-sample": Way(
+        "it gave the number {sample}, and the samples are numbered 0 to {last}",
+        (
+            "torch.randperm(samples, generator=generator).tolist()",
+            "(torch.randperm(samples, generator=generator) + 1).tolist()",
+        ),
+    ),
+    "no-numbers": Way(
+        "it gave {given}: give the numbers of the samples, as a list of whole numbers",
+        ("return padded[rank::ranks]", "return rank"),
+    ),
+}
+
+SPLITS = ((12, 3), (13, 2), (40, 4), (41, 5), (7, 1), (3, 8), (1, 2))  # samples, ranks
+SHUFFLED = (60, 3)  # so many that chance gives no order twice
+EPOCHS = (0, 1, 2, 7)
+
+
+def judge(part: Part) -> None:
+    """The shares of all ranks, for several numbers of samples and ranks; then what epoch and seed change."""
+    choose = part.function("choose_samples")
+    for samples, ranks in SPLITS:
+        for epoch in (0, 3):
+            case = f"{samples} samples, {ranks} rank{'s' * (ranks > 1)}, epoch {epoch}"
+            _judge_split(
+                part, samples, ranks, [_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)], case
+            )
+    _judge_shuffle(part, choose)
+    part.note(f"whole, even and agreed on for {len(SPLITS)} numbers of samples and ranks, and shuffled again for each epoch")
+
+
+def _ask(
+    part: Part, choose: Callable[..., Any], case: str, samples: int, ranks: int, rank: int, epoch: int, seed: int = 5
+) -> list[int]:
+    """A share, asked for as each rank does: in a process with a random generator of its own."""
+    import torch
+
+    shares = []
+    for turn in range(2):
+        random.seed(100 * turn + rank)
+        torch.manual_seed(100 * turn + rank)
+        given = part.call(choose, samples, ranks, rank, epoch, seed, case=f"{case}, rank {rank}")
+        given = given.tolist() if hasattr(given, "tolist") else given
+        given = part.call(list, given, case=case) if isinstance(given, Iterator) else given
+        if isinstance(given, (str, dict, set, int, type(None))) or not all(_is_number(number) for number in given):
+            raise part.wrong("no-numbers", f"{case}, rank {rank}", given=str(given)[:60])
+        shares.append([int(number) for number in given])
+    if shares[0] != shares[1]:
+        raise part.wrong("not-repeatable", f"{case}, rank {rank}")
+    return shares[0]
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and (
+        isinstance(value, int) or (hasattr(value, "item") and isinstance(value.item(), int))
+    )
+
+
+def _judge_split(part: Part, samples: int, ranks: int, shares: list[list[int]], case: str) -> None:
+    """Whether the shares are whole and even."""
+    times = Counter(number for share in shares for number in share)
+    for number in times:
+        if not 0 <= number < samples:
+            raise part.wrong("no-such-sample", case, sample=number, last=samples - 1)
+    lengths = [len(share) for share in shares]
+    needed, missing = -(-samples // ranks), [number for number in range(samples) if number not in times]
+    values = {
+        "samples": samples, "ranks": ranks, "needed": needed, "longest": max(lengths), "shortest": min(lengths),
+        "most": lengths.index(max(lengths)), "least": lengths.index(min(lengths)), "missing": len(missing),
+    }  # fmt: skip
+    if len(set(lengths)) > 1:
+        raise part.wrong("padded-once" if samples < ranks else "uneven", case, **values)
+    if lengths[0] > needed:
+        raise part.wrong("too-many", case, **values)
+    if missing and lengths[0] == needed:
+        sample, count = times.most_common(1)[0]
+        raise part.wrong("rank-in-the-shuffle", case, **values, sample=sample, times=count)
+    if missing:
+        raise part.wrong("dropped", case, **values, sample=missing[0])
+
+
+def _judge_shuffle(part: Part, choose: Callable[..., Any]) -> None:
+    """Whether order and shares change with the epoch, and the order with the seed."""
+    samples, ranks = SHUFFLED
+    case = f"{samples} samples, {ranks} ranks, epochs {', '.join(map(str, EPOCHS))}"
+    epochs = [[_ask(part, choose, case, samples, ranks, rank, epoch) for rank in range(ranks)] for epoch in EPOCHS]
+    if all(share == sorted(share) for shares in epochs for share in shares):
+        raise part.wrong("not-shuffled", case)
+    if any(epochs[0] == shares for shares in epochs[1:]):
+        raise part.wrong("no-epoch", case)
+    groups = [{frozenset(share) for share in shares} for shares in epochs]
+    if any(groups[0] & group for group in groups[1:]):
+        raise part.wrong("same-share", case, shortest=len(epochs[0][0]))
+    other = [_ask(part, choose, f"{case}, seed 6", samples, ranks, rank, 0, seed=6) for rank in range(ranks)]
+    if other == epochs[0]:
+        raise part.wrong("no-seed", f"{case}, seed 6")

@@ -1,0 +1,218 @@
+"""Judges my_step.py of 0.1: three steps on a small model, against the same steps made here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from gpucourse.judge import Case, Part, Way
+from gpucourse.judge.part import same
+
+WAYS = {
+    "gradients-add-up": Way(
+        "the first step is right, the second is not: backward adds to the gradients that are there already, and nobody set "
+        "them to zero. So each step goes on in the direction of all steps before it",
+        ("    optimizer.zero_grad()\n", ""),
+    ),
+    "step-first": Way(
+        "the optimizer stepped before backward had made the gradients of this batch: it used those of the batch before, or "
+        "none at all",
+        ("    loss.backward()\n    optimizer.step()\n", "    optimizer.step()\n    loss.backward()\n"),
+    ),
+    "gradients-erased": Way(
+        "the gradients were set to zero between backward and step, so the optimizer had nothing to go by",
+        ("    optimizer.zero_grad()\n    loss.backward()\n", "    loss.backward()\n    optimizer.zero_grad()\n"),
+    ),
+    "no-step": Way(
+        "no weight changed: backward only computes the gradients, and the optimizer has to step",
+        ("    optimizer.step()\n", ""),
+    ),
+    "no-backward": Way(
+        "no gradient was computed, so the optimizer had nothing to go by: the loss has to look back first",
+        ("    loss.backward()\n", ""),
+    ),
+    "no-shift": Way(
+        "the model was asked for the token that it had just seen. Copying it is all that it would learn, and its loss would "
+        "fall to nothing: what comes next stands one place further",
+        ("tokens[:, :-1], tokens[:, 1:]", "tokens[:, :-1], tokens[:, :-1]"),
+    ),
+    "swapped": Way(
+        "the model was shown the later tokens and asked for the earlier ones: it has to guess what comes next",
+        ("seen, wanted = tokens[:, :-1], tokens[:, 1:]", "wanted, seen = tokens[:, :-1], tokens[:, 1:]"),
+    ),
+    "last-only": Way(
+        "only the last token of each piece was guessed. The scores of every place are there after one forward: use them all, "
+        "and a step learns from length times as many guesses",
+        ("scores.flatten(0, 1), wanted.flatten()", "scores[:, -1], wanted[:, -1]"),
+    ),
+    "summed": Way(
+        "the loss is the sum over all guesses: a batch twice as large would make steps twice as long. Take the mean",
+        ("wanted.flatten())", 'wanted.flatten(), reduction="sum")'),
+    ),
+    "softmax-twice": Way(
+        "the scores went through a softmax before cross_entropy, which does that itself: the loss can hardly fall any more",
+        ("scores = model(seen)", "scores = model(seen).softmax(dim=-1)"),
+    ),
+    "loss-after": Way(
+        "the step is right, but the loss is that of the model after it: return the one that the step was made with",
+        ("return loss.item()", "return nn.functional.cross_entropy(model(seen).flatten(0, 1), wanted.flatten()).item()"),
+    ),
+    "another-step": Way(
+        "the loss is right, and the weights after step {step} are not: something else than one step along this batch's "
+        "gradient moved them",
+        ("    optimizer.step()\n", "    optimizer.step()\n    optimizer.step()\n"),
+    ),
+    "graph-kept": Way(
+        "the step is right, but the loss is still a tensor with everything that led to it. Whoever keeps the losses of all "
+        "steps in a list keeps all activations of all steps in memory: return a number, loss.item()",
+        ("return loss.item()", "return loss"),
+    ),
+}
+STEPS, TOLERANCE = 3, 1e-3
+
+
+class Model(nn.Module):
+    """Each place sees the mean of what stands up to it, so no guess knows what comes later."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.character, self.out = nn.Embedding(vocabulary, 6), nn.Linear(6, vocabulary)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scores of shape (batch, length, vocabulary)."""
+        return self.out(self.character(x).cumsum(dim=1) / torch.arange(1, x.shape[1] + 1)[:, None])
+
+
+class Optimizer:
+    """Gradient descent with momentum, which notes what it is asked for. One of torch.optim takes a second to import."""
+
+    def __init__(self, model: nn.Module, lr: float, momentum: float, events: list[str]) -> None:
+        self.weights, self.lr, self.momentum, self.events = list(model.parameters()), lr, momentum, events
+        self.param_groups = [{"params": self.weights, "lr": lr, "momentum": momentum}]
+        self.speeds = [torch.zeros_like(weight) for weight in self.weights]
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget all gradients."""
+        for weight in self.weights:
+            weight.grad = None if set_to_none or weight.grad is None else torch.zeros_like(weight)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Go against the gradients."""
+        there = any(weight.grad is not None and bool(weight.grad.any()) for weight in self.weights)
+        self.events.append("step" if there else "empty step")
+        for weight, speed in zip(self.weights, self.speeds, strict=True):
+            if weight.grad is not None:
+                weight.sub_(self.lr * speed.mul_(self.momentum).add_(weight.grad))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One case: the size of the model and of its batches, and what the optimizer does."""
+
+    name: str
+    vocabulary: int
+    shape: tuple[int, int]
+    momentum: float
+
+    def steps(self, step: Callable[..., Any]) -> tuple[list[Any], list[str]]:
+        """Loss and weights after each of three steps, and what happened in them."""
+        torch.manual_seed(self.vocabulary)
+        model, events = Model(self.vocabulary), list[str]()
+        optimizer = Optimizer(model, 0.5, self.momentum, events)
+        for weight in model.parameters():
+            weight.register_hook(lambda _: events.append("backward"))
+        rows = []
+        for tokens in torch.randint(self.vocabulary, (STEPS, *self.shape)):
+            loss = step(model, optimizer, tokens.clone())
+            rows.append([loss, [weight.detach().clone() for weight in model.parameters()]])
+        return rows, events
+
+
+SETTINGS = (
+    Setting("3 pieces of 6 tokens", 7, (3, 7), 0.0),
+    Setting("1 piece of 1 token", 5, (1, 2), 0.0),
+    Setting("4 pieces of 9 tokens, with momentum", 11, (4, 10), 0.9),
+)
+
+
+def judge(part: Part) -> None:
+    """Three steps in each setting: the losses and all weights."""
+    torch.set_num_threads(1)
+    train_step = part.function("train_step")
+    for setting in SETTINGS:
+        given, events = part.call(setting.steps, train_step, case=setting.name)
+        right, _ = setting.steps(make_step())
+        ways = {name: setting.steps(step)[0] for name, step in VARIANTS.items()}
+        _name_what_is_missing(part, setting.name, events, given, right)
+        _compare_steps(part, setting.name, given, right, ways)
+        if any(isinstance(loss, torch.Tensor) and loss.requires_grad for loss, _ in given):
+            raise part.wrong("graph-kept", setting.name)
+    part.note(f"{STEPS} steps in {len(SETTINGS)} settings: losses and all weights are right")
+
+
+def _name_what_is_missing(part: Part, case: str, events: list[str], given: list[Any], right: list[Any]) -> None:
+    """What the order of events tells, where the weights are wrong after the first step."""
+    if all(torch.allclose(mine, its, rtol=1e-3) for mine, its in zip(given[0][1], right[0][1], strict=True)):
+        return
+    if "backward" not in events:
+        raise part.wrong("no-backward", case)
+    if events == ["backward"] * len(events):
+        raise part.wrong("no-step", case)
+    if events[0] != "backward":
+        raise part.wrong("step-first", case)
+    if "step" not in events:
+        raise part.wrong("gradients-erased", case)
+
+
+def _compare_steps(part: Part, case: str, given: list[Any], right: list[Any], ways: dict[str, list[Any]]) -> None:
+    """All three steps where a wrong way explains them, else loss after loss, then weights after weights."""
+    if any(same(given, way, TOLERANCE) for way in ways.values()):
+        part.compare([Case(case, given, right, ways)], tolerance=TOLERANCE)
+    for step, (mine, its) in enumerate(zip(given, right, strict=True), start=1):
+        part.compare([Case(f"{case}: the loss of step {step}", mine[0], its[0])], tolerance=TOLERANCE)
+        if not same(mine[1], its[1], TOLERANCE):
+            raise part.wrong("another-step", case, step=step)
+
+
+def make_step(
+    *,
+    zero: bool = True,
+    seen: slice = slice(None, -1),
+    wanted: slice = slice(1, None),
+    places: slice = slice(None),
+    reduction: str = "mean",
+    softmax: bool = False,
+    after: bool = False,
+) -> Callable[..., float]:
+    """A step that is right, or wrong in one way."""
+
+    def loss_of(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
+        scores, targets = model(tokens[:, seen])[:, places], tokens[:, wanted][:, places]
+        scores = scores.softmax(dim=-1) if softmax else scores
+        return nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten(), reduction=reduction)
+
+    def step(model: nn.Module, optimizer: Optimizer, tokens: torch.Tensor) -> float:
+        loss = loss_of(model, tokens)
+        if zero:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return (loss_of(model, tokens) if after else loss).item()
+
+    return step
+
+
+VARIANTS = {
+    "gradients-add-up": make_step(zero=False),
+    "no-shift": make_step(wanted=slice(None, -1)),
+    "swapped": make_step(seen=slice(1, None), wanted=slice(None, -1)),
+    "last-only": make_step(places=slice(-1, None)),
+    "summed": make_step(reduction="sum"),
+    "softmax-twice": make_step(softmax=True),
+    "loss-after": make_step(after=True),
+}

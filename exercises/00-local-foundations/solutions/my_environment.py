@@ -1,0 +1,20 @@
+"""The environment of a process: its rank counts all processes of the nodes before, then those before it on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
+    """The variables of one process."""
+    before = sum(processes[:node])
+    values = {
+        "RANK": before + local_rank,
+        "WORLD_SIZE": sum(processes),
+        "LOCAL_RANK": local_rank,
+        "LOCAL_WORLD_SIZE": processes[node],
+        "NODE_RANK": node,
+        "MASTER_ADDR": hosts[0],
+        "MASTER_PORT": port,
+    }
+    return {name: str(value) for name, value in values.items()}

@@ -1,0 +1,16 @@
+"""Which samples a rank gets: all ranks shuffle with the same seed, pad alike, and deal out in turns."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+
+def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -> list[int]:
+    """The numbers of the samples of `rank`."""
+    generator = torch.Generator().manual_seed(seed + epoch)
+    order = torch.randperm(samples, generator=generator).tolist()
+    count = math.ceil(samples / ranks)
+    padded = (order * ranks)[: count * ranks]
+    return padded[rank::ranks]

@@ -1,0 +1,13 @@
+"""The same from a list of all processes in the order of their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def describe_process(node: int, local_rank: int, hosts: Sequence[str], processes: Sequence[int], port: int) -> dict[str, str]:
+    """The variables of one process."""
+    everyone = [(place, own) for place, count in enumerate(processes) for own in range(count)]
+    told = {"MASTER_ADDR": hosts[0], "MASTER_PORT": f"{port}", "WORLD_SIZE": f"{len(everyone)}"}
+    told |= {"RANK": f"{everyone.index((node, local_rank))}", "LOCAL_RANK": f"{local_rank}", "NODE_RANK": f"{node}"}
+    return told | {"LOCAL_WORLD_SIZE": f"{len([place for place, _ in everyone if place == node])}"}

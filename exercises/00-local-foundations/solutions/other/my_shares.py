@@ -1,0 +1,12 @@
+"""The same with Python's own random numbers, and in blocks: which rank gets which place of the order does not matter."""
+
+from __future__ import annotations
+
+import random
+
+
+def choose_samples(samples: int, ranks: int, rank: int, epoch: int, seed: int) -> list[int]:
+    """The numbers of the samples of `rank`."""
+    order = random.Random(f"{seed}, epoch {epoch}").sample(range(samples), samples)
+    count = (samples + ranks - 1) // ranks
+    return [order[place % samples] for place in range(rank * count, (rank + 1) * count)]
