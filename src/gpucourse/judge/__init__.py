@@ -4,5 +4,6 @@
 """
 
 from gpucourse.judge.part import Case, Part, Way
+from gpucourse.judge.verdict import Verdict
 
-__all__ = ["Case", "Part", "Way"]
+__all__ = ["Case", "Part", "Verdict", "Way"]

@@ -1,0 +1,164 @@
+"""Watches the messages of a rank: what isend, irecv, send and recv were given, in their order, without a clock.
+
+A message is sent as a copy, and what arrives is put into the receiver's tensor only when it is waited for; until then that
+tensor holds NOT_YET. So code that changes or reads a tensor too early is wrong in every try and not only now and then. A wait
+for a send returns at once; whether it could have ended is answered by `find_stuck`, from the order of all ranks' calls. These
+are kept in a file a rank, so that they can be read where a rank never ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+import torch.distributed.distributed_c10d as c10d
+
+NOT_YET = -(2**40)
+
+
+class Event(NamedTuple):
+    """`kind` is isend, irecv, or a wait for one of them; the message of `size` bytes is the `number`-th from or to `peer`."""
+
+    kind: str
+    peer: int
+    number: int
+    size: int
+
+
+@dataclass
+class Messages:
+    """What one rank did: its calls in order, and its requests. `seen` is called at each; `file` has a line for each."""
+
+    file: Path | None = None
+    events: list[Event] = field(default_factory=list)
+    changed_early: bool = False
+    requests: list[Request] = field(default_factory=list)
+    seen: Callable[[Event], None] | None = None
+    numbers: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
+        """Send or receive: `start` does it with the tensor that it is given."""
+        event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes)
+        self.numbers[kind, peer] += 1
+        self.add(event)
+        if self.seen:
+            self.seen(event)
+        carried = tensor.detach().clone()
+        if kind == "irecv":
+            limits = torch.finfo(tensor.dtype) if tensor.is_floating_point() else torch.iinfo(tensor.dtype)
+            tensor.detach().fill_(max(NOT_YET, limits.min))
+        request = Request(self, event, tensor, carried, start(carried))
+        self.requests.append(request)
+        return request
+
+    def add(self, event: Event) -> None:
+        """Keep an event, in the file, too."""
+        self.events.append(event)
+        if self.file:
+            with self.file.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(event) + "\n")
+
+    @property
+    def sent_to(self) -> set[int]:
+        """The ranks that it sent to."""
+        return {event.peer for event in self.events if event.kind == "isend"}
+
+    @property
+    def never_waited(self) -> list[str]:
+        """The kind of each request that nobody waited for."""
+        return [request.event.kind for request in self.requests if not request.waited]
+
+
+class Request:
+    """What isend and irecv give back."""
+
+    def __init__(self, messages: Messages, event: Event, tensor: torch.Tensor, carried: torch.Tensor, work: Any) -> None:
+        self.messages, self.event, self.tensor, self.carried, self.work = messages, event, tensor, carried, work
+        self.waited = False
+
+    def wait(self, *_: Any, **__: Any) -> bool:
+        """Wait for the message: what was received is there now."""
+        if self.waited:
+            return True
+        self.waited = True
+        self.messages.add(self.event._replace(kind=f"wait {self.event.kind}"))
+        if self.event.kind == "irecv":
+            self.work.wait()
+            self.tensor.detach().copy_(self.carried)
+        elif not torch.equal(self.tensor, self.carried):
+            self.messages.changed_early = True
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether the message is through; what was received is there then."""
+        return self.waited or bool(self.work.is_completed() and self.wait())
+
+
+def watch(messages: Messages) -> None:
+    """From now on this process's messages are seen. To be called before the learner's file is imported."""
+    isend, irecv = c10d.isend, c10d.irecv
+
+    def watched_isend(tensor: torch.Tensor, dst: int | None = None, *rest: Any, **named: Any) -> Request:
+        peer = named.get("group_dst") if dst is None else dst
+        return messages.begin("isend", peer, tensor, lambda copy: isend(copy, dst, *rest, **named))
+
+    def watched_irecv(tensor: torch.Tensor, src: int | None = None, *rest: Any, **named: Any) -> Request:
+        peer = named.get("group_src") if src is None else src
+        return messages.begin("irecv", peer, tensor, lambda copy: irecv(copy, src, *rest, **named))
+
+    def watched_send(*given: Any, **named: Any) -> None:
+        watched_isend(*given, **named).wait()
+
+    def watched_recv(tensor: torch.Tensor, src: int | None = None, *rest: Any, **named: Any) -> int | None:
+        watched_irecv(tensor, src, *rest, **named).wait()
+        return src
+
+    for name, function in {
+        "isend": watched_isend, "irecv": watched_irecv, "send": watched_send, "recv": watched_recv,
+    }.items():  # fmt: skip
+        setattr(dist, name, function)
+        setattr(c10d, name, function)
+
+
+def find_stuck(logs: Sequence[Sequence[Event]]) -> dict[int, Event]:
+    """The ranks that would wait for ever, with the wait that never ends, where a send ends when its receive was posted."""
+    places, posted = [0] * len(logs), Counter[tuple[str, int, int]]()
+    moved = True
+    while moved:
+        moved = False
+        for rank, log in enumerate(logs):
+            while places[rank] < len(log) and _can_pass(rank, log[places[rank]], posted):
+                places[rank] += 1
+                moved = True
+    return {rank: log[place] for rank, (log, place) in enumerate(zip(logs, places, strict=True)) if place < len(log)}
+
+
+def find_other_size(logs: Sequence[Sequence[Event]]) -> tuple[Event, Event] | None:
+    """A message that its receiver expects in another size: its isend, and the irecv."""
+    for rank, log in enumerate(logs):
+        for event in log:
+            if event.kind == "isend":
+                expected = Event("irecv", rank, event.number, event.size)
+                for taken in logs[event.peer]:
+                    if taken[:3] == expected[:3] and taken.size != event.size:
+                        return event, taken
+    return None
+
+
+def read_events(file: Path) -> list[Event]:
+    """The events that a rank wrote before it ended, or was ended."""
+    return [Event(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+def _can_pass(rank: int, event: Event, posted: Counter[tuple[str, int, int]]) -> bool:
+    if not event.kind.startswith("wait"):
+        posted[event.kind, rank, event.peer] += 1
+        return True
+    other = "irecv" if event.kind == "wait isend" else "isend"
+    return posted[other, event.peer, rank] > event.number
