@@ -6,7 +6,7 @@ Run it            python distributed_hello.py                                   
                   torchrun --nproc-per-node=2 distributed_hello.py --elements 1000000     (two ranks, one machine)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            distributed_hello.py                     (on the first node; --node-rank=1 on the second)
-Your part         change --elements, or the loop over `sizes`; say why small tensors all cost the same
+Your part         my_ring.py, an AllReduce of your own; and change --elements, to see why small tensors all cost the same
 Reading           modules/03-parallel-computing/lesson.md, "What an AllReduce costs"
 """
 
@@ -116,6 +116,7 @@ if rank == 0:
         "hosts": len({row["host"] for row in ranks}), "machines": len({row["machine"] for row in ranks}),
         "expected_sum": expected_sum, "expected_average": expected_mean, "wrong_elements": int(wrong_in_all),
         "init_s": max(row["init_s"] for row in ranks), "sync": sync,
+        "constant_up_to_bytes": max(row["bytes"] for row in sync if row["median_ms"] < 2 * sync[0]["median_ms"]),
         "rule_of_thumb": [{  # of two T4 in two machines; only GPUs can be set beside it
             "what": "AllReduce of 1 MiB over 2 GPUs (ms)", "expected": 1.0, "ideal": 0.5,
             "measured": next((row["median_ms"] for row in sync if row["bytes"] == 1 << 20 and on_gpu and world == 2), None),

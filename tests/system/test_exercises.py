@@ -62,6 +62,10 @@ def test_hello_measures_every_size_with_its_spread(hello: Finished) -> None:
         assert row["bytes"] == 4 * row["elements"]
         assert 0 < row["p20_ms"] <= row["median_ms"] <= row["p80_ms"]
         assert row["samples"] >= 20
+    medians = {row["bytes"]: row["median_ms"] for row in hello.metrics["sync"]}
+    constant = hello.metrics["constant_up_to_bytes"]
+    assert medians[constant] < 2 * medians[4]
+    assert all(median >= 2 * medians[4] for size, median in medians.items() if size > constant)
 
 
 @pytest.mark.slow
