@@ -33,13 +33,13 @@ class Event(NamedTuple):
 
 @dataclass
 class Messages:
-    """What one rank did: its calls in order, and its requests. `seen` is called at each; `file` has a line for each."""
+    """What one rank did: its calls in order, its requests. `on_event` is told of each call; `file` has a line for each."""
 
     file: Path | None = None
     events: list[Event] = field(default_factory=list)
     changed_early: bool = False
     requests: list[Request] = field(default_factory=list)
-    seen: Callable[[Event], None] | None = None
+    on_event: Callable[[Event], None] | None = None
     numbers: Counter[tuple[str, int]] = field(default_factory=Counter)
 
     def begin(self, kind: str, peer: int, tensor: torch.Tensor, start: Callable[[torch.Tensor], Any]) -> Request:
@@ -47,8 +47,8 @@ class Messages:
         event = Event(kind, peer, self.numbers[kind, peer], tensor.nbytes)
         self.numbers[kind, peer] += 1
         self.add(event)
-        if self.seen:
-            self.seen(event)
+        if self.on_event:
+            self.on_event(event)
         carried = tensor.detach().clone()
         if kind == "irecv":
             limits = torch.finfo(tensor.dtype) if tensor.is_floating_point() else torch.iinfo(tensor.dtype)

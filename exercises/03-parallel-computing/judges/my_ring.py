@@ -121,7 +121,7 @@ class Ran(NamedTuple):
     never_waited: list[str]
 
     @property
-    def sent(self) -> list[int]:
+    def sizes(self) -> list[int]:
         """The bytes of each message that it sent."""
         return [event.size for event in self.events if event.kind == "isend"]
 
@@ -164,7 +164,7 @@ def _run(part: Part, ring: Any, messages: Any, name: str, rank: int, size: int) 
         if size > 2 and event.kind == "irecv" and event.peer in messages.sent_to:
             raise part.wrong("back-and-forth", name, peer=event.peer)
 
-    messages.seen = refuse_other_ways
+    messages.on_event = refuse_other_ways
     messages.file = _file(rank, size)
     dtype = torch.int64 if size == 4 else torch.float64
     tensor = torch.tensor([weight * BASE**rank for weight in _weights(size)], dtype=dtype).view(SHAPES[size])
@@ -212,12 +212,12 @@ def _judge_messages(part: Part, ran: list[Ran], name: str) -> None:
     size, width, elements = len(ran), 8, len(ran[0].values)
     most = 2 * (size - 1) * width * -(-elements // size)  # with every chunk padded to the longest
     for rank, mine in enumerate(ran):
-        if size > 1 and not mine.sent:
+        if size > 1 and not mine.sizes:
             raise part.wrong("no-messages", name, rank=rank, size=size)
-        if sum(mine.sent) > most and max(mine.sent) >= width * elements:
+        if sum(mine.sizes) > most and max(mine.sizes) >= width * elements:
             right = 2 * (size - 1) * width * elements // size
             raise part.wrong(
-                "whole-tensor", name, rank=rank, size=size, sent=sum(mine.sent), whole=width * elements, right=right
+                "whole-tensor", name, rank=rank, size=size, sent=sum(mine.sizes), whole=width * elements, right=right
             )
     stuck = find_stuck([mine.events for mine in ran])
     for rank, event in stuck.items():
@@ -256,7 +256,7 @@ def _judge_values(part: Part, ran: list[Ran], name: str) -> None:
                 raise part.wrong(
                     "added-again", name, rank=rank, element=element, part=counts.index(max(counts)), count=max(counts)
                 )
-            if somewhere and len(mine.sent) < 2 * (size - 1):
+            if somewhere and len(mine.sizes) < 2 * (size - 1):
                 raise part.wrong("no-all-gather", name)
             raise part.wrong("own-part-lost", name, rank=rank, element=element, part=counts.index(0))
 
@@ -275,5 +275,5 @@ def _count_parts(value: float, weight: int, size: int) -> list[int] | None:
 def _judge_count(part: Part, ran: list[Ran], name: str) -> None:
     right = 2 * (len(ran) - 1)
     for rank, mine in enumerate(ran):
-        if len(mine.sent) != right:
-            raise part.wrong("messages", name, rank=rank, count=len(mine.sent), size=len(ran), right=right)
+        if len(mine.sizes) != right:
+            raise part.wrong("messages", name, rank=rank, count=len(mine.sizes), size=len(ran), right=right)
