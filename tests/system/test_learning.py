@@ -19,11 +19,42 @@ pytestmark = pytest.mark.system
 MEASURED = "{title: The measurements, source: metrics.json}"
 
 
+TASKS = "    tasks: [Walk upstream"
+FAULT = """    faults:
+      - id: ten-times
+        title: the litres are ten times too many
+        file: helper.py
+        was: LITRES = 1.5
+        becomes: LITRES = 15.0
+        hints: [Look at the litres., Look at the point.]
+        explanation: The river is small.
+        torch: false
+"""
+JUDGE_OF_FAULT = '''"""Judges the litres."""
+
+from gpucourse.judge import Part, Way
+
+WAYS = {"still": Way("it says {litres} litres")}
+
+
+def judge(part: Part) -> None:
+    """One and a half litres."""
+    if part.module.LITRES != 1.5:
+        raise part.wrong("still", litres=part.module.LITRES)
+'''
+
+
 def write_course(root: Path) -> Path:
     for name, text in (
         (f"exercises/{FOLDER}/source.py", SCRIPT),
         ("exercises/shared/helper.py", '"""Help."""\n\nLITRES = 1.5\n'),
-        (f"modules/{FOLDER}/module.yaml", MANIFEST.replace(MEASURED, f"{MEASURED}, {{title: The screen, source: screen.svg}}")),
+        (f"exercises/{FOLDER}/judges/fault_ten_times.py", JUDGE_OF_FAULT),
+        (
+            f"modules/{FOLDER}/module.yaml",
+            MANIFEST.replace(MEASURED, f"{MEASURED}, {{title: The screen, source: screen.svg}}").replace(
+                TASKS, FAULT + TASKS, 1
+            ),
+        ),
         (f"modules/{FOLDER}/lesson.md", "# Rivers\n"),
         ("modules/rubric.yaml", RUBRIC),
     ):
@@ -101,6 +132,29 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
     restored = student.documents("reset", "1.1")["files"]
     assert Path(restored[f"{FOLDER}/source.py"]).read_text() == "if\n"
     assert mine.read_text() == before
+
+
+def test_a_fault_in_code_is_found_and_repaired(student: Learner) -> None:
+    student.types("init", str(student.workspace))
+    broken = student.documents("break", "1.1", "--how", "code")
+    assert broken["faults"] == {"ten-times": "the litres are ten times too many"}
+    copy = student.workspace / "broken/1.1/helper.py"
+    assert "LITRES = 15.0" in copy.read_text()
+    assert "LITRES = 1.5\n" in (student.workspace / "exercises/shared/helper.py").read_text()
+    assert "Did you mean ten-times" in student.types("check", "1.1", "--diagnosis", "tentimes", code=2).err
+    assert "it is not kill-rank" in student.types("check", "1.1", "--diagnosis", "kill-rank", code=5).err
+    assert "The river is small." in student.types("check", "1.1", "--diagnosis", "ten-times").out
+    assert "15.0 litres" in student.types("break", "1.1", "--repaired", code=5).err
+    copy.write_text(copy.read_text().replace("15.0", "3 / 2"))
+    assert "The fault is gone." in student.types("break", "1.1", "--repaired").out
+    record = student.newest_run()
+    assert (record["state"], record["drill"], record["verdict"]) == ("broken", True, None)
+    student.types("break", "1.1", "--how", "code")
+    assert [path.read_text() for path in student.workspace.glob("kept/*/broken/1.1/helper.py")] == [
+        '"""Help."""\n\nLITRES = 3 / 2\n'
+    ]
+    copy.unlink()
+    assert "is gone" in student.types("break", "1.1", "--repaired", code=3).err
 
 
 @pytest.mark.slow

@@ -80,13 +80,13 @@ def check(
 def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, json: bool) -> int:
     """Judge a diagnosis: exit code 0 where it is right, 5 with a hint where it is not. Raises UnknownName."""
     from gpucourse.model.drill import HOWS
-    from gpucourse.runs.code_drill import list_faults
+    from gpucourse.runs.code_drill import is_newest_drill, list_faults
 
-    if word in HOWS:
-        return _diagnose_drill(session, exercise, word, rank, json=json)
     faults = list_faults(session.context)
-    if word not in faults:
+    if word not in {*HOWS, *faults}:
         raise UnknownName("fault", word, [*HOWS, *faults])
+    if not is_newest_drill(session.context, exercise):
+        return _diagnose_drill(session, exercise, word, rank, json=json)
     if rank is not None:
         raise UsageError(
             "--rank is for faults of a rank, not for one in the code", hint=f"gpucourse check {exercise} --diagnosis {word}"

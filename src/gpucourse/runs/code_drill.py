@@ -65,7 +65,10 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
     module, exercise = context.catalog.exercise(run_request.exercise)
     if not exercise.faults:
         known = sorted({item.id for other in context.catalog.modules for item in other.exercises if item.faults})
-        raise UsageError(f"{exercise.id} has no faults in code to find", hint=f"these have: {', '.join(known)}")
+        raise UsageError(
+            f"{exercise.id} has no faults in code to find",
+            hint=f"these have: {', '.join(known)}" if known else "gpucourse list",
+        )
     fault = _choose(exercise, _read(context, exercise), fault_id)
     folder = _write_copy(context, module, exercise, fault)
 
@@ -76,6 +79,13 @@ def break_code(context: Context, run_request: RunRequest, fault_id: str | None =
         return plan, {}
 
     return run(context, replace(run_request, copies=folder), detach=False, dry_run=False, inject_faults=keep_record)
+
+
+def is_newest_drill(context: Context, exercise_id: str) -> bool:
+    """Whether the newest drill of an exercise is one with a fault in its code."""
+    _, exercise = context.catalog.exercise(exercise_id)
+    drills = [record for record in runs.every(context.paths, exercise.id) if record.drill]
+    return bool(drills) and not context.paths.drill(drills[-1].id).exists()
 
 
 def diagnose_code(context: Context, exercise_id: str, word: str) -> JudgedDiagnosis:
