@@ -54,17 +54,18 @@ def row(what: str, answers: list[Answer]) -> dict:
     ttft, e2e = (statistics.median(times) for times in zip(*((a.ttft_s, a.e2e_s) for a in answers), strict=True))
     tpot = statistics.median(answer.tpot_s or 0.0 for answer in answers)
     speed = tokens / e2e
+    ceiling = limits.of(1, answers[0].prompt_tokens, tokens)
     allowed = ceilings.limit_to_possible(speed, ceiling)
     return {
         "what": what, "tokens": tokens, "requests": len(answers), "ttft_ms": ttft * 1e3, "tpot_ms": tpot * 1e3,
-        "e2e_ms": e2e * 1e3, "tok_per_s": allowed, "refused": allowed is None,
+        "e2e_ms": e2e * 1e3, "tok_per_s": allowed, "refused": allowed is None, "ceiling": ceiling.reason,
         "ceiling_tok_per_s": ceiling.tok_per_s, "share_of_ceiling_percent": allowed and ceiling.tok_per_s
         and 100 * allowed / ceiling.tok_per_s,
     }  # fmt: skip
 
 
 # --- the experiment: cold, warm, half as long, and twice without chance ------------------------------------------------------
-ceiling = ceilings.Ceilings(MODELS[args.model], device, longest).of(1)
+limits = ceilings.Ceilings(MODELS[args.model], device)
 with engines.running(kind, args.model, out, max_num_seqs=4, max_model_len=longest) as engine:
     say(f"ready after {engine.load_s:.1f} s; memory {(engine.memory_bytes() or 0) / 2**20:,.0f} MiB\n")
 
@@ -91,7 +92,7 @@ asked = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS 
 metrics = {
     **vars(args), "engine": kind, "rows": rows, "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
     **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},
-    "requests": len(asked), "ceiling_reason": ceiling.reason, "predicted_e2e_ms": predicted,
+    "requests": len(asked), "ceiling_reason": rows[1]["ceiling"], "predicted_e2e_ms": predicted,
     "tokens_missing": sum(abs(a.tokens - n) for a, n in zip([cold, *warm, *half, *likeliest], asked, strict=True)),
     "not_streamed": sum(answer.events < 2 or answer.ttft_s >= answer.e2e_s for answer in [cold, *warm]),
     "greedy_answers_differ": int(likeliest[0].text != likeliest[1].text), "refused": sum(row["refused"] for row in rows),
@@ -104,6 +105,6 @@ titles = {"what": "request", "tokens": "tokens", "ttft_ms": "TTFT ms", "tpot_ms"
 say(bench.table(rows, titles))
 say(f"\nfrom half as long: {args.max_tokens} tokens should take {predicted:,.0f} ms; they took {rows[1]['e2e_ms']:,.0f} ms")
 for refused in (row for row in rows if row["refused"]):
-    say(f"refused: the figure of '{refused['what']}' is above what is possible ({ceiling.reason})")
+    say(f"refused: the figure of '{refused['what']}' is above what is possible ({refused['ceiling']})")
 path = bench.write_metrics("first_inference/1", device, world_size=1, seed=SEED, metrics=metrics)
 say(f"{bench.footer(bench.environment(device))} · {kind}\nwritten: {path}")

@@ -3,7 +3,7 @@
 You will learn    how price and throughput make a cost; how much faster a dearer GPU must be; what idle hours do to it
 You will produce  dollars for a million tokens, on demand and spot, for each GPU that you measured; break-even ratios
 Run it            python cost_analysis.py --tok-per-s 200          (what if; or beside earlier-4.3-*.json, which 4.3 left)
-Your part         make a recommendation for a service of your choice, and say at which throughput you would change your mind
+Your part         `usd_per_million` and `most_interruptions` in my_cost.py; then recommend a GPU for a service of your choice
 Reading           modules/04-benchmarking/lesson.md, "What a million tokens cost"
 """
 
@@ -29,7 +29,9 @@ listed, sources = costs.prices()
 parser = argparse.ArgumentParser(description="dollars for a million tokens")
 parser.add_argument("--tok-per-s", type=float, default=0.0, help="output tokens a second; 0: what earlier runs of 4.3 measured")
 parser.add_argument("--model", type=str, default="newest", choices=["newest", *MODELS], help="whose runs to reckon with")
-parser.add_argument("--instance", type=str, default="g4dn.xlarge", choices=[p.instance for p in listed], help="compared with")
+parser.add_argument(
+    "--instance", type=str, default="g4dn.xlarge", choices=[p.instance for p in listed if p.gpus == 1], help="compared with"
+)
 parser.add_argument("--price-per-hour", type=float, default=0.0, help="dollars an hour of that instance; 0: as in gpus.json")
 parser.add_argument("--utilisation", type=float, default=40.0, help="percent of the hours in which there is work")
 args = parser.parse_args()
@@ -77,6 +79,7 @@ for price in listed:
     total = run["total_tok_per_s"] if run and not args.tok_per_s else None
     rows.append({
         "instance": price.instance, "gpu": price.gpu,
+        "share": "whole" if price.gpus == 1 else f"1 of {price.gpus}",
         "label": f"{price.gpu} {price.instance.split('.')[1]}{' (what if)' if speed and assumed else ''}",
         "usd_per_hour": hour,
         "spot_usd_per_hour": price.spot and price.spot[0], "tok_per_s": speed,
@@ -104,17 +107,21 @@ metrics = {
     "reference_usd_per_million": of_reference["usd_per_million"], "cheapest_measured": cheapest and cheapest["instance"],
     "rows_with_cost": len(known), "measured_in_rows": len(really), "golden_usd": costs.usd_per_million(0.526, 200),
     "break_even_l4_t4": costs.break_even(l4.usd_per_hour, t4.usd_per_hour),
+    "break_even_a100": next(row["break_even"] for row in rows if row["instance"] == "p4d.24xlarge"),
     "costs_of_what_was_not_measured": sum(row["usd_per_million"] is not None and row["instance"] != args.instance
                                           and throughput(row["gpu"]) is None for row in rows),
     "simulated": None if really else "no GPU was measured: the costs are what-if, with real prices",
 }  # fmt: skip
-titles = {"instance": "instance", "gpu": "GPU", "usd_per_hour": "$/h", "spot_usd_per_hour": "spot $/h", "tok_per_s": "tokens/s",
-          "usd_per_million": "$/1M", "spot_usd_per_million": "spot $/1M",
+titles = {"instance": "instance", "share": "GPUs of it", "gpu": "GPU", "usd_per_hour": "$/h",
+          "spot_usd_per_hour": "spot $/h", "tok_per_s": "tokens/s", "usd_per_million": "$/1M",
+          "spot_usd_per_million": "spot $/1M",
           "usd_per_million_utilised": f"at {args.utilisation:g}%",
           "break_even": "must be x as fast", "from": "from"}  # fmt: skip
 say("\n" + bench.table(rows, titles) + "\n")
 say(f"on demand: {sources['on_demand']['source']}, {sources['on_demand']['date']}"
     + (f" ({args.instance}: as you gave it)" if args.price_per_hour else ""))  # fmt: skip
+if any(price.gpus > 1 for price in listed):
+    say("Where an instance has several GPUs, the row is the share of one of them; the whole instance must be rented.")
 say(f"spot, lowest zone of {sources['spot']['region']}: {sources['spot']['source']}; it changes by the hour")
 if not really:
     say(f"No GPU was measured: the row of {args.instance} says what a million tokens would cost if it were as fast. (what if)")

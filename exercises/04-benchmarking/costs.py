@@ -9,29 +9,38 @@ import gpus
 
 @dataclass(frozen=True)
 class Price:
-    """An instance with one GPU. `spot` is the lowest and the highest of a region's zones; None where it is not known."""
+    """One GPU of an instance with `gpus`, at its share of the price. `spot` is the lowest and the highest of a region's zones,
+    the share of one GPU, too; None where it is not known."""
 
     instance: str
     gpu: str
+    gpus: int
     usd_per_hour: float
     spot: tuple[float, float] | None
 
 
 def prices() -> tuple[list[Price], dict]:
-    """The prices of the instances that the course offers, and where and when they were read."""
+    """The prices of the instances that the course offers, and where and when they were read.
+
+    A GPU that it does not offer, such as an A100, has one row: a GPU's share of the smallest instance with a price.
+    """
     sources = gpus.document()["prices"]
     region = sources["on_demand"]["region"]
-    listed = [
-        _price(gpu.gpu, name, gpu.aws["types"][name], region)
-        for gpu in gpus.table()
-        for name in (f"{gpu.aws['family']}.{size}" for size in gpu.aws.get("offered", ()))
-    ]
+    listed = [_price(gpu.gpu, name, gpu.aws["types"][name], region) for gpu in gpus.table() for name in _instances(gpu.aws)]
     return listed, {name: {"source": row["source"], "date": row["date"], "region": region} for name, row in sources.items()}
 
 
+def _instances(aws: dict) -> list[str]:
+    if aws.get("offered"):
+        return [f"{aws['family']}.{size}" for size in aws["offered"]]
+    priced = [name for name, row in aws.get("types", {}).items() if "usd_per_hour" in row and row["gpus"]]
+    return sorted(priced, key=lambda name: float(aws["types"][name]["usd_per_hour"]))[:1]
+
+
 def _price(gpu: str, name: str, row: dict, region: str) -> Price:
-    spot = row.get("spot_usd_per_hour", {}).get(region)
-    return Price(name, gpu, float(row["usd_per_hour"]), (float(spot[0]), float(spot[1])) if spot else None)
+    spot, gpus = row.get("spot_usd_per_hour", {}).get(region), row["gpus"]
+    zones = (float(spot[0]) / gpus, float(spot[1]) / gpus) if spot else None
+    return Price(name, gpu, gpus, float(row["usd_per_hour"]) / gpus, zones)
 
 
 def usd_per_million(usd_per_hour: float, tok_per_s: float, utilisation_percent: float = 100.0) -> float:

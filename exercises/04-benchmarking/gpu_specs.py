@@ -3,7 +3,7 @@
 You will learn    which few numbers decide how fast a GPU can be; how a peak is computed; what to believe and what to check
 You will produce  the device beside its data sheet, and T4, L4 and others side by side; metrics.json
 Run it            python gpu_specs.py
-Your part         derive the float16 peak of an L4 by hand; run it on a second type of GPU and say what really changed
+Your part         `derive_peaks` in my_peaks.py; then run this on a second type of GPU and say what really changed
 Reading           modules/04-benchmarking/lesson.md, "Five numbers of a GPU"
 """
 
@@ -62,6 +62,8 @@ metrics = {
     "gpu": sheet.gpu if sheet else None, "formulas_checked": len(off), "worst_formula_off_percent": max(off),
     "names_guessed": len(guessed), "disagreements": sum(row.get("agrees") is False for row in spec_rows),
     "ratio_l4_t4_fp16": next(row["fp16_tflops"] for row in table if row["gpu"] == "L4") / table[0]["fp16_tflops"],
+    "ridge_t4": table[0]["ridge_flop_per_byte"],
+    "ridge_l4": next(row["ridge_flop_per_byte"] for row in table if row["gpu"] == "L4"),
     "ratio_l4_t4_bandwidth": next(row["gb_per_s"] for row in table if row["gpu"] == "L4") / table[0]["gb_per_s"],
     "simulated": None if device.type == "cuda" else "no GPU: the data sheets are real, the device is this computer",
 }  # fmt: skip

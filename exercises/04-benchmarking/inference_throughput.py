@@ -4,13 +4,14 @@ You will learn    why a batch is nearly free until it is not; what a request pay
 You will produce  tokens/s, TTFT, TPOT and memory for each batch size, the best one, and the curve; metrics.json
 Run it            python inference_throughput.py --model tiny --batch-sizes 1,2,4,8 --input-len 32 --output-len 24
                   python inference_throughput.py --model gpt2
-Your part         predict the batch size at which the curve bends; then try a longer answer, and opt-1.3b
+Your part         `percentile`, `latencies` and `choose_batch` in my_latency.py; then a longer answer, and a smaller cache
 Reading           modules/04-benchmarking/lesson.md, "Throughput has a price"
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import statistics
@@ -20,6 +21,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parent.parent / "shared"))  # a checkout; on a node all files lie beside this
 
 import bench
+import best_setting
 import ceilings
 import engines
 import telemetry
@@ -28,7 +30,7 @@ from bench import say
 from completions import Answer, RefusedByEngine, together
 from language_models import MODELS
 
-SEED, KNEE, MIB = 0, 0.9, 1 << 20
+SEED, MIB = 0, 1 << 20
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="tokens a second by the number of requests at the same time")
@@ -41,6 +43,7 @@ parser.add_argument("--repeats", type=int, default=3, help="rounds of each batch
 parser.add_argument(
     "--eager", action=argparse.BooleanOptionalAction, default=True, help="vLLM without CUDA graphs: starts sooner"
 )
+parser.add_argument("--kv-share", type=float, default=1.0, help="of the cache that the largest batch needs; less: some wait")
 parser.add_argument("--cross-check", action=argparse.BooleanOptionalAction, default=False, help="then vLLM's own benchmark")
 args = parser.parse_args()
 model = MODELS[args.model]
@@ -48,8 +51,8 @@ try:
     batches = sorted({int(size) for size in args.batch_sizes.split(",")})
 except ValueError:
     parser.error(f"--batch-sizes {args.batch_sizes}: whole numbers with commas, such as 1,4,16")
-if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1:
-    parser.error("each of --batch-sizes from 1 to 512, and --repeats of 1 at least, are needed")
+if not 1 <= batches[0] <= batches[-1] <= 512 or args.repeats < 1 or not 0.1 <= args.kv_share <= 1:
+    parser.error("each of --batch-sizes from 1 to 512, --repeats of 1 at least, and --kv-share from 0.1 to 1 are needed")
 if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len > model.longest:
     parser.error(f"--input-len and --output-len (2 at least) together at most {model.longest}, the longest of {args.model}")
 
@@ -57,7 +60,7 @@ if args.input_len < 1 or args.output_len < 2 or args.input_len + args.output_len
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
 out.mkdir(parents=True, exist_ok=True)
 kind, device = engines.choose(args.engine), bench.here()
-limits = ceilings.Ceilings(model, device, args.input_len + args.output_len)
+limits = ceilings.Ceilings(model, device)
 chance = random.Random(SEED)
 asked: set[tuple[int, ...]] = set()
 
@@ -69,11 +72,12 @@ def prompts(count: int) -> list[list[int]]:
     return made
 
 
-def row(batch: int, rounds: list[tuple[list[Answer], float]], power_w: float | None, memory: int | None) -> dict:
+def row(batch: int, rounds: list[tuple[list[Answer], float]], watts: list[float], memory: int | None) -> dict:
     """What one batch size gave: medians over the rounds, percentiles over all their requests."""
+    power_w = sum(watts) / len(watts) if watts else None
     answers = [answer for answered, _ in rounds for answer in answered]
     speeds = [sum(answer.tokens for answer in answered) / wall for answered, wall in rounds]
-    ceiling, speed = limits.of(batch), statistics.median(speeds)
+    ceiling, speed = limits.of(batch, args.input_len, args.output_len), statistics.median(speeds)
     allowed = ceilings.limit_to_possible(speed, ceiling)
     ttft, tpot = [answer.ttft_s * 1e3 for answer in answers], [(answer.tpot_s or 0.0) * 1e3 for answer in answers]
     per_request = args.input_len / args.output_len  # prompt tokens for each that was made
@@ -89,37 +93,39 @@ def row(batch: int, rounds: list[tuple[list[Answer], float]], power_w: float | N
     }  # fmt: skip
 
 
-# --- the experiment: one engine, every batch size, several rounds each -------------------------------------------------------
-rows: list[dict] = []
+# --- the experiment: one engine, rounds over every batch size in turns: a busy moment does not hit one of them alone --------
+rounds: dict[int, list[tuple[list[Answer], float]]] = {batch: [] for batch in batches}
+watts: dict[int, list[float]] = {batch: [] for batch in batches}
+memory: dict[int, int | None] = {}
 missing = 0
 read = telemetry.source() if device.type == "cuda" else None
 say(f"{kind} loads {args.model} on {device} ...")
 longest = args.input_len + args.output_len
-with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_len=longest + 8, eager=args.eager) as engine:
+with engines.running(kind, args.model, out, max_num_seqs=batches[-1], max_model_len=longest + 8, eager=args.eager,
+                     kv_share=args.kv_share) as engine:  # fmt: skip
     say(f"ready after {engine.load_s:.1f} s\n")
     try:
         together(engine.url, engine.model, prompts(min(4, batches[-1])), args.output_len)  # warm-up
         for batch in batches:
             together(engine.url, engine.model, prompts(batch), 2)  # and in this shape
-            if read:
-                with telemetry.Recorder(read, 5.0) as recorder:
-                    rounds = [together(engine.url, engine.model, prompts(batch), args.output_len) for _ in range(args.repeats)]
-                watts = [sample["power_w"] for sample in recorder.samples if sample["power_w"] is not None]
-            else:
-                rounds = [together(engine.url, engine.model, prompts(batch), args.output_len) for _ in range(args.repeats)]
-                watts = []
-            missing += sum(abs(answer.tokens - args.output_len) for answered, _ in rounds for answer in answered)
-            missing += sum(abs(answer.prompt_tokens - args.input_len) for answered, _ in rounds for answer in answered)
-            rows.append(row(batch, rounds, sum(watts) / len(watts) if watts else None, engine.memory_bytes()))
-            say(f"{batch:>4} at a time: {rows[-1]['output_tok_per_s'] or float('nan'):>9,.1f} tokens/s   "
-                f"TTFT {rows[-1]['ttft_p50_ms']:>8,.1f} ms   TPOT {rows[-1]['tpot_p50_ms']:>7,.2f} ms")  # fmt: skip
+        for number in range(args.repeats):
+            for batch in batches:
+                with telemetry.Recorder(read, 5.0) if read else contextlib.nullcontext() as recorder:
+                    answered, wall = together(engine.url, engine.model, prompts(batch), args.output_len)
+                rounds[batch].append((answered, wall))
+                memory.setdefault(batch, engine.memory_bytes())
+                watts[batch] += [sample["power_w"] for sample in recorder.samples if sample["power_w"]] if recorder else []
+                missing += sum(abs(answer.tokens - args.output_len) for answer in answered)
+                missing += sum(abs(answer.prompt_tokens - args.input_len) for answer in answered)
+            say(f"round {number + 1} of {args.repeats}: {sum(rounds[batch][-1][1] for batch in batches):.1f} s")
     except RefusedByEngine as error:
         sys.exit(str(error))
 
 # --- the best setting: the smallest batch that has nearly all of the throughput ---------------------------------------------
+rows = [row(batch, rounds[batch], watts[batch], memory[batch]) for batch in batches]
 valid = [row for row in rows if row["output_tok_per_s"] is not None]
 most = max((row["output_tok_per_s"] for row in valid), default=None)
-best = next((row for row in valid if row["output_tok_per_s"] >= KNEE * most), None)
+best, candidates = best_setting.choose_best(valid), best_setting.within_the_spread(valid)
 for case in rows:
     alone = valid[0] if valid and valid[0]["batch"] == 1 else None
     case["gain"] = case["output_tok_per_s"] / alone["output_tok_per_s"] if alone and case["output_tok_per_s"] else None
@@ -131,7 +137,7 @@ if best and not why_not:
     written = out / "vllm-bench.json"
     words = vllm_bench.command(
         engine.model, input_len=args.input_len, output_len=args.output_len, at_a_time=best["batch"], prompts=4 * best["batch"],
-        out=written, more=engines.vllm_words(eager=args.eager),
+        out=written, more=engines.vllm_words(eager=args.eager, kv_share=args.kv_share),
     )  # fmt: skip
     beside, why_not = vllm_bench.beside(words, written, args.input_len, args.output_len)
 say(f"beside vllm bench throughput: {why_not or beside}")
@@ -143,6 +149,8 @@ metrics = {
     "prompts_sent": min(4, batches[-1]) + sum(batches) * (1 + args.repeats), "prompts_distinct": len(asked),
     "refused": sum(row["refused"] for row in rows), "most_tok_per_s": most,
     "weights_mib": model.weight_bytes(limits.number) / MIB,
+    "best_candidates": candidates, "best_is_clear": int(len(candidates) == 1), "largest_cache_mib": rows[-1]["cache_mib"],
+    "largest_within_50_ms": max((row["batch"] for row in valid if row["tpot_p99_ms"] <= 50), default=None),
     "best_batch": best and best["batch"], "best_tok_per_s": best and best["output_tok_per_s"],
     "best_total_tok_per_s": best and best["total_tok_per_s"], "best_tpot_ms": best and best["tpot_p50_ms"],
     "best_power_w": best and best["power_w"], "one_at_a_time_tok_per_s": valid[0]["output_tok_per_s"] if valid else None,
@@ -158,5 +166,8 @@ for refused in (row for row in rows if row["refused"]):
     say(f"refused: {refused['batch']} at a time would be above what is possible ({refused['ceiling']})")
 if best:
     say(f"best setting: {best['batch']} at a time has {100 * best['output_tok_per_s'] / most:.0f}% of the highest throughput")
+    if len(candidates) > 1:
+        listed = ", ".join(map(str, candidates))
+        say(f"That is not certain: by the spread of the rounds each of {listed} may be it. More rounds tell (--repeats).")
 path = bench.write_metrics("inference_throughput/1", device, world_size=1, seed=SEED, metrics=metrics)
 say(f"{bench.footer(bench.environment(device))} · {kind}\nwritten: {path}")

@@ -4,7 +4,7 @@ You will learn    why the format decides more than the size; what a peak is a pe
 You will produce  TFLOP/s, % of the named peak, watts and limiter for each format and size; burst beside sustained
 Run it            python tflops_benchmark.py --sizes 256,512,1024 --dtypes float32,float64 --sustained-s 1      (a CPU)
                   python tflops_benchmark.py                                                                    (a GPU)
-Your part         find the best size of each format; explain burst against sustained with the columns clock, power and limiter
+Your part         `rates` in my_rate.py; then explain burst against sustained with the columns clock, power and limiter
 Reading           modules/04-benchmarking/lesson.md, "Percent of what?" and "Burst and sustained"
 """
 
@@ -71,8 +71,9 @@ def speed(dtype: str, n: int, seconds: list[float]) -> dict:
     peak, median = (gpu.peak_tflops(dtype) if gpu else None), bench.percentile(seconds, 50)
     tflops, most = gpus.matmul_tflops(n, median), limit(dtype)
     refused = most is not None and tflops > most
-    return {**bench.spread_ms(seconds), "tflops": None if refused else tflops, "refused": refused, "peak_tflops": peak,
-            "percent_of_peak": 100 * tflops / peak if peak and not refused else None}  # fmt: skip
+    allowed = None if refused else tflops
+    return {**bench.spread_ms(seconds), "tflops": allowed, "speed": gpus.format_flops(allowed), "refused": refused,
+            "peak_tflops": peak, "percent_of_peak": 100 * tflops / peak if peak and not refused else None}  # fmt: skip
 
 
 def summarize(samples: list[dict]) -> dict:
@@ -95,6 +96,12 @@ def for_a_while(call: Callable[[], object], seconds: float) -> tuple[list[float]
     return durations[len(durations) // 2 :], recorder.samples[len(recorder.samples) // 2 :] if recorder else []
 
 
+def doubling_times(rows: list[dict]) -> float | None:
+    """How many times as long the largest product in float32 took as the one of half its side; None where one is missing."""
+    times = {row["size"]: row["median_ms"] for row in rows if row["dtype"] == "float32" and row["aligned"]}
+    return times[sizes[-1]] / times[sizes[-1] // 2] if {sizes[-1], sizes[-1] // 2} <= times.keys() else None
+
+
 # --- the experiment: right first, then a burst at each size and format, and last a while of each format at the largest ------
 rows: list[dict] = []
 sustained: list[dict] = []
@@ -114,7 +121,7 @@ for dtype in dtypes:
         rate = speed(dtype, n, times)
         now = summarize([vars(read())]) if read else summarize([])
         rows.append({"dtype": dtype, "size": n, "aligned": n in sizes, **rate, "error_of_allowed": wrong, **now})
-        say(f"{dtype:<14} {n:>6}² {rate['median_ms']:>10.3f} ms  {rate['tflops'] or float('nan'):>8.3f} TFLOP/s"
+        say(f"{dtype:<14} {n:>6}² {rate['median_ms']:>10.3f} ms  {rate['speed'] or 'refused':>14}"
             + (f"  {rate['percent_of_peak']:.0f}% of {rate['peak_tflops']}" if rate["percent_of_peak"] else ""))  # fmt: skip
 
 if not rows:
@@ -135,6 +142,8 @@ for dtype in dict.fromkeys(row["dtype"] for row in rows):
     long = next((row for row in sustained if row["dtype"] == dtype), {})
     summary.append({
         "dtype": dtype, "best_tflops": best and best["tflops"], "best_size": best and best["size"],
+        "best": best and best["speed"], "sustained": long.get("speed"),
+        "sustained_percent_of_best": 100 * long["tflops"] / best["tflops"] if best and long.get("tflops") else None,
         "sustained_tflops": long.get("tflops"), "peak_tflops": gpu.peak_tflops(dtype) if gpu else None,
         "best_percent": best and best["percent_of_peak"], "sustained_percent": long.get("percent_of_peak"),
         "unaligned_percent_of_aligned": 100 * odd["tflops"] / even["tflops"] if odd and even else None,
@@ -143,18 +152,21 @@ for dtype in dict.fromkeys(row["dtype"] for row in rows):
     })  # fmt: skip
 half = next((row for row in summary if row["dtype"] == "float16"), {})
 single = next((row for row in summary if row["dtype"] == "float32"), {})
+best_float32 = single.get("best_tflops")
 metrics = {
     **vars(args), "gpu": gpu.gpu if gpu else None, "peak": "data sheet, dense, at boost clock" if gpu else None,
     "rows": rows, "aligned": [row for row in rows if row["aligned"]], "sustained": sustained,
     "summary": summary, "skipped": skipped,
     "refused": sum(row["refused"] for row in rows + sustained),
     "pairs_expected": len(sizes) * (len(dtypes) - len(skipped)), "pairs_measured": sum(row["aligned"] for row in rows),
-    "best_float32_tflops": single.get("best_tflops"), "best_float32_size": single.get("best_size"),
+    "best_float32_gflops": best_float32 and 1e3 * best_float32,
+    "float32_sustained_percent_of_best": single.get("sustained_percent_of_best"), "doubling_times": doubling_times(rows),
+    "best_float32_tflops": best_float32, "best_float32_size": single.get("best_size"),
     "best_float16_tflops": half.get("best_tflops"), "best_float16_percent": half.get("best_percent"),
     "usual_float16_tflops": gpu.measured_fp16 if gpu else None, "long_runs": len(sustained) if args.sustained_s else None,
     "simulated": None if on_gpu else "a processor in place of a GPU: the arithmetic is right, the speeds are its own",
 }  # fmt: skip
-titles = {"dtype": "format", "best_tflops": "best TFLOP/s", "best_size": "at", "sustained_tflops": "sustained",
+titles = {"dtype": "format", "best": "best", "best_size": "at", "sustained": "sustained",
           "best_percent": "best %",
           "sustained_percent": "sustained %", "power_w": "W", "limiter": "limiter"}  # fmt: skip
 say("\n" + bench.table(summary, titles) + "\n")

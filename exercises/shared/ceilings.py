@@ -21,25 +21,35 @@ class Ceiling:
 class Ceilings:
     """The ceilings of a model on a device: of the GPU by its data sheet, of a CPU by its own fastest multiplication."""
 
-    def __init__(self, model: LanguageModel, device: torch.device, tokens: int) -> None:
-        self.model, self.tokens = model, tokens
+    def __init__(self, model: LanguageModel, device: torch.device) -> None:
+        self.model = model
         self.number = 2 if device.type == "cuda" else 4  # bytes of float16, of float32
         self.gpu = gpus.find(torch.cuda.get_device_name(device)) if device.type == "cuda" else None
         self.cpu_tflops = None if device.type == "cuda" else fastest_cpu_tflops()
 
-    def of(self, batch: int) -> Ceiling:
-        """The lowest of the ceilings for so many sequences at the same time."""
+    def of(self, batch: int, prompt: int, answer: int) -> Ceiling:
+        """The lowest of the ceilings for so many sequences at the same time, of `prompt` tokens in and `answer` out."""
         if self.cpu_tflops:
             most = gpus.compute_ceiling(self.cpu_tflops, self.model.parameters)
             return Ceiling(most, f"the processor's {self.cpu_tflops * 1e3:,.0f} GFLOP/s, measured here")
         if self.gpu is None:
             return Ceiling(None, "a GPU that is not in the table: no ceiling is known")
         weights = self.model.weight_bytes(self.number)
-        memory = gpus.decode_ceiling(batch, self.gpu.gb_per_s, weights, self.model.kv_bytes(self.tokens, self.number))
+        cache = self.model.kv_bytes(1, self.number) * mean_cached_tokens(prompt, answer)
+        memory = gpus.decode_ceiling(batch, self.gpu.gb_per_s, weights, cache)
         compute = gpus.compute_ceiling(self.gpu.fp16, self.model.parameters)
         if memory < compute:
             return Ceiling(memory, f"the {self.gpu.gpu}'s {self.gpu.gb_per_s:,.0f} GB/s: each step reads all weights")
         return Ceiling(compute, f"the {self.gpu.gpu}'s {self.gpu.fp16:,.0f} TFLOP/s in float16")
+
+
+def mean_cached_tokens(prompt: int, answer: int) -> float:
+    """Tokens whose keys and values a step reads, on the mean of the steps that make one answer.
+
+    The step of the prompt reads none and makes the first token; the others read the prompt and what is made so far. The cache
+    at its largest would give a ceiling that a good engine exceeds.
+    """
+    return sum(prompt + made for made in range(1, answer)) / answer
 
 
 def fastest_cpu_tflops() -> float:

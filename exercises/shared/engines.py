@@ -71,30 +71,49 @@ def choose(wanted: str) -> str:
     return wanted
 
 
-def command(kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool) -> list[str]:
-    """The command that serves `model`: no prefix cache, no more than `max_num_seqs` requests at a time."""
+def command(
+    kind: str, model: str, port: int, *, max_num_seqs: int, max_model_len: int, eager: bool, kv_share: float = 1.0
+) -> list[str]:
+    """The command that serves `model`: no prefix cache, no more than `max_num_seqs` requests at a time.
+
+    `kv_share` makes the cache of keys and values smaller: 1 has room for all of these requests.
+    """
     common = [f"--port={port}", f"--max-num-seqs={max_num_seqs}", f"--max-model-len={max_model_len}"]
     if kind == "transformers":
-        return [sys.executable, str(Path(__file__).resolve().with_name("serve.py")), f"--model={model}", *common]
-    return ["vllm", "serve", model, "--host=127.0.0.1", *common, "--no-enable-prefix-caching", *vllm_words(eager=eager)]
+        server = str(Path(__file__).resolve().with_name("serve.py"))
+        return [sys.executable, server, f"--model={model}", *common, f"--kv-share={kv_share:g}"]
+    words = vllm_words(eager=eager, kv_share=kv_share)
+    return ["vllm", "serve", model, "--host=127.0.0.1", *common, "--no-enable-prefix-caching", *words]
 
 
-def vllm_words(*, eager: bool) -> list[str]:
-    """What vLLM is told here in any case: room for others, float16 where there is no bfloat16 in hardware, no CUDA graphs."""
+def vllm_words(*, eager: bool, kv_share: float = 1.0) -> list[str]:
+    """What vLLM is told here in any case: room for others, float16 where there is no bfloat16 in hardware, no CUDA graphs.
+
+    vLLM gives its cache what the weights leave of its share of the GPU's memory, so `kv_share` makes that share smaller.
+    """
     half = torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False)
-    return ["--gpu-memory-utilization=0.85", *(["--dtype=half"] if half else []), *(["--enforce-eager"] if eager else [])]
+    return [
+        f"--gpu-memory-utilization={0.85 * kv_share:.3g}",
+        *(["--dtype=half"] if half else []),
+        *(["--enforce-eager"] if eager else []),
+    ]
 
 
-def batching(known: Collection[str], *, requests: int, longest: int) -> dict[str, object]:
+def batching(
+    known: Collection[str], *, requests: int, longest: int, kv_share: float = 1.0, on_gpu: bool = False
+) -> dict[str, object]:
     """The settings of transformers' continuous batching for so many requests at a time, each of at most `longest` tokens.
+
+    The cache has pages for the share `kv_share` of them, and for one at least: with fewer pages requests wait for each other.
+    A step takes so many prompt tokens as keep the device busy, on a GPU (`on_gpu`) eight times as many as on a CPU.
 
     `known` are the names that the installed transformers has for its settings: 5.17 says block_size where 5.18 and newer say
     page_size, and only 5.19 and newer would change the attention kernel by themselves.
     """
     settings: dict[str, object] = {
         "page_size" if "page_size" in known else "block_size": PAGE,
-        "num_blocks": requests * (longest // PAGE + 1),
-        "max_batch_tokens": max(256, requests),
+        "num_blocks": max(1, int(requests * kv_share)) * (longest // PAGE + 1),
+        "max_batch_tokens": max(2048 if on_gpu else 256, requests),
         "max_requests_per_batch": requests,
         "allow_block_sharing": False,  # no prefix cache: an equal prompt is computed again
         "use_cuda_graph": False,
@@ -107,7 +126,14 @@ def batching(known: Collection[str], *, requests: int, longest: int) -> dict[str
 
 @contextlib.contextmanager
 def running(
-    kind: str, model: str, folder: Path, *, max_num_seqs: int, max_model_len: int, eager: bool = True
+    kind: str,
+    model: str,
+    folder: Path,
+    *,
+    max_num_seqs: int,
+    max_model_len: int,
+    eager: bool = True,
+    kv_share: float = 1.0,
 ) -> Iterator[Engine]:
     """The engine, ready to answer, for as long as the block lasts; its log is `engine.log` in `folder`.
 
@@ -120,7 +146,8 @@ def running(
     named = language_models.place(model, Path(scratch.name))
     if kind == "vllm" and not language_models.MODELS[model].hub:
         language_models.make_tiny(Path(named))  # serve.py makes it by itself
-    words = command(kind, named, port, max_num_seqs=max_num_seqs, max_model_len=max_model_len, eager=eager)
+    limits = {"max_num_seqs": max_num_seqs, "max_model_len": max_model_len}
+    words = command(kind, named, port, **limits, eager=eager, kv_share=kv_share)
     quiet = {"TQDM_DISABLE": "1", "TOKENIZERS_PARALLELISM": "false"}
     quiet |= {} if language_models.MODELS[model].hub else {"HF_HUB_OFFLINE": "1"}
     log = folder / "engine.log"

@@ -102,6 +102,14 @@ def matmul_tflops(n: int, seconds: float) -> float:
     return 2 * n**3 / seconds / 1e12
 
 
+def format_flops(tflops: float | None) -> str | None:
+    """A speed in the unit that suits it, "42.1 TFLOP/s" or "196 GFLOP/s"; None where it was not measured."""
+    if tflops is None:
+        return None
+    value, unit = (tflops, "TFLOP/s") if tflops >= 1 else (tflops * 1e3, "GFLOP/s")
+    return f"{value:,.{0 if value >= 100 else 1}f} {unit}"
+
+
 def decode_ceiling(batch: int, gb_per_s: float, weight_bytes: float, kv_bytes_per_sequence: float = 0.0) -> float:
     """Tokens a second that no engine can exceed: each step reads all weights, and what each sequence has in its cache."""
     return batch * gb_per_s * 1e9 / (weight_bytes + batch * kv_bytes_per_sequence)

@@ -36,6 +36,7 @@ parser.add_argument("--model", type=str, required=True, help="a folder, or a nam
 parser.add_argument("--port", type=int, required=True)
 parser.add_argument("--max-num-seqs", type=int, default=16, help="requests that compute at the same time")
 parser.add_argument("--max-model-len", type=int, default=512, help="tokens of prompt and answer together")
+parser.add_argument("--kv-share", type=float, default=1.0, help="of these requests: how many the cache has pages for")
 args = parser.parse_args()
 
 if Path(args.model).name == "tiny" and not (Path(args.model) / "config.json").exists():
@@ -53,6 +54,8 @@ manager = model.init_continuous_batching(
             {field.name for field in dataclasses.fields(ContinuousBatchingConfig)},
             requests=args.max_num_seqs,
             longest=args.max_model_len,
+            kv_share=args.kv_share,
+            on_gpu=device.type == "cuda",
         )
     ),
 )

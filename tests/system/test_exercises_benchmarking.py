@@ -153,7 +153,7 @@ def test_throughput_by_batch_size_and_what_it_costs(benchmark: Learner, tmp_path
     throughput, home = by_command_line(benchmark, "4.3", **FEW)
     assert throughput.code == 0, throughput.output
     assert list_unanswered(throughput) == {}
-    assert on_cpu(throughput) == {"batching-pays"}
+    assert on_cpu(throughput) == {"batching-pays", "best-is-clear"}
     values = throughput.metrics
     assert [(row["batch"], row["requests"]) for row in values["rows"]] == [(1, 2), (3, 6)]
     for row in values["rows"]:

@@ -36,10 +36,19 @@ def test_one_token_has_no_time_per_token() -> None:
 def test_prices_are_those_of_the_program() -> None:
     listed, sources = costs.prices()
     book = PriceBook(region=sources["on_demand"]["region"])
-    assert {price.instance for price in listed} == set(hardware().startable_types)
-    for price in listed:
+    offered = [price for price in listed if price.gpus == 1]
+    assert {price.instance for price in offered} == set(hardware().startable_types)
+    for price in offered:
         on_demand, spot = book.instance(price.instance), book.instance(price.instance, "spot")
         assert (price.usd_per_hour, sources["on_demand"]["date"]) == (float(on_demand.usd_per_hour), on_demand.date)
         if price.spot:
             assert (price.spot[1], sources["spot"]["source"]) == (float(spot.usd_per_hour), spot.source)
         assert instance_type(price.instance).gpus == 1
+
+
+def test_a_gpu_that_comes_in_eights_costs_an_eighth() -> None:
+    listed, _ = costs.prices()
+    shares = {price.gpu: price for price in listed if price.gpus > 1}
+    assert {"A100 40 GB SXM", "A100 80 GB SXM"} <= shares.keys()
+    assert shares["A100 40 GB SXM"].usd_per_hour == pytest.approx(21.957642 / 8)
+    assert "H100 SXM" in {price.gpu for price in listed}

@@ -18,6 +18,7 @@ from tests.unit.exercises.scripts import beside_the_script
 
 completions = beside_the_script("shared", "completions")
 vllm_bench = beside_the_script("04-benchmarking", "vllm_bench")
+best_setting = beside_the_script("04-benchmarking", "best_setting")
 language_models = beside_the_script("shared", "language_models")
 BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
 
@@ -52,20 +53,30 @@ def shared_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_one_at_a_time_the_memory_is_the_limit(
     shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, batch: int, ceiling: float
 ) -> None:
-    limits = on(shared_files, monkeypatch, name, model, tokens=256)
-    limit = limits.of(batch)
+    limit = on(shared_files, monkeypatch, name, model).of(batch, 128, 128)
     assert limit.tok_per_s == pytest.approx(ceiling, rel=0.04)
     assert "reads all weights" in limit.reason
 
 
 def test_a_large_batch_ends_at_the_arithmetic(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = on(shared_files, monkeypatch, "Tesla T4", "opt-1.3b", tokens=2)
-    assert limits.of(512).tok_per_s == pytest.approx(65e12 / (2 * 1_315_758_080))
-    assert limits.of(512).tok_per_s > limits.of(64).tok_per_s > limits.of(1).tok_per_s
+    limits = on(shared_files, monkeypatch, "Tesla T4", "opt-1.3b")
+    alone, some, many = (limits.of(batch, 1, 2).tok_per_s for batch in (1, 64, 512))
+    assert many == pytest.approx(65e12 / (2 * 1_315_758_080))
+    assert many > some > alone
+
+
+def test_a_step_reads_the_cache_as_it_grows_and_not_as_it_ends(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shared_files.ceilings.mean_cached_tokens(128, 1) == 0, "the prompt's own step reads nothing"
+    assert shared_files.ceilings.mean_cached_tokens(128, 3) == (129 + 130) / 3
+    limit = on(shared_files, monkeypatch, "Tesla T4", "gpt2").of(64, 128, 128).tok_per_s
+    weights, cache = 124_439_808 * 2, 64 * 36_864
+    at_the_end = 64 * 320e9 / (weights + cache * 256)
+    assert limit == pytest.approx(64 * 320e9 / (weights + cache * 190.5))
+    assert limit > 1.15 * at_the_end, "a good engine would be refused by the cache at its largest"
 
 
 def test_an_unknown_gpu_has_no_ceiling_and_refuses_nothing(shared_files: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2", tokens=256).of(1)
+    unknown = on(shared_files, monkeypatch, "NVIDIA Tomorrow 1000", "gpt2").of(1, 128, 128)
     assert unknown.tok_per_s is None
     assert shared_files.ceilings.limit_to_possible(1e9, unknown) == 1e9
 
@@ -77,16 +88,14 @@ def test_above_the_ceiling_there_is_no_figure(shared_files: Any) -> None:
 
 
 def test_a_processor_is_limited_by_its_own_fastest_product(shared_files: Any) -> None:
-    limits = shared_files.ceilings.Ceilings(shared_files.language_models.MODELS["tiny"], shared_files.torch.device("cpu"), 64)
-    assert limits.of(1).tok_per_s == limits.of(8).tok_per_s > 100
-    assert "measured here" in limits.of(1).reason
+    limits = shared_files.ceilings.Ceilings(shared_files.language_models.MODELS["tiny"], shared_files.torch.device("cpu"))
+    assert limits.of(1, 32, 24).tok_per_s == limits.of(8, 32, 24).tok_per_s > 100
+    assert "measured here" in limits.of(1, 32, 24).reason
 
 
-def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str, tokens: int) -> Any:
+def on(shared_files: Any, monkeypatch: pytest.MonkeyPatch, name: str, model: str) -> Any:
     monkeypatch.setattr(shared_files.torch.cuda, "get_device_name", lambda _: name)
-    return shared_files.ceilings.Ceilings(
-        shared_files.language_models.MODELS[model], shared_files.torch.device("cuda", 0), tokens
-    )
+    return shared_files.ceilings.Ceilings(shared_files.language_models.MODELS[model], shared_files.torch.device("cuda", 0))
 
 
 def test_sizes_of_models() -> None:
@@ -141,6 +150,44 @@ def test_batching_uses_the_names_of_the_installed_version(shared_files: Any, ver
     settings = shared_files.engines.batching(known, requests=4, longest=100)
     assert set(settings) == SETTINGS | own
     assert settings["num_blocks"] == 4 * (100 // 32 + 1)
+
+
+def test_a_smaller_cache_has_fewer_pages_and_room_for_one_request(shared_files: Any) -> None:
+    pages = [shared_files.engines.batching(SETTINGS, requests=8, longest=100, kv_share=share)["num_blocks"]
+             for share in (1.0, 0.5, 0.1)]  # fmt: skip
+    assert pages == [8 * 4, 4 * 4, 4]
+    words = shared_files.engines.command("vllm", "m", 1, max_num_seqs=8, max_model_len=9, eager=True, kv_share=0.5)
+    assert "--gpu-memory-utilization=0.425" in words
+
+
+def test_a_gpu_takes_more_prompt_tokens_a_step(shared_files: Any) -> None:
+    on_cpu, on_gpu = (
+        shared_files.engines.batching(SETTINGS, requests=4, longest=100, on_gpu=gpu)["max_batch_tokens"]
+        for gpu in (False, True)
+    )
+    assert (on_cpu, on_gpu) == (256, 2048)
+
+
+# --- the best setting --------------------------------------------------------------------------------------------------------
+
+
+def sweep(*rounds: tuple[float, float, float]) -> list[dict[str, float]]:
+    """A row for the batch sizes 1, 2, 4 ...: the slowest, the median and the fastest round."""
+    keys = ("low_tok_per_s", "output_tok_per_s", "high_tok_per_s")
+    return [{"batch": 2**power} | dict(zip(keys, figures, strict=True)) for power, figures in enumerate(rounds)]
+
+
+def test_the_best_setting_is_certain_where_the_rounds_agree() -> None:
+    rows = sweep((98, 100, 101), (198, 200, 201), (390, 395, 397), (400, 402, 405))
+    assert best_setting.choose_best(rows)["batch"] == 4
+    assert best_setting.within_the_spread(rows) == [4]
+
+
+def test_one_outlier_does_not_make_a_best_setting() -> None:
+    rows = sweep((98, 100, 101), (198, 200, 201), (390, 395, 397), (380, 440, 520))
+    assert best_setting.choose_best(rows)["batch"] == 8
+    assert best_setting.within_the_spread(rows) == [4, 8], "by its slowest round 8 at a time is no faster than 4"
+    assert best_setting.within_the_spread([]) == []
 
 
 # --- the client --------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,25 @@
+"""Which batch size is the best setting, and whether the measurement can tell. Only arithmetic, nothing is measured here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+KNEE = 0.9  # of the highest throughput: the smallest batch size that has so much of it is the best setting
+Row = Mapping[str, Any]
+
+
+def choose_best(rows: Sequence[Row]) -> Row | None:
+    """The row of the smallest batch size with nearly all of the highest throughput; None where there is no row."""
+    most = max((row["output_tok_per_s"] for row in rows), default=0.0)
+    return next((row for row in rows if row["output_tok_per_s"] >= KNEE * most), None)
+
+
+def within_the_spread(rows: Sequence[Row]) -> list[int]:
+    """The batch sizes that may be the best setting, as far as the slowest and the fastest round of each can tell."""
+    if not rows:
+        return []
+    fastest = max(rows, key=lambda row: row["output_tok_per_s"])
+    may = [row["batch"] for row in rows if row["high_tok_per_s"] >= KNEE * fastest["low_tok_per_s"]]
+    surely = [row["batch"] for row in rows if row["low_tok_per_s"] >= KNEE * fastest["high_tok_per_s"]]
+    return [batch for batch in may if not surely or batch <= surely[0]]

@@ -1,0 +1,175 @@
+"""Judges my_latency.py of 4.3: percentiles of few and many values, requests of one token and many, sweeps with noise."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from math import ceil, floor
+from statistics import fmean, median
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+Rates = dict[int, list[float]]  # of a batch size
+Sweep = tuple[Rates, Rates, float]
+
+WAYS = {
+    "unsorted": Way(
+        "you counted to a place in the list as it came: the values must be in order first",
+        ("sorted(values)[", "list(values)["),
+    ),
+    "rank-too-high": Way(
+        "your value is one place too high: of {n} values, rank {rank} is the first at which {percent:g} % are as small or "
+        "smaller. Places in a list begin at 0",
+        ("ceil(len(values) * percent / 100) - 1", "min(ceil(len(values) * percent / 100), len(values) - 1)"),
+    ),
+    "rounded-down": Way(
+        "you rounded the rank down: then fewer than {percent:g} % of the {n} values are as small as yours. Round up",
+        ("ceil(len(values) * percent / 100) - 1", "max(int(len(values) * percent / 100), 1) - 1"),
+    ),
+    "interpolated": Way(
+        "you interpolated between two values: no request took that long. The nearest rank is a value that was measured",
+        (
+            "return sorted(values)[ceil(len(values) * percent / 100) - 1]",
+            "place = (len(values) - 1) * percent / 100\n"
+            "    low = int(place)\n"
+            "    high = sorted(values)[min(low + 1, len(values) - 1)]\n"
+            "    return sorted(values)[low] + (high - sorted(values)[low]) * (place - low)",
+        ),
+    ),
+    "all-tokens": Way(
+        "your TPOT divides by all {tokens} tokens: between them are {gaps} gaps. The wait for the first one is TTFT",
+        ("* 1000 / gaps", "* 1000 / len(arrived_s)"),
+    ),
+    "with-ttft": Way(
+        "your TPOT contains the wait for the first token: it begins when that one has arrived, not when the request was sent",
+        ("(last - first) * 1000", "(last - sent_s) * 1000"),
+    ),
+    "whole-answer": Way(
+        "your TTFT is the time of the whole answer: it ends with the first token", ("(first - sent_s)", "(last - sent_s)")
+    ),
+    "seconds": Way("your times are in seconds: milliseconds were asked for", (
+        "return (first - sent_s) * 1000, (last - first) * 1000", "return first - sent_s, (last - first)")),
+    "limit-ignored": Way(
+        "batch size {given} makes more tokens and breaks the limit: its TPOT has a p99 of {p99:.1f} ms, {limit:g} are allowed",
+        ("if percentile(tpots_ms[batch], 99) <= limit_ms]", "]"),
+    ),
+    "limit-by-the-median": Way(
+        "batch size {given} keeps the limit for the median request only: the p99 of its TPOT is {p99:.1f} ms, and {limit:g} "
+        "are allowed",
+        ("percentile(tpots_ms[batch], 99)", "percentile(tpots_ms[batch], 50)"),
+    ),
+    "below-the-limit": Way(
+        "a p99 of exactly the limit is within it: at most {limit:g} ms are allowed", ("<= limit_ms", "< limit_ms")
+    ),
+    "noise-decides": Way(
+        "you took the highest median, {given}. The rounds of {right} overlap with its rounds, so this measurement cannot tell "
+        "them apart, and the smaller one makes its requests wait less",
+        (
+            "return min(batch for batch in allowed if max(rounds[batch]) >= min(rounds[fastest]))",
+            "return fastest",
+        ),
+    ),
+    "lucky-round": Way(
+        "you took the batch size with the fastest single round: an outlier decides then. Compare the medians",
+        ("key=lambda batch: median(rounds[batch])", "key=lambda batch: max(rounds[batch])"),
+    ),
+    "largest": Way(
+        "several batch sizes are as good, and you took the largest of them: in the smallest a request waits less",
+        ("return min(batch for", "return max(batch for"),
+    ),
+}  # fmt: skip
+
+
+def judge(part: Part) -> None:
+    """Percentiles, then the times of requests, then the choice, which stands on the first."""
+    percentile, latencies = part.function("percentile"), part.function("latencies")
+    choose_batch = part.function("choose_batch")
+    part.compare([_percentile(part, percentile, *inputs) for inputs in _percentile_inputs()])
+    for place, figure in enumerate(("TTFT", "TPOT")):
+        part.compare([_latency(part, latencies, place, figure, *request) for request in _requests()], tolerance=1e-6)
+    part.compare([_choice(part, choose_batch, name, *sweep) for name, sweep in SWEEPS.items()])
+    part.note(f"right for {len(_percentile_inputs())} percentiles, {len(_requests())} requests, {len(SWEEPS)} sweeps")
+
+
+def _percentile_inputs() -> list[tuple[list[float], float]]:
+    chance = random.Random(5)
+    values = [round(chance.uniform(5, 90), 3) for _ in range(137)]
+    return [(values, 99.0), (values, 50.0), (values[:10], 90.0), (values[:10], 91.0), (values[:7], 20.0), (values[:1], 99.0),
+            (values[:100], 100.0)]  # fmt: skip
+
+
+def _percentile(part: Part, percentile: Callable[..., float], values: list[float], percent: float) -> Case:
+    ordered, n, rank = sorted(values), len(values), ceil(len(values) * percent / 100)
+    place = (n - 1) * percent / 100
+    between = ordered[floor(place)] + (ordered[min(floor(place) + 1, n - 1)] - ordered[floor(place)]) * (place % 1)
+    ways = {"unsorted": values[rank - 1], "rank-too-high": ordered[min(rank, n - 1)],
+            "rounded-down": ordered[max(int(n * percent / 100), 1) - 1], "interpolated": between}  # fmt: skip
+    name = f"the {percent:g}th percentile of {n} values"
+    given = part.call(percentile, list(values), percent, case=name)
+    return Case(name, given, ordered[rank - 1], ways, {"n": n, "rank": rank, "percent": percent})
+
+
+def _requests() -> list[tuple[float, list[float]]]:
+    return [(10.0, [10.05 + 0.02 * token for token in range(101)]), (0.5, [0.75, 0.8, 1.0]), (3.0, [3.4]),
+            (7.25, [7.5, 7.75])]  # fmt: skip
+
+
+def _latency(part: Part, latencies: Callable[..., Any], place: int, figure: str, sent: float, arrived: list[float]) -> Case:
+    name = f"{figure} of a request with {len(arrived)} tokens"
+    answer = part.call(latencies, sent, list(arrived), case=name)
+    if not isinstance(answer, (tuple, list)) or len(answer) != 2:
+        return Case(name, answer, "a pair, TTFT and TPOT")
+    first, last, gaps = arrived[0], arrived[-1], len(arrived) - 1
+    right = ((first - sent) * 1e3, (last - first) * 1e3 / gaps if gaps else None)[place]
+    tpot_ways = {} if not gaps else {"all-tokens": right * gaps / len(arrived), "with-ttft": (last - sent) * 1e3 / gaps}
+    ways = {"whole-answer": (last - sent) * 1e3} if place == 0 else tpot_ways
+    if right is not None:
+        ways["seconds"] = right / 1e3
+    return Case(name, answer[place], right, ways, {"tokens": len(arrived), "gaps": gaps})
+
+
+def _tpots(typical: float, slowest: float) -> list[float]:
+    """200 requests, of which 4 are slow: the 99th percentile is `slowest`, the median `typical`."""
+    return [slowest if number % 50 == 7 else typical - 0.01 * (number % 5) for number in range(200)]
+
+
+SWEEPS: dict[str, Sweep] = {
+    "a sweep whose largest batch is too slow": (
+        {1: [118.0, 120.0, 119.0], 4: [400.0, 410.0, 405.0], 8: [700.0, 690.0, 705.0], 16: [900.0, 910.0, 905.0]},
+        {1: _tpots(8, 9), 4: _tpots(10, 12), 8: _tpots(12, 18), 16: _tpots(19, 70)}, 25.0,
+    ),
+    "a sweep in which two batch sizes overlap": (
+        {2: [200.0, 203.0, 201.0], 8: [640.0, 655.0, 660.0], 16: [650.0, 668.0, 661.0], 32: [500.0, 510.0, 505.0]},
+        {2: _tpots(9, 10), 8: _tpots(12, 14), 16: _tpots(20, 22), 32: _tpots(30, 33)}, 40.0,
+    ),
+    "a sweep with one lucky round": (
+        {32: [610.0, 600.0, 790.0], 16: [720.0, 730.0, 725.0], 4: [400.0, 402.0, 404.0], 8: [601.0, 602.0, 603.0]},
+        {4: _tpots(9, 10), 8: _tpots(12, 15), 16: _tpots(20, 50), 32: _tpots(30, 40)}, 50.0,
+    ),
+    "a sweep in which nothing keeps the limit": ({1: [50.0], 2: [90.0]}, {1: _tpots(20, 30), 2: _tpots(22, 40)}, 10.0),
+    "a sweep with one batch size": ({64: [1000.0, 400.0]}, {64: [49.0]}, 49.0),
+}  # fmt: skip
+
+
+def _choice(part: Part, choose_batch: Callable[..., Any], name: str, rounds: Rates, tpots: Rates, limit: float) -> Case:
+    tails = {batch: sorted(times)[ceil(len(times) * 0.99) - 1] for batch, times in tpots.items()}
+    given = part.call(choose_batch, {b: list(s) for b, s in rounds.items()}, {b: list(t) for b, t in tpots.items()}, limit,
+                      case=name)  # fmt: skip
+    keep = [batch for batch, tail in tails.items() if tail <= limit]
+    half = [batch for batch, times in tpots.items() if sorted(times)[ceil(len(times) * 0.5) - 1] <= limit]
+    strict = [batch for batch, tail in tails.items() if tail < limit]
+    ways = {
+        "limit-ignored": _as_good(rounds, list(rounds)), "limit-by-the-median": _as_good(rounds, half),
+        "below-the-limit": _as_good(rounds, strict), "noise-decides": max(keep, key=lambda b: median(rounds[b]), default=None),
+        "lucky-round": _as_good(rounds, keep, by=max), "largest": _as_good(rounds, keep, take=max),
+    }  # fmt: skip
+    values = {"p99": tails.get(given, fmean(tails.values())) if isinstance(given, int) else 0.0, "limit": limit}
+    return Case(name, given, _as_good(rounds, keep), ways, values)
+
+
+def _as_good(rounds: dict[int, list[float]], keep: list[int], *, by: Callable = median, take: Callable = min) -> int | None:
+    if not keep:
+        return None
+    fastest = max(keep, key=lambda batch: by(rounds[batch]))
+    return take(batch for batch in keep if max(rounds[batch]) >= min(rounds[fastest]))

@@ -1,0 +1,88 @@
+"""Judges my_peaks.py of 4.1: the peaks of GPUs as their vendors print them, and of some that nobody builds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+NAMES = ["bandwidth", "float16", "float32", "ridge"]
+WAYS = {
+    "one-operation": Way(
+        "you counted a multiply-add as one operation in {what}: it is two, a multiplication and an addition. So every data "
+        "sheet counts, and with half of it a measurement can lie above 100 %",
+        ("tensor_fma_per_clock * 2", "tensor_fma_per_clock"),
+    ),
+    "sparse": Way(
+        "your {what} peak is twice what dense numbers can reach: that is the figure with sparsity, or each multiply-add "
+        "counted as four. Count two operations, and no zeros that nobody multiplied",
+        ("tensor_fma_per_clock * 2", "tensor_fma_per_clock * 4"),
+    ),
+    "of-one-processor": Way(
+        "your {what} peak is that of one processor: a GPU has {sms} of them, and all work at the same time",
+        ("sms * cores_per_sm", "cores_per_sm"),
+    ),
+    "cores-again": Way(
+        "you took the {cores} cores of a processor for the float16 peak: its tensor cores make {fma} multiply-adds a clock, "
+        "and they are what multiplies float16",
+        ("sms * tensor_fma_per_clock", "sms * cores_per_sm"),
+    ),
+    "one-transfer": Way(
+        "your bandwidth is half: the memory makes two transfers a clock (double data rate), at the rising and the falling edge",
+        ("memory_mhz * 1e6 * 2", "memory_mhz * 1e6"),
+    ),
+    "bits": Way(
+        "your bandwidth counts bits: a bus of {bus} bits carries {bytes} bytes in a transfer, and GB/s are bytes",
+        ("(bus_bits / 8)", "bus_bits"),
+    ),
+    "upside-down": Way(
+        "your ridge is bytes for an operation: it is asked the other way round, how many operations each byte must bring",
+        ("float16 * 1e12 / (bandwidth * 1e9)", "bandwidth * 1e9 / (float16 * 1e12)"),
+    ),
+    "ridge-of-float32": Way(
+        "your ridge stands on the float32 peak: it asks when the tensor cores become the limit, and theirs is the float16 one",
+        ('"ridge": float16 * 1e12', '"ridge": float32 * 1e12'),
+    ),
+    "ridge-units": Way(
+        "your ridge mixes units: TFLOP/s over GB/s leaves a factor of 1000. Bring both to operations and bytes a second first",
+        ("float16 * 1e12 / (bandwidth * 1e9)", "float16 / bandwidth"),
+    ),
+}
+# processors, cores each, multiply-adds a clock, MHz, memory MHz, bits of the bus
+INPUTS = (
+    ("a T4", (40, 64, 512, 1590.0, 5001.0, 256)),
+    ("an A100", (108, 64, 1024, 1410.0, 1215.0, 5120)),
+    ("an H100", (132, 128, 2048, 1830.0, 2619.0, 5120)),
+    ("a GPU with 3 processors", (3, 48, 96, 700.0, 1333.0, 96)),
+)
+
+
+def judge(part: Part) -> None:
+    """Every figure of four GPUs: first the two peaks, then the memory, then the ridge, which stands on them."""
+    derive_peaks = part.function("derive_peaks")
+    answers = [(name, numbers, part.call(derive_peaks, *numbers, case=name)) for name, numbers in INPUTS]
+    for name, _, answer in answers:
+        listed = sorted(map(str, answer)) if isinstance(answer, Mapping) else answer
+        part.compare([Case(f"the names in what it returns for {name}", listed, NAMES)])
+    for figure in ("float32", "float16", "bandwidth", "ridge"):
+        part.compare([_case(figure, name, numbers, answer[figure]) for name, numbers, answer in answers], tolerance=1e-6)
+    part.note(f"right for {len(INPUTS)} GPUs; an H100 needs {answers[2][2]['ridge']:.0f} operations a byte, a T4 "
+              f"{answers[0][2]['ridge']:.0f}")  # fmt: skip
+
+
+def _case(figure: str, name: str, numbers: tuple[Any, ...], given: object) -> Case:
+    sms, cores, fma, mhz, memory_mhz, bits = numbers
+    float32, float16 = sms * cores * 2 * mhz / 1e6, sms * fma * 2 * mhz / 1e6
+    bandwidth = memory_mhz * 2 * bits / 8 / 1e3
+    ridge = float16 * 1e3 / bandwidth
+    right = {"float32": float32, "float16": float16, "bandwidth": bandwidth, "ridge": ridge}[figure]
+    peak_ways = {"one-operation": right / 2, "sparse": right * 2, "of-one-processor": right / sms}
+    ways = {
+        "float32": peak_ways,
+        "float16": {**peak_ways, "cores-again": float32},
+        "bandwidth": {"one-transfer": bandwidth / 2, "bits": bandwidth * 8},
+        "ridge": {"upside-down": 1 / ridge, "ridge-of-float32": float32 * 1e3 / bandwidth, "ridge-units": ridge / 1e3},
+    }
+    values = {"what": figure, "sms": sms, "cores": cores, "fma": fma, "bus": bits, "bytes": bits // 8}
+    return Case(f"{figure} of {name}", given, right, ways[figure], values)

@@ -1,0 +1,26 @@
+"""Percentiles by nearest rank, TTFT and TPOT, and the smallest batch size that is as good as the fastest."""
+
+from __future__ import annotations
+
+from math import ceil
+from statistics import median
+
+
+def percentile(values: list[float], percent: float) -> float:
+    """The smallest value that at least `percent` percent do not exceed."""
+    return sorted(values)[ceil(len(values) * percent / 100) - 1]
+
+
+def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
+    """TTFT and TPOT in milliseconds."""
+    first, last, gaps = arrived_s[0], arrived_s[-1], len(arrived_s) - 1
+    return (first - sent_s) * 1000, (last - first) * 1000 / gaps if gaps else None
+
+
+def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
+    """The smallest batch size within the limit that is as good as the fastest."""
+    allowed = [batch for batch in rounds if percentile(tpots_ms[batch], 99) <= limit_ms]
+    if not allowed:
+        return None
+    fastest = max(allowed, key=lambda batch: median(rounds[batch]))
+    return min(batch for batch in allowed if max(rounds[batch]) >= min(rounds[fastest]))

@@ -1,0 +1,38 @@
+"""The same by counting: how many values are as small, and one pass over the batch sizes from the smallest."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+
+def percentile(values: list[float], percent: float) -> float:
+    """The smallest value that at least `percent` percent do not exceed."""
+    within = [limit for limit in values if 100 * sum(value <= limit for value in values) >= percent * len(values)]
+    return min(within)
+
+
+def latencies(sent_s: float, arrived_s: list[float]) -> tuple[float, float | None]:
+    """TTFT and TPOT in milliseconds."""
+    gaps = [1e3 * (later - earlier) for earlier, later in pairwise(arrived_s)]
+    return 1e3 * arrived_s[0] - 1e3 * sent_s, sum(gaps) / len(gaps) if gaps else None
+
+
+def _middle(speeds: list[float]) -> float:
+    ordered = sorted(speeds)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+
+
+def choose_batch(rounds: dict[int, list[float]], tpots_ms: dict[int, list[float]], limit_ms: float) -> int | None:
+    """The smallest batch size within the limit that is as good as the fastest."""
+    best, floor = None, 0.0
+    for batch, speeds in sorted(rounds.items()):
+        if percentile(tpots_ms[batch], 99) > limit_ms:
+            continue
+        if best is None or _middle(speeds) > best:
+            best, floor = _middle(speeds), min(speeds)
+    if best is None:
+        return None
+    for batch in sorted(rounds):
+        if percentile(tpots_ms[batch], 99) <= limit_ms and not max(rounds[batch]) < floor:
+            return batch
+    return None
