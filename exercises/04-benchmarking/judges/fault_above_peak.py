@@ -18,7 +18,7 @@ def judge(part: Part) -> None:
         "speed",
         gpu=None,
         bench=SimpleNamespace(percentile=lambda seconds, _: seconds[0], spread_ms=lambda _: {}),
-        gpus=SimpleNamespace(matmul_tflops=lambda _, seconds: 1 / seconds),
+        gpus=SimpleNamespace(matmul_tflops=lambda _, seconds: 1 / seconds, format_flops=str),
         limit=lambda _: 1.0,
     )
     above, below = (part.call(speed, "float32", 1000, [seconds]) for seconds in (0.5, 2.0))
