@@ -18,8 +18,9 @@ from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
-if TYPE_CHECKING:  # these two import pydantic, which `status` has no time for
+if TYPE_CHECKING:  # the first and the last import pydantic, which `status` has no time for
     from gpucourse.course.catalog import Catalog
+    from gpucourse.judge.client import Judge
     from gpucourse.workspace.settings import Settings
 
 
@@ -75,6 +76,18 @@ class Context:
     def transport(self) -> Transport:
         """What connects to nodes, with the workspace's key or the one that a node's record names."""
         return self.make_transport(self.paths.client_key)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """What judges the learner's parts; whoever opened the workspace closes it."""
+        from gpucourse.judge.client import Judge
+
+        return Judge()
+
+    def close(self) -> None:
+        """End the process that judges parts, where one was begun."""
+        if "judge" in vars(self):
+            self.judge.close()
 
     @cached_property
     def catalog(self) -> Catalog:

@@ -20,6 +20,7 @@ COMMANDS = (
     "show",
     "hint",
     "reset",
+    "try",
     "watch",
     "deploy",
     "run",

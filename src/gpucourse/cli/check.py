@@ -38,11 +38,8 @@ def check(
     json: JsonFlag = False,
 ) -> int:
     """Check again what a run of an exercise left; or all exercises; or your diagnosis of a drill."""
-    from gpucourse.cli.outcome import code_of
-    from gpucourse.learning.check import check as check_again
     from gpucourse.learning.check import check_all
     from gpucourse.ui.views.checks import every as view_of_all
-    from gpucourse.ui.views.checks import verdict as view
 
     session = session_of(ctx)
     if every == (exercise is not None):
@@ -56,15 +53,7 @@ def check(
             raise UsageError("--diagnosis needs one exercise", hint=f"gpucourse check 3.2 --diagnosis {diagnosis}")
         return diagnose(session, exercise, diagnosis, rank, json=json)
     if exercise is not None:
-        from gpucourse.runs.drill import open_drill
-
-        if (drill := open_drill(session.context, exercise)) is not None:
-            session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
-        record, verdict = check_again(session.context, exercise, run)
-        if json:
-            session.console.document({"run": record.id, "verdict": verdict})
-        session.console.show(view(verdict))
-        return code_of(record, verdict)
+        return _check_one(session, exercise, run, json=json)
     checks = check_all(session.context)
     if json:
         session.console.document({"exercises": [vars(check) | {"regressed": check.has_regressed} for check in checks]})
@@ -75,6 +64,26 @@ def check(
             f"{len(bad)} of {len(checks)} exercises do not pass: {', '.join(bad)}", hint=f"gpucourse check {bad[0]}"
         )
     return ExitCode.DONE
+
+
+def _check_one(session: Session, exercise: str, run: str | None, *, json: bool) -> int:
+    """Judge a run of one exercise again, with the learner's parts, and give the exit code."""
+    from gpucourse.cli.outcome import code_of
+    from gpucourse.learning.check import check
+    from gpucourse.runs.drill import open_drill
+    from gpucourse.runs.parts import list_part_files
+    from gpucourse.ui.views.checks import verdict as view
+    from gpucourse.ui.views.parts import after_run
+
+    if (drill := open_drill(session.context, exercise)) is not None:
+        session.console.note(f"drill {drill.id} is still open: gpucourse check {exercise} --diagnosis WORD --rank R")
+    record, verdict = check(session.context, exercise, run)
+    if json:
+        session.console.document({"run": record.id, "verdict": verdict})
+    _, checked = session.context.catalog.exercise(exercise)
+    yours = after_run(checked, verdict.parts, list_part_files(session.context, checked))
+    session.console.show(view(verdict, yours))
+    return code_of(record, verdict)
 
 
 def diagnose(session: Session, exercise: str, word: str, rank: int | None, *, json: bool) -> int:

@@ -65,6 +65,7 @@ def tell(session: Session, attended: FollowedRun, live: Live, *, json: bool) -> 
 
 def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | None, *, json: bool) -> View:
     """The result of a run on the screen, and as a document where one is wanted; what was shown."""
+    from gpucourse.runs.parts import list_part_files
     from gpucourse.runs.results import read_prediction
     from gpucourse.ui.views.run import result
 
@@ -80,6 +81,7 @@ def show_result(session: Session, record: RunRecord, verdict: ExerciseVerdict | 
         verdict=verdict,
         deliverables=context.paths.deliverables(exercise.id) if record.verdict in {"passed", "not_measured"} else None,
         prediction=prediction,
+        part_files=list_part_files(context, exercise),
     )
     if json:
         session.console.document({"run": record, "verdict": verdict, "prediction": prediction, "folder": files.folder})
@@ -109,6 +111,11 @@ def code_of(record: RunRecord, verdict: ExerciseVerdict | None) -> int:
     if bad:
         names = ", ".join(check.id for check in bad)
         raise CheckFailed(f"{len(bad)} of {len(checks)} checks did not pass: {names}", hint=bad[0].hint)
+    wrong = [part for part in verdict.parts if part.verdict == "failed"] if verdict else []
+    if wrong:
+        raise CheckFailed(
+            f"your part is wrong: {wrong[0].says}", hint=f"change {wrong[0].file}, then: gpucourse try {record.exercise}"
+        )
     return ExitCode.DONE
 
 

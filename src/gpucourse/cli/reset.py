@@ -19,7 +19,7 @@ def reset(
 ) -> int:
     """Put an exercise's files back as they were; a copy of yours is kept."""
     from gpucourse.learning.reset import reset as act
-    from gpucourse.ui.views.reset import reset as view
+    from gpucourse.ui.views.parts import reset as view
 
     session = session_of(ctx)
     done = act(session.context, exercise)

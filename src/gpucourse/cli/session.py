@@ -64,6 +64,8 @@ class Session:
         """End what the command began and needs no more."""
         if "plot_worker" in vars(self):  # asked for, and so there
             self.plot_worker.close()
+        if "context" in vars(self):
+            self.context.close()
 
     def log_file(self) -> Path:
         """Where a fault of the program is written down."""

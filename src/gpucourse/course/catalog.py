@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from pydantic import ValidationError
 
@@ -10,10 +10,11 @@ from gpucourse.course.complaints import format_complaints, from_pydantic
 from gpucourse.course.locate import CourseFolders
 from gpucourse.course.rules import broken_rules, number_of, place_of
 from gpucourse.errors import ManifestError, MissingError, UnknownName
-from gpucourse.model.manifest import FORMAT, Exercise, Module
+from gpucourse.model.manifest import FORMAT, Exercise, LearnerPart, Module
 from gpucourse.outside.yaml_reader import Complaint, Document, read_document
 
 MANIFEST = "module.yaml"
+JUDGES = "judges"  # the folder beside the scripts that holds the judges of parts
 HELP = "every key and its type: modules/module.schema.json, explained in docs/authoring.md"
 UPGRADE = "upgrade: pip install --upgrade gpucourse"
 
@@ -127,6 +128,14 @@ class Catalog:
         folder = self.folder_name(module)
         places = {file: place_of(self.folders.exercises, folder, file) for file in (exercise.script, *exercise.files)}
         return {file: place for file, place in places.items() if place is not None}
+
+    def part_places(self, module: Module, exercise: Exercise) -> dict[str, str]:
+        """Where the files that the learner writes for an exercise lie in `exercises/`, by the part's id."""
+        return {part.id: f"{self.folder_name(module)}/{part.file}" for part in exercise.yours}
+
+    def judge_file(self, module: Module, part: LearnerPart) -> Path:
+        """The judge of a learner's part."""
+        return self.folders.exercises / self.folder_name(module) / JUDGES / f"{PurePath(part.file).stem}.py"
 
     def _exercise_ids(self) -> list[str]:
         return [exercise.id for module in self.modules for exercise in module.exercises]

@@ -43,7 +43,7 @@ def lint(catalog: Catalog) -> list[str]:
     for module in catalog.modules:
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())
-            used |= {f"{catalog.folder_name(module)}/{part.file}" for part in exercise.yours}
+            used |= set(catalog.part_places(module, exercise).values())
             complaints += _of_exercise(catalog, module, exercise)
     if not catalog.broken:
         complaints += _check_unused_files(catalog, used)

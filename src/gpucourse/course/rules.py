@@ -67,6 +67,22 @@ def _of_exercise(exercise: dict[str, Any], here: tuple[str | int, ...], folder: 
             yield Complaint((*here, "files", index), reason)
         if file == script:
             yield Complaint((*here, "files", index), f"{file} is the script, which travels anyway")
+    yield from _check_parts(exercise, here, exercises / folder)
+
+
+def _check_parts(exercise: dict[str, Any], here: tuple[str | int, ...], folder: Path) -> Iterator[Complaint]:
+    """The files and checks of the learner's parts are there, and each part has a judge or a check."""
+    checks = {check.get("id") for check in _mappings(exercise.get("checks"))}
+    for index, part in enumerate(_mappings(exercise.get("yours"))):
+        place = (*here, "yours", index)
+        if isinstance(file := part.get("file"), str) and _harmless(file) and not (folder / file).is_file():
+            yield Complaint((*place, "file"), f"there is no file exercises/{folder.name}/{file}")
+        named = part.get("checks", [])
+        for number, check in enumerate(named if isinstance(named, list) else ()):
+            if isinstance(check, str) and check not in checks:
+                yield Complaint((*place, "checks", number), f"'{check}' is no check of this exercise")
+        if part.get("judge") is False and not named:
+            yield Complaint((*place, "judge"), "is false, and no check of the run judges the part either")
 
 
 def _count(exercise: dict[str, Any], here: tuple[str | int, ...]) -> Iterator[Complaint]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import json
+import select
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +20,11 @@ import msgspec
 from gpucourse.errors import MissingError
 
 Word = Literal["passed", "failed", "open", "error"]
+
+# The search path of this process, and not the folder that the person happens to be in.
+_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from gpucourse.judge.child import main; main()"
+_IMPORT_S = 120.0  # importing torch from a cold disk
+_LEAVING_S = 5.0
 
 
 class Judged(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,16 +41,37 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judge:
-    """A process that judges parts, started at the first one and kept until `close`, so that torch is imported once."""
+    """A process that judges parts, begun when it is needed and kept until `close`, so that torch is imported once.
+
+    `has_torch` says whether the process was told to import it.
+    """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self.has_torch = False
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def start(self, *, torch: bool) -> None:
+        """Begin the process, and have it import torch; returns at once. Raises MissingError where torch is not installed."""
+        if torch and importlib.util.find_spec("torch") is None:
+            raise MissingError("torch is not installed on this computer", hint="pip install 'gpucourse[local]'")
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BEGIN, *sys.path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the command, which closes it
+            )
+        if torch and not self.has_torch:
+            self.has_torch = True
+            self._send({"torch": True})
 
     def judge(
         self,
@@ -55,48 +86,73 @@ class Judge:
         """The verdict of the course's `judge_file` on the learner's `file`. `path`: folders that the file may import from;
         `metrics`: what a run of it measured.
 
-        Raises MissingError where torch is needed and not here, or the process ended without an answer.
+        Raises MissingError where torch is needed and not here, or the process did not answer.
         """
-        request = {
-            "judge": str(judge_file.absolute()),
-            "file": str(file.absolute()),
-            "torch": torch,
-            "limit_s": limit_s,
-            "metrics": metrics,
-            "path": [str(folder.absolute()) for folder in path],
-        }
-        process = self._start()
+        self.start(torch=torch)
+        self._send(
+            {
+                "judge": str(judge_file.absolute()),
+                "file": str(file.absolute()),
+                "torch": torch,
+                "limit_s": limit_s,
+                "metrics": metrics,
+                "path": [str(folder.absolute()) for folder in path],
+            }
+        )
+        answer = self._read_line(time.monotonic() + limit_s + _IMPORT_S)
+        if answer is None:
+            return self._explain_silence(file)
         try:
-            cast("IO[str]", process.stdin).write(json.dumps(request) + "\n")
-            cast("IO[str]", process.stdin).flush()
-            answer = cast("IO[str]", process.stdout).readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
+            judged = msgspec.json.decode(answer, type=Judged)
+        except msgspec.MsgspecError as error:
             self.close()
-            raise MissingError(
-                f"the process that judges {file.name} ended without a verdict",
-                hint="torch is needed for it: pip install 'gpucourse[local]'" if torch else "gpucourse doctor",
-            )
-        return msgspec.json.decode(answer, type=Judged)
+            raise MissingError(f"the verdict on {file.name} cannot be read: {error}", hint="type the command again") from error
+        if judged.way == "no-torch":
+            self.close()
+            raise MissingError(judged.says, hint="pip install --force-reinstall 'gpucourse[local]'")
+        return judged
 
-    def _start(self) -> subprocess.Popen[str]:
-        if self._process is None or self._process.poll() is not None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "gpucourse.judge.child"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                encoding="utf-8",
-                start_new_session=True,  # Ctrl-C is for the command, which closes it
+    def _explain_silence(self, file: Path) -> Judged:
+        """The verdict where the process gave no answer. Raises MissingError where that is not the part's doing."""
+        code = self._process.poll() if self._process else None
+        self.close()
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            return Judged(
+                word="failed", way="ended-parent", says=f"it ended the process that started it ({name}): return instead"
             )
-        return self._process
+        raise MissingError(f"the process that judges {file.name} gave no verdict", hint="gpucourse doctor")
+
+    def _send(self, request: Mapping[str, object]) -> None:
+        pipe = cast("IO[bytes]", cast("subprocess.Popen[bytes]", self._process).stdin)
+        with contextlib.suppress(BrokenPipeError):  # no answer will come, which is noticed there
+            pipe.write(json.dumps(request).encode() + b"\n")
+            pipe.flush()
+
+    def _read_line(self, deadline: float) -> bytes | None:
+        """The next line that the process says; None where it ended, or said none until then."""
+        process = cast("subprocess.Popen[bytes]", self._process)
+        pipe = cast("IO[bytes]", process.stdout)
+        if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            return None
+        line = pipe.readline()  # it writes a line at once
+        if line.endswith(b"\n"):
+            return line
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_LEAVING_S)
+        return None
 
     def close(self) -> None:
-        """End the process; a part that it judges ends with it."""
-        if self._process is None:
+        """End the process; a part that it judges ends with it. May be called again."""
+        process, self._process, self.has_torch = self._process, None, False
+        if process is None:
             return
-        self._process.terminate()
-        self._process.communicate()
-        self._process = None
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                cast("IO[bytes]", pipe).close()
+        process.terminate()
+        try:
+            process.wait(_LEAVING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -10,8 +10,10 @@ import ast
 import importlib.util
 import math
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -59,6 +61,7 @@ class Part:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     ways: Mapping[str, Way] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    deadline: float = math.inf  # by the monotonic clock: when judging it ends in any case
     _module: ModuleType | None = None
 
     @property
@@ -77,6 +80,8 @@ class Part:
         return self._module
 
     def _load(self) -> ModuleType:
+        if "\0" in self.text:
+            raise Verdict("failed", "not-text", f"{self.file.name} is not text: save it again as UTF-8")
         spec = importlib.util.spec_from_file_location(self.file.stem, self.file)
         if spec is None or spec.loader is None:
             raise Verdict("failed", "not-python", f"{self.file.name} is not a Python file")
@@ -119,27 +124,48 @@ class Part:
             return function(*arguments, **named)
         except Verdict:
             raise
-        except NotImplementedError as error:
-            raise Verdict("open", says=str(error) or "not written yet") from None
-        except SystemExit as error:
-            raise Verdict(
-                "failed", "exit", f"{self._where(error)}it ended the program (exit {error.code}): return instead"
-            ) from None
-        except MemoryError as error:
-            raise Verdict(
-                "failed", "memory", f"{self._where(error)}it asked for more memory than a part may have", case
-            ) from None
-        except SyntaxError as error:
+        except BaseException as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
+            raise self.make_verdict(error, case) from None
+
+    def make_verdict(self, error: BaseException, case: str = "") -> Verdict:
+        """What the learner is told of an error that came out of the own code. Prints the traceback from there on."""
+        if isinstance(error, NotImplementedError) and self._is_raised_here(error):
+            return Verdict("open", says=_describe(error) or "not written yet")
+        where = self._where(error)
+        if isinstance(error, SystemExit):
+            return Verdict("failed", "exit", f"{where}it ended the program (exit {error.code}): return instead")
+        if isinstance(error, SyntaxError) and error.filename in {str(self.file), self.file.name}:
             line = f":{error.lineno}" if error.lineno else ""
-            raise Verdict("failed", "not-python", f"{self.file.name}{line}: {error.msg}") from None
-        except Exception as error:  # noqa: BLE001  # the learner's code may fail in any way, and is told how
-            self._show(error)
-            raise Verdict("failed", "error", f"{self._where(error)}{type(error).__name__}: {error}", case) from None
+            return Verdict("failed", "not-python", f"{self.file.name}{line}: {error.msg}")
+        if isinstance(error, MemoryError) or "can't allocate memory" in _describe(error):
+            return Verdict("failed", "memory", f"{where}it asked for more memory than a part may have", case)
+        if isinstance(error, ModuleNotFoundError):
+            says = f"{where}it imports {error.name}, which is not there: a part has Python, torch and what the exercise names"
+            return Verdict("failed", "no-library", says, case)
+        self._show(error)
+        if isinstance(error, EOFError) and "input" in self._line(error):
+            return Verdict("failed", "reads-input", f"{where}it waits for input: all that it needs are its arguments", case)
+        return Verdict("failed", "error", f"{where}{type(error).__name__}: {_describe(error)}", case)
+
+    def is_own_fault(self, error: BaseException) -> bool:
+        """Whether an error came out of the learner's file, wherever it was called from."""
+        return bool(self._frames(error))
+
+    def _is_raised_here(self, error: BaseException) -> bool:
+        """Whether the learner's file itself raised it, and no library that it called."""
+        frames = traceback.extract_tb(error.__traceback__)
+        return bool(frames) and Path(frames[-1].filename) == self.file
+
+    def _frames(self, error: BaseException) -> list[traceback.FrameSummary]:
+        return [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == self.file]
+
+    def _line(self, error: BaseException) -> str:
+        frames = self._frames(error)
+        return (frames[-1].line or "") if frames else ""
 
     def _where(self, error: BaseException) -> str:
         """`my_ring.py:14: `, the last line of the learner's file on the way to the error; empty where there is none."""
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if Path(frame.filename) == self.file]
+        own = self._frames(error)
         return f"{self.file.name}:{own[-1].lineno}: " if own else ""
 
     def _show(self, error: BaseException) -> None:
@@ -147,7 +173,8 @@ class Part:
         trace: Any = error.__traceback__
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next
-        traceback.print_exception(type(error), error, trace, limit=LINES_SHOWN, file=sys.stdout)
+        with suppress(Exception):  # of an exception that cannot be printed, or of a page that the part has closed
+            traceback.print_exception(type(error), error, trace, limit=LINES_SHOWN, file=sys.stdout)
 
     def wrong(self, way: str, case: str = "", **values: object) -> Verdict:
         """The verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`."""
@@ -178,7 +205,16 @@ class Part:
 
         Raises Verdict where a rank fails, or where they wait for each other longer than `limit_s` seconds.
         """
-        return run_ranks(self.call, size, body, limit_s)
+        left_s = self.deadline - time.monotonic() - 1.0  # so that the ranks can say where they are
+        return run_ranks(self.call, size, body, min(limit_s, left_s), self.file.name)
+
+
+def _describe(error: BaseException) -> str:
+    """The words of an error, bounded; what the learner's own class says of itself may fail, too."""
+    try:
+        return str(error)[:1000]
+    except Exception:  # noqa: BLE001
+        return ""
 
 
 def same(given: Any, right: Any, tolerance: float) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.judge.child import load_judge
 from gpucourse.judge.client import Judge, Judged
+from gpucourse.judge.inside import load_judge
 from gpucourse.judge.part import Way
 
 FEWEST_WAYS = 3

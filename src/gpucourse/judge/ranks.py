@@ -2,100 +2,179 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import select
 import signal
+import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, NoReturn
 
+from gpucourse.judge.stacks import end_with_parent, line_of_stack
 from gpucourse.judge.verdict import Verdict
 
+Body = Callable[[int, int], Any]
+Call = Callable[..., Any]
 
-def run_ranks(call: Callable[..., Any], size: int, body: Callable[[int, int], Any], limit_s: float) -> list[Any]:
-    """What `body(rank, size)` returns on every rank, in their order; `call` is `Part.call`.
+QUIET_S = 3.0  # so long without any processor time on any rank: they wait for each other
+_LOOK_S = 0.25
+_HEAD = struct.Struct("<q")
 
-    Raises Verdict where a rank failed, or where they did not end in time.
+
+@dataclass
+class _RankProcess:
+    """One rank: its process, the pipe that its answer comes through, and what came so far."""
+
+    number: int
+    process: int
+    pipe: int
+    data: bytes = b""
+
+    def take(self) -> tuple[str, Any] | None:
+        """Read what has come; the whole answer once it is there. Raises EOFError where the process ended without one."""
+        data = os.read(self.pipe, 1 << 20)
+        self.data += data
+        if len(self.data) >= _HEAD.size and len(self.data) - _HEAD.size >= _HEAD.unpack_from(self.data)[0]:
+            answer: tuple[str, Any] = pickle.loads(self.data[_HEAD.size :])  # noqa: S301  # from a fork of this very process
+            return answer
+        if not data:
+            raise EOFError
+        return None
+
+
+def run_ranks(call: Call, size: int, body: Body, limit_s: float, file_name: str) -> list[Any]:
+    """What `body(rank, size)` returns on every rank, in their order; `call` is `Part.call`, `file_name` the learner's file.
+
+    Raises Verdict where a rank failed, or where they wait for each other, or did not end in time.
     """
     sys.stdout.flush()
-    with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-") as folder:
-        pipes: list[BinaryIO] = []
-        children: list[int] = []
+    with tempfile.TemporaryDirectory(prefix="gpucourse-ranks-", ignore_cleanup_errors=True) as folder:
+        ranks: list[_RankProcess] = []
         try:
-            for rank in range(size):
+            for number in range(size):
                 reader, writer = os.pipe()
-                child = os.fork()
-                if child == 0:
-                    _be_rank(call, rank, size, body, folder, writer)
+                process = os.fork()
+                if process == 0:
+                    _be_rank(call, number, size, body, Path(folder), writer, limit_s)
                 os.close(writer)
-                pipes.append(os.fdopen(reader, "rb"))
-                children.append(child)
-            return _gather(pipes, time.monotonic() + limit_s)
+                ranks.append(_RankProcess(number, process, reader))
+            return _gather(ranks, time.monotonic() + limit_s, Path(folder), file_name)
         finally:
-            for pipe in pipes:
-                pipe.close()
-            for child in children:
+            for rank in ranks:
+                os.close(rank.pipe)
                 with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-                os.waitpid(child, 0)
+                    os.kill(rank.process, signal.SIGKILL)
+                os.waitpid(rank.process, 0)
 
 
-def _be_rank(
-    call: Callable[..., Any], rank: int, size: int, body: Callable[[int, int], Any], folder: str, writer: int
-) -> NoReturn:
+def _be_rank(call: Call, rank: int, size: int, body: Body, folder: Path, writer: int, limit_s: float) -> NoReturn:
     """One rank, in its own process: nothing returns from here."""
     try:
-        result: tuple[str, Any] = ("answer", call(_in_group, rank, size, body, folder))
-    except Verdict as verdict:
-        result = ("verdict", verdict)
-    try:
-        with os.fdopen(writer, "wb") as pipe:
-            pickle.dump(result, pipe)
-        sys.stdout.flush()
-        signal.pause()  # its sockets stay open, so that the others wait for it, or fail for a reason of their own
+        end_with_parent(limit_s)
+        with _stack(folder, rank).open("w") as file:
+            faulthandler.register(signal.SIGUSR1, file=file, all_threads=False)
+            try:
+                result: tuple[str, Any] = ("answer", call(_in_group, rank, size, body, folder))
+            except Verdict as verdict:
+                result = ("verdict", verdict)
+            data = _pack(result)
+            while data:
+                data = data[os.write(writer, data) :]
+            os.close(writer)
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+            signal.pause()  # its sockets stay open, so that the others wait for it, or fail for a reason of their own
     finally:
         os._exit(1)
 
 
-def _in_group(rank: int, size: int, body: Callable[[int, int], Any], folder: str) -> Any:
+def _pack(result: tuple[str, Any]) -> bytes:
+    try:
+        data = pickle.dumps(result)
+    except Exception as error:  # noqa: BLE001  # what the learner's code returned may refuse in any way
+        data = pickle.dumps(("verdict", Verdict("failed", "error", f"it returned what cannot be sent on: {error}")))
+    return _HEAD.pack(len(data)) + data
+
+
+def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
     os.environ.update({"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(size)})
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if sys.platform == "darwin" else "lo")
     import torch
     import torch.distributed as dist
 
     torch.set_num_threads(1)
-    store = dist.FileStore(str(Path(folder) / "store"), size)
+    store = dist.FileStore(str(folder / "store"), size)
     dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
     return body(rank, size)
 
 
-def _gather(pipes: list[BinaryIO], deadline: float) -> list[Any]:
+def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_name: str) -> list[Any]:
     answers: dict[int, Any] = {}
-    waiting = dict(enumerate(pipes))
+    waiting = {rank.pipe: rank for rank in ranks}
+    used, since = -1.0, time.monotonic()
     while waiting:
-        ready, _, _ = select.select(list(waiting.values()), [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            ranks = ", ".join(map(str, waiting))
-            raise Verdict(
-                "failed", "hang", f"rank {ranks} of {len(pipes)} never ended: who waits for a message that nobody sends?"
-            )
-        for rank in [rank for rank, pipe in waiting.items() if pipe in ready]:
-            data = waiting.pop(rank).read()
-            if not data:
-                raise Verdict("failed", "crash", f"rank {rank} of {len(pipes)} ended without an answer")
-            kind, value = pickle.loads(data)  # noqa: S301  # from a fork of this very process
-            if kind == "verdict":
-                raise Verdict(
-                    value.word,
-                    value.way,
-                    f"rank {rank} of {len(pipes)}: {value.says}" if value.word == "failed" else value.says,
-                    value.case,
-                )
-            answers[rank] = value
-    return [answers[rank] for rank in range(len(pipes))]
+        ready = select.select(list(waiting), [], [], _LOOK_S)[0]
+        for rank in [waiting[pipe] for pipe in ready]:
+            try:
+                answer = rank.take()
+            except EOFError:
+                raise Verdict("failed", "crash", f"rank {rank.number} of {len(ranks)} ended without an answer") from None
+            if answer is None:
+                continue
+            del waiting[rank.pipe]
+            if answer[0] == "verdict":
+                raise _on_rank(rank.number, len(ranks), answer[1])
+            answers[rank.number] = answer[1]
+        now = time.monotonic()
+        if (spent := _read_processor_s(waiting.values())) != used:
+            used, since = spent, now
+        if waiting and (now > deadline or (spent >= 0 and now - since > QUIET_S)):
+            raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name))
+    return [answers[rank.number] for rank in ranks]
+
+
+def _on_rank(number: int, size: int, verdict: Verdict) -> Verdict:
+    says = f"rank {number} of {size}: {verdict.says}" if verdict.word == "failed" else verdict.says
+    return Verdict(verdict.word, verdict.way, says, verdict.case)
+
+
+def _describe_wait(waiting: Sequence[_RankProcess], size: int, folder: Path, file_name: str) -> str:
+    """Who waits, and at which line of the learner's file."""
+    for rank in waiting:
+        with suppress(ProcessLookupError):
+            os.kill(rank.process, signal.SIGUSR1)
+    time.sleep(0.2)  # each writes down where it is
+    places: dict[str, list[int]] = {}
+    for rank in waiting:
+        places.setdefault(line_of_stack(_stack(folder, rank.number), file_name), []).append(rank.number)
+    told = "; ".join(_describe_place(place, numbers, size) for place, numbers in places.items())
+    return f"{told}, and never ended: who waits for a message that nobody sends?"
+
+
+def _describe_place(place: str, numbers: Sequence[int], size: int) -> str:
+    verb = "waits" if len(numbers) == 1 else "wait"
+    return f"rank {', '.join(map(str, numbers))} of {size} {verb}{f' at {place}' if place else ''}"
+
+
+def _stack(folder: Path, rank: int) -> Path:
+    return folder / f"stack-{rank}"
+
+
+def _read_processor_s(ranks: Iterable[_RankProcess]) -> float:
+    """Seconds of processor time that all threads of these ranks have used; -1 where the system does not tell."""
+    total = 0
+    for rank in ranks:
+        try:
+            for task in Path(f"/proc/{rank.process}/task").iterdir():
+                total += int((task / "schedstat").read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return -1.0
+    return total / 1e9

@@ -10,7 +10,7 @@ from gpucourse.learning import evidence
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
-from gpucourse.runs import finish, results
+from gpucourse.runs import finish, parts, results
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import write_record
 
@@ -43,6 +43,7 @@ def check(context: Context, exercise_id: str, run: str | None = None) -> tuple[R
     record = good[-1] if run is None else evidence.find_good_run(context, exercise, run)
     files = runs.files_of(context.paths, record)
     verdict = _judge_run(context, exercise, record)
+    parts.judge_kept_again(context, exercise)
     untouched = not seals.find_changed_files(files, ("run.json",))
     record.verdict = verdict.verdict
     runs.save(context.paths, record)
@@ -63,6 +64,7 @@ def check_all(context: Context) -> list[Recheck]:
             record = evidence.find_counting_run(context, exercise)
             own = there is not None and results.read_handed_in_verdict(context, exercise.id) is None
             verdict = _judge_run(context, exercise, record) if record else _void(there, own=own)
+            parts.judge_kept_again(context, exercise)
             if verdict is not None:
                 _mark(context, exercise, verdict)
             shown = evidence.gather(context, exercise, thorough=False) if record else None
@@ -78,7 +80,7 @@ def _judge_run(context: Context, exercise: Exercise, record: RunRecord) -> Exerc
     """The verdict on a run; a file that is damaged, or not as the run left it, is one more check that did not pass."""
     changed = seals.find_changed_files(runs.files_of(context.paths, record))
     try:
-        verdict = results.verdict_on(context, exercise, record)
+        verdict = finish.judge_again(context, exercise, record)
     except GpucourseError as error:
         broken = _extra("readable", "The run's files can be read", "error", error.what, "whole files", error.hint)
         return ExerciseVerdict(exercise=exercise.id, run=record.id, mode=record.mode, verdict="error", checks=(broken,))

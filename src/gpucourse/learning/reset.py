@@ -20,12 +20,13 @@ class Reset:
 
 
 def reset(context: Context, exercise_id: str) -> Reset:
-    """Put every file that an exercise sends to the nodes back, also those that it shares with others.
+    """Put back every file that an exercise sends to the nodes, also those that it shares with others, and the learner's parts.
 
     Runs, answers and points stay. Raises UnknownName, StorageError.
     """
     module, exercise = context.catalog.exercise(exercise_id)
-    names = context.catalog.sources(module, exercise).values()
+    catalog = context.catalog
+    names = dict.fromkeys([*catalog.sources(module, exercise).values(), *catalog.part_places(module, exercise).values()])
     stamp = time.strftime("%Y%m%d-%H%M%S")
     number = 1
     while (context.paths.reset_backups / stamp).exists():  # twice in one second: both copies stay

@@ -30,9 +30,11 @@ def current(context: Context) -> Exercise:
 
 
 def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]:
-    """The files that matter for an exercise: the learner's copies of what travels to the nodes, and the sheet of answers."""
+    """The files that matter for an exercise: the learner's copies of what travels to the nodes, the parts to write, and the
+    sheet of answers."""
     module, _ = context.catalog.exercise(exercise.id)
-    names = list(context.catalog.sources(module, exercise).values())
+    catalog = context.catalog
+    names = dict.fromkeys([*catalog.sources(module, exercise).values(), *catalog.part_places(module, exercise).values()])
     ensure_copies(context.paths, context.folders.exercises, names)
     return (*(context.paths.exercises / name for name in names), context.paths.answers(exercise.id))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import is_simulated
 from gpucourse.model.record import RefusedFile, RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
-from gpucourse.runs import diagnose, slurm_runs
+from gpucourse.runs import diagnose, parts, slurm_runs
 from gpucourse.runs.end_state import end_state
 from gpucourse.runs.results import read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
@@ -37,6 +38,8 @@ def finish(context: Context, fleet: Fleet, record: RunRecord, *, until: float | 
     runs.save(context.paths, record)
     files = runs.files_of(context.paths, record)
     _, exercise = context.catalog.exercise(record.exercise)
+    if not record.drill and end_state(record.node_exits) == "succeeded":
+        parts.prepare_judge(context, exercise, record)
     with stage(context.watch, "collect", "collecting outputs", record.phases_s):
         _collect(context, fleet, record, exercise, files, until)
     record.state = "broken" if record.drill else end_state(record.node_exits)
@@ -57,9 +60,20 @@ def judge(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVe
     """Evaluate the exercise's checks on what the run left at home, and store the verdict; None where it is no evidence."""
     if not record.is_evidence:
         return None
-    verdict = verdict_on(context, exercise, record)
+    verdict = judge_again(context, exercise, record)
     write_record(runs.files_of(context.paths, record).verdict, verdict)
     return verdict
+
+
+def judge_again(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
+    """The verdict on a run, with the learner's parts judged now: their code runs, apart. Raises MissingError."""
+    verdict = verdict_on(context, exercise, record)
+    if not exercise.yours:
+        return verdict
+    results = parts.judge_parts(context, exercise, record, verdict.checks)
+    files = runs.files_of(context.paths, record)
+    parts.keep(context, exercise, [(result, files.yours_file(result.file)) for result in results])
+    return replace(verdict, parts=results)
 
 
 def seal(files: RunPaths, mode: str) -> None:

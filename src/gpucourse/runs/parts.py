@@ -1,17 +1,25 @@
-"""The parts of an exercise that the learner writes: what is handed in of them, and how they were judged."""
+"""The parts of an exercise that the learner writes: judged by the course, and what is handed in of them."""
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpucourse.context import Context
+from gpucourse.course.rules import SHARED
 from gpucourse.errors import MissingError, NewerFormat
+from gpucourse.model.event import Note
 from gpucourse.model.manifest import Exercise, LearnerPart
-from gpucourse.model.verdict import KeptParts, PartResult
-from gpucourse.workspace import seals
+from gpucourse.model.record import RunRecord
+from gpucourse.model.verdict import CheckResult, ExerciseVerdict, KeptParts, PartResult, PartVerdict
+from gpucourse.workspace import runs, seals
+from gpucourse.workspace.exercises import ensure_copies
 from gpucourse.workspace.files import copy_file, read_record, write_record
 from gpucourse.workspace.lock import hold_lock
+
+LARGEST = 1 << 20  # bytes of a file that a person wrote
 
 
 def part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]:
@@ -23,28 +31,191 @@ def part_results(context: Context, exercise: Exercise) -> tuple[PartResult, ...]
     return tuple(_valid(context, exercise.id, part, kept.get(part.id)) or make_open(part) for part in exercise.yours)
 
 
-def make_open(part: LearnerPart, says: str = "", *, run: str = "") -> PartResult:
-    """The result of a part that is not written yet; `says` is the question in the learner's file, where it has one."""
-    return PartResult(id=part.id, title=part.title, file=part.file, verdict="open", says=says or part.write, run=run)
+def make_open(part: LearnerPart, *, sha256: str = "", run: str = "") -> PartResult:
+    """The result of a part that is not written yet."""
+    return PartResult(id=part.id, title=part.title, file=part.file, verdict="open", says=part.write, sha256=sha256, run=run)
 
 
-def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]]) -> None:
+def list_part_files(context: Context, exercise: Exercise) -> dict[str, Path]:
+    """The learner's own file of each part, by the part's id; copied into the workspace where it is missing."""
+    module, _ = context.catalog.exercise(exercise.id)
+    places = context.catalog.part_places(module, exercise)
+    ensure_copies(context.paths, context.folders.exercises, places.values())
+    return {part: context.paths.exercises / place for part, place in places.items()}
+
+
+def is_as_delivered(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> bool:
+    """Whether `file` is the part as the course delivers it."""
+    return seals.sha256(file) == seals.sha256(_course_folder(context, exercise) / part.file)
+
+
+def judge_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> PartResult:
+    """The verdict of the part's judge on `file`. A part as it is delivered, or without a judge, is open, and no process starts.
+
+    Raises MissingError where torch is needed and not here.
+    """
+    if (fault := _find_fault(file)) is not None:
+        return replace(make_open(part), verdict="failed", way=fault[0], says=fault[1])
+    opened = make_open(part, sha256=seals.sha256(file) or "")
+    if not part.judge or is_as_delivered(context, exercise, part, file):
+        return opened
+    folder = _course_folder(context, exercise)
+    judged = context.judge.judge(
+        context.catalog.judge_file(context.catalog.exercise(exercise.id)[0], part),
+        file,
+        torch=part.torch,
+        limit_s=part.limit,
+        path=(folder, context.folders.exercises / SHARED),
+    )
+    return replace(
+        opened,
+        verdict=judged.word,
+        way=judged.way,
+        says=judged.says if judged.word != "open" else part.write,
+        notes=judged.notes if judged.word != "open" else (judged.says,),
+        case=judged.case,
+        output=judged.output,
+        seconds=judged.seconds,
+    )
+
+
+def keep_started_files(context: Context, exercise: Exercise, record: RunRecord) -> None:
+    """Copy the learner's parts into the folder of a run that is about to start: they are judged as they are now."""
+    if record.own_script:
+        return
+    for part, file in zip(exercise.yours, list_part_files(context, exercise).values(), strict=True):
+        if (fault := _find_fault(file)) is not None:
+            context.watch(Note(text=f"your part is left out of this run: {fault[1]}", level="warning"))
+            continue
+        copy_file(file, runs.files_of(context.paths, record).yours_file(part.file))
+
+
+def prepare_judge(context: Context, exercise: Exercise, record: RunRecord) -> None:
+    """Start the process that will judge the parts of a run, if it will be needed; returns at once. Its import of torch takes a
+    processor for a second or two, so this waits for the end of the ranks."""
+    files = runs.files_of(context.paths, record)
+    kept = [(part, file) for part in exercise.yours if part.judge and (file := files.yours_file(part.file)).is_file()]
+    edited = [part for part, file in kept if not is_as_delivered(context, exercise, part, file)]
+    if edited:
+        context.judge.start(torch=any(part.torch for part in edited))
+
+
+def judge_parts(
+    context: Context, exercise: Exercise, record: RunRecord, checks: Sequence[CheckResult]
+) -> tuple[PartResult, ...]:
+    """The verdict on each part as it was when the run started: its judge's, then that of the run's checks about it."""
+    files = runs.files_of(context.paths, record)
+    results: list[PartResult] = []
+    for part in exercise.yours:
+        file = files.yours_file(part.file)
+        if not file.is_file():  # a run of an earlier version, or a file that could not be taken
+            results.append(make_open(part, run=record.id))
+            continue
+        try:
+            result = judge_part(context, exercise, part, file)
+        except MissingError as error:
+            says = f"{error.what}: {error.hint}" if error.hint else error.what
+            result = replace(make_open(part, sha256=seals.sha256(file) or ""), verdict="error", says=says)
+        if not is_as_delivered(context, exercise, part, file):
+            result = _add_checks(part, result, checks)
+        results.append(replace(result, run=record.id))
+    return tuple(results)
+
+
+def _add_checks(part: LearnerPart, result: PartResult, checks: Sequence[CheckResult]) -> PartResult:
+    """A part that its judge finds right, or that has none, is what the run's checks about it say."""
+    about = [check for check in checks if check.id in part.checks]
+    if not about or (part.judge and result.verdict != "passed"):
+        return result
+    words: tuple[PartVerdict, ...] = ("failed", "error", "passed")
+    word: PartVerdict = next((word for word in words if any(check.verdict == word for check in about)), "open")
+    first = next((check for check in about if check.verdict == word), about[0])
+    if word == "passed":
+        return replace(result, verdict="passed", says="")
+    if word == "open":  # the script says that there is nothing to judge yet
+        return replace(result, verdict="open", notes=(first.observed,))
+    says = f"{first.title}: {first.observed}; expected: {first.expected}"
+    return replace(result, verdict=word, way=first.id, says=says, notes=(first.hint,) if first.hint else ())
+
+
+def add_stored_parts(context: Context, exercise: Exercise, record: RunRecord, verdict: ExerciseVerdict) -> ExerciseVerdict:
+    """A verdict with the parts as they were judged after the run. Where a part was as delivered, the checks about it say
+    nothing: what they saw is the course's own. No code of the learner's runs."""
+    files = runs.files_of(context.paths, record)
+    try:
+        stored = read_record(files.verdict, ExerciseVerdict)
+    except MissingError:
+        stored = None
+    known = {result.id: result for result in stored.parts} if stored else {}
+    silent: dict[str, LearnerPart] = {}
+    for part in exercise.yours:
+        file = files.yours_file(part.file)
+        if file.is_file() and is_as_delivered(context, exercise, part, file):
+            silent |= dict.fromkeys(part.checks, part)
+    checks = tuple(_silence(check, silent.get(check.id)) for check in verdict.checks)
+    parts = tuple(known.get(part.id) or make_open(part, run=record.id) for part in exercise.yours)
+    return replace(verdict, checks=checks, parts=parts)
+
+
+def _silence(check: CheckResult, part: LearnerPart | None) -> CheckResult:
+    if part is None:
+        return check
+    return replace(check, verdict="not_measured", observed=f"your part {part.file} is open", hint=part.write)
+
+
+def keep(context: Context, exercise: Exercise, judged: Sequence[tuple[PartResult, Path]], *, again: bool = False) -> None:
     """Hand in these results, each with the file that it was given for. A part that has passed stays passed, with its file: what
-    the learner tries afterwards takes nothing away. An open part, or one that could not be judged, replaces nothing."""
+    the learner tries afterwards takes nothing away, unless it is the same file that is judged `again`. An open part, or one
+    that could not be judged, replaces nothing; one that checks of a run are about counts after a run."""
     with hold_lock(context.paths.lock("yours"), f"keeping parts of {exercise.id}"):
         kept = _read_kept(context, exercise.id).parts
         new: dict[str, PartResult] = {}
         for part in exercise.yours:
             there = _valid(context, exercise.id, part, kept.get(part.id))
             result, file = next(((item, path) for item, path in judged if item.id == part.id), (None, None))
-            if result is None or file is None or result.verdict not in {"passed", "failed"}:
+            if result is None or file is None or result.verdict not in {"passed", "failed"} or not result.sha256:
                 continue
-            if there is not None and there.verdict == "passed" and result.verdict == "failed":
+            if part.checks and not result.run:
                 continue
-            copy_file(file, context.paths.yours_file(exercise.id, part.file))
+            if there is not None and there.verdict == "passed" and result.verdict == "failed" and not again:
+                continue
+            if not again:
+                copy_file(file, context.paths.yours_file(exercise.id, part.file))
             new[part.id] = result
         if new:
             write_record(context.paths.yours(exercise.id), KeptParts(parts={**kept, **new}))
+
+
+def judge_kept_again(context: Context, exercise: Exercise) -> None:
+    """Judge what is handed in of the parts again, as the course has its judges now: what no longer holds loses its mark. What
+    only checks of a run decide stays as that run left it. Raises MissingError."""
+    kept = _read_kept(context, exercise.id).parts
+    judged: list[tuple[PartResult, Path]] = []
+    for part in exercise.yours:
+        there = _valid(context, exercise.id, part, kept.get(part.id))
+        if there is None or part.checks or not part.judge:
+            continue
+        file = context.paths.yours_file(exercise.id, part.file)
+        judged.append((replace(judge_part(context, exercise, part, file), run=there.run), file))
+    keep(context, exercise, judged, again=True)
+
+
+def _course_folder(context: Context, exercise: Exercise) -> Path:
+    module, _ = context.catalog.exercise(exercise.id)
+    return context.folders.exercises / context.catalog.folder_name(module)
+
+
+def _find_fault(file: Path) -> tuple[str, str] | None:
+    """Why a file cannot be a part that a person wrote, as a name and a sentence; None where it can."""
+    try:
+        about = file.stat()
+    except OSError as error:
+        return "no-file", f"{file.name} cannot be read: {error.strerror}"
+    if not stat.S_ISREG(about.st_mode):
+        return "no-file", f"{file} is not a file: move it away, and the course's own comes back"
+    if about.st_size > LARGEST:
+        return "too-large", f"{file.name} has {about.st_size >> 20} MB, and a part may have {LARGEST >> 20}"
+    return None
 
 
 def _read_kept(context: Context, exercise_id: str) -> KeptParts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpucourse.context import Context
@@ -11,6 +12,7 @@ from gpucourse.model.answer import PredictionResult
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.record import RunRecord
 from gpucourse.model.verdict import ExerciseVerdict
+from gpucourse.runs.parts import add_stored_parts
 from gpucourse.workspace import runs
 from gpucourse.workspace.files import check_record, read_json, read_metrics, read_record
 
@@ -84,8 +86,13 @@ def _count_planned_nodes(record: RunRecord) -> int:
 
 
 def verdict_on(context: Context, exercise: Exercise, record: RunRecord) -> ExerciseVerdict:
-    """The checks of an exercise on one run, as the course has them now. Writes nothing. Raises MissingError."""
-    from gpucourse.grading.checks import evaluate
+    """The checks of an exercise on one run, as the course has them now, with the learner's parts as they were judged after it.
+    Writes nothing, and runs no code of the learner's. Raises MissingError."""
+    from gpucourse.grading.checks import evaluate, overall
 
     documents = material(context, record)
-    return evaluate(exercise, documents["metrics"], documents["plan"], documents["run"], mode=record.mode, run_id=record.id)
+    metrics, plan, run = documents["metrics"], documents["plan"], documents["run"]
+    verdict = add_stored_parts(
+        context, exercise, record, evaluate(exercise, metrics, plan, run, mode=record.mode, run_id=record.id)
+    )
+    return replace(verdict, verdict=overall(verdict.checks))

@@ -15,7 +15,7 @@ from gpucourse.model.manifest import Module
 from gpucourse.model.node import Mode
 from gpucourse.model.plan import LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.runs import follow, slurm_runs
+from gpucourse.runs import follow, parts, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, make_launch_request, plan_on
 from gpucourse.units import now_utc
@@ -145,6 +145,7 @@ def new_record(
     )
     write_record(runs.files_of(context.paths, record).plan, plan)
     slurm_runs.keep_files(plan, runs.files_of(context.paths, record))
+    parts.keep_started_files(context, context.catalog.exercise(plan.exercise)[1], record)
     runs.save(context.paths, record)
     return record
 

@@ -27,6 +27,8 @@ def ensure_copies(paths: WorkspacePaths, course: Path, names: Iterable[str]) -> 
                     f"the course has no file exercises/{name}", hint="reinstall it: pip install --force-reinstall gpucourse"
                 )
             original = _sha256(source)
+            if copy.exists() and not copy.is_file():  # a folder of that name is the learner's own
+                continue
             if not copy.exists() or (_sha256(copy) == originals.get(name) != original):
                 copy_file(source, copy)
             elif originals.get(name) not in {original, None}:

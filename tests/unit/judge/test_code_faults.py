@@ -9,8 +9,8 @@ import pytest
 
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import CourseFolders
-from gpucourse.judge.child import load_judge
 from gpucourse.judge.client import Judge
+from gpucourse.judge.inside import load_judge
 from gpucourse.model.manifest import CodeFault
 
 ROOT = Path(__file__).parent.parent.parent.parent

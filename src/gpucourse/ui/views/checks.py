@@ -29,11 +29,11 @@ def checks(verdict: ExerciseVerdict) -> list[Part]:
     return parts
 
 
-def verdict(verdict: ExerciseVerdict) -> View:
-    """A verdict by itself, for `check`."""
+def verdict(verdict: ExerciseVerdict, yours: Sequence[Part] = ()) -> View:
+    """A verdict by itself, for `check`; `yours`: what is shown of the learner's own parts."""
     title = f"{verdict.exercise}  run {verdict.run}"
     parts = checks(verdict) or [Paragraph("This exercise has no checks.")]
-    return View(title=title, parts=tuple(parts), mode=verdict.mode)
+    return View(title=title, parts=(*parts, *yours), mode=verdict.mode)
 
 
 def every(rechecks: Sequence[Recheck]) -> View:

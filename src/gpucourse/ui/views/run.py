@@ -19,6 +19,7 @@ from gpucourse.ui.views.answers import prediction_result
 from gpucourse.ui.views.checks import checks
 from gpucourse.ui.views.coach import diagnoses
 from gpucourse.ui.views.course import VERDICTS
+from gpucourse.ui.views.parts import after_run
 from gpucourse.ui.views.plan import parameters
 from gpucourse.units import format_bytes, format_seconds, seconds_since
 from gpucourse.workspace.paths import RunPaths
@@ -73,8 +74,10 @@ def result(
     verdict: ExerciseVerdict | None = None,
     deliverables: Path | None = None,
     prediction: PredictionResult | None = None,
+    part_files: Mapping[str, Path] | None = None,
 ) -> View:
     """How a run went. `deliverables`: the folder that this run's results were copied to. `prediction`: the learner's.
+    `part_files`: the learner's own parts, by the part's id.
 
     Of a run with a script of the learner's own, nothing that the exercise asks for is shown.
     """
@@ -97,6 +100,8 @@ def result(
     if record.refused:
         rows = [(item.node, item.name, item.reason) for item in record.refused]
         parts.append(table(["node", Column("file", wrap=True), Column("reason", wrap=True)], rows, title="Not taken"))
+    if verdict is not None and exercise is not None:
+        parts.extend(after_run(exercise, verdict.parts, part_files or {}))
     return View(title=title, parts=tuple(parts), footer=_next(record, exercise), mode=record.mode)
 
 

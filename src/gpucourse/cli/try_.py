@@ -1,0 +1,44 @@
+"""The command `try`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpucourse.cli import complete
+from gpucourse.cli.flags import JsonFlag
+from gpucourse.cli.session import session_of
+from gpucourse.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpucourse.learning.try_ import TriedPart
+
+
+def try_(
+    ctx: typer.Context,
+    exercise: Annotated[str, typer.Argument(help="The number of an exercise: 3.3", autocompletion=complete.exercises)],
+    json: JsonFlag = False,
+) -> int:
+    """Judge your part of an exercise: on this computer, in seconds, without a lab."""
+    from gpucourse.learning.try_ import try_parts
+    from gpucourse.ui.views.parts import show_tried as view
+
+    session = session_of(ctx)
+    context = session.context
+    _, chosen = context.catalog.exercise(exercise)
+    with session.console.watch() as live:
+        context.watch = live
+        tried = try_parts(context, chosen)
+    if json:
+        session.console.document({"exercise": chosen.id, "parts": [item.result for item in tried]})
+    session.console.show(view(chosen, tried))
+    return code_of(tried)
+
+
+def code_of(tried: Sequence[TriedPart]) -> int:
+    """The exit code: 5 where a part is wrong, or could not be judged; 0 where all are right, or open."""
+    bad = any(item.result.verdict in {"failed", "error"} for item in tried)
+    return ExitCode.CHECK_FAILED if bad else ExitCode.DONE

@@ -1,0 +1,53 @@
+"""`try`: the learner's parts of an exercise, judged on this computer. No lab is needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpucourse.context import Context
+from gpucourse.errors import UsageError
+from gpucourse.model.event import Note
+from gpucourse.model.manifest import Exercise, LearnerPart
+from gpucourse.model.verdict import PartResult
+from gpucourse.runs import parts
+
+QUICK_S = 3.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedPart:
+    """One part as it was judged now. `waited_s`: how long the answer took, with the import of torch."""
+
+    part: LearnerPart
+    file: Path
+    result: PartResult
+    waited_s: float
+
+
+def try_parts(context: Context, exercise: Exercise, only: Iterable[Path] = ()) -> tuple[TriedPart, ...]:
+    """Judge the learner's parts of an exercise, all or those whose files are named, and hand in what is right.
+
+    A part that is as delivered starts no process. Raises UsageError where the exercise has no part, MissingError where torch is
+    needed and not here.
+    """
+    if not exercise.yours:
+        raise UsageError(f"{exercise.id} has no part for you to write", hint=f"gpucourse show {exercise.id}")
+    named = set(only)
+    files = parts.list_part_files(context, exercise)
+    tried = [
+        _try_part(context, exercise, part, files[part.id]) for part in exercise.yours if not named or files[part.id] in named
+    ]
+    parts.keep(context, exercise, [(item.result, item.file) for item in tried])
+    return tuple(tried)
+
+
+def _try_part(context: Context, exercise: Exercise, part: LearnerPart, file: Path) -> TriedPart:
+    began = time.monotonic()
+    edited = part.judge and not parts.is_as_delivered(context, exercise, part, file)
+    if edited and part.torch and not context.judge.has_torch:
+        context.watch(Note(text="importing torch ..."))
+    result = parts.judge_part(context, exercise, part, file)
+    return TriedPart(part=part, file=file, result=result, waited_s=time.monotonic() - began)

@@ -1,0 +1,126 @@
+"""The learner's own files on the screen: parts as `try` or a run judged them, and what `reset` put back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucourse.model.verdict import PartResult
+from gpucourse.ui.glyphs import UNICODE
+from gpucourse.ui.tables import Cell, Code, Content, Facts, Paragraph, Part, Style, View, facts, table
+from gpucourse.units import format_seconds
+
+if TYPE_CHECKING:
+    from gpucourse.learning.reset import Reset
+    from gpucourse.learning.try_ import TriedPart
+    from gpucourse.model.manifest import Exercise
+
+WORDS: dict[str, tuple[str, Style]] = {
+    "open": ("open", "accent"),
+    "passed": ("right", "good"),
+    "failed": ("wrong", "bad"),
+    "error": ("not judged", "warn"),
+}
+LINES_SHOWN, LONGEST_LINE = 20, 200
+SLOW_S = 3.0
+
+
+def show_tried(exercise: Exercise, tried_parts: Sequence[TriedPart]) -> View:
+    """What `try` found: of each part its verdict, the reason, where, what it printed, and what to do next."""
+    parts = [part for item in tried_parts for part in _try_part(exercise, item)]
+    slow = max((item.waited_s for item in tried_parts), default=0.0)
+    footer = f"This took {format_seconds(slow)}. gpucourse watch {exercise.id} keeps torch ready between two saves."
+    return View(title=f"{exercise.id}  {exercise.title}", parts=tuple(parts), footer=(footer,) if slow > SLOW_S else ())
+
+
+def _try_part(exercise: Exercise, item: TriedPart) -> list[Part]:
+    result = item.result
+    parts: list[Part] = [Paragraph(_headline(result), WORDS[result.verdict][1])]
+    if result.says and result.verdict != "passed":
+        parts.append(Paragraph(result.says))
+    parts.append(_facts(result, item.file))
+    if result.output.strip() and result.verdict != "open":
+        parts.append(Code(_shorten(result.output), title="What it printed"))
+    parts.append(Paragraph(_next_step(exercise, item), "strong"))
+    return parts
+
+
+def _headline(result: PartResult) -> str:
+    word = WORDS[result.verdict][0]
+    mark = UNICODE.dot if result.verdict == "open" else UNICODE.mark(result.verdict)
+    return f"{mark} {result.title}: {word}{f' ({result.way})' if result.way and result.verdict == 'failed' else ''}"
+
+
+def _facts(result: PartResult, file: Path) -> Facts:
+    return facts([("case", result.case), ("file", str(file)), *(("note", note) for note in result.notes)])
+
+
+def _next_step(exercise: Exercise, item: TriedPart) -> str:
+    verdict, checks = item.result.verdict, item.part.checks
+    if checks and verdict in {"open", "passed"}:
+        changed = "" if verdict == "passed" else f"Write it in {item.file.name}; "
+        return f"{changed}checks of a run decide: gpucourse run {exercise.id}"
+    if verdict == "passed":
+        return f"Handed in. Next: gpucourse show {exercise.id}"
+    if verdict == "open":
+        return f"Write it in {item.file.name}, save, then type: gpucourse try {exercise.id}"
+    return f"Change {item.file.name}, save, then type: gpucourse try {exercise.id}"
+
+
+def _shorten(output: str) -> str:
+    """The first lines, each cut where it is long, and how many more there are."""
+    lines = output.rstrip("\n").split("\n")
+    shown = [line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]} ..." for line in lines[:LINES_SHOWN]]
+    more = [f"... and {len(lines) - LINES_SHOWN} more lines"] if len(lines) > LINES_SHOWN else []
+    return "\n".join([*shown, *more])
+
+
+def after_run(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Part]:
+    """The parts under a run's result; the last line says what to do where one is not right yet. `files`: the learner's, by the
+    part's id."""
+    if not results:
+        return []
+    rows: list[tuple[str, Content]] = []
+    for result in results:
+        word, style = WORDS[result.verdict]
+        rows.append((result.title, Cell(f"{word}{f': {result.says}' if result.verdict in {'failed', 'error'} else ''}", style)))
+        rows += [("case", result.case)] if result.case else []
+        rows += [("file", str(files[result.id]))] if result.id in files else []
+    parts: list[Part] = [Facts(tuple(rows), title="Your part")]
+    waiting = next((result for result in results if result.verdict in {"open", "failed"}), None)
+    if waiting is not None:
+        parts.append(Paragraph(_order(exercise, waiting), "accent"))
+    return parts
+
+
+def _order(exercise: Exercise, result: PartResult) -> str:
+    """What to write, in which file, and the command that judges it."""
+    part = next(part for part in exercise.yours if part.id == result.id)
+    command = f"gpucourse {'try' if part.judge else 'run'} {exercise.id}"
+    if result.verdict == "failed":
+        return f"Your part: put {part.file} right, then type: {command}"
+    return f"Your part, in {part.file}: {part.write} Then type: {command}"
+
+
+def standing(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Part]:
+    """The parts in the description of an exercise: title, state, file, what to write."""
+    parts: list[Part] = []
+    for part, result in zip(exercise.yours, results, strict=True):
+        word, style = WORDS[result.verdict]
+        rows: list[tuple[str, Content]] = [("write", part.write), ("file", str(files[part.id])), ("so far", Cell(word, style))]
+        parts.append(Facts(tuple(rows), title=f"Your part: {part.title}"))
+    return parts
+
+
+def reset(done: Reset) -> View:
+    """Every file that was put back, and where the learner's own lies now."""
+    number = done.exercise.id
+    if not done.files:
+        return View(title=f"{number}  reset", parts=(Paragraph("Every file is as the course has it; nothing was changed."),))
+    rows = [(name, str(place) if place else "there was none") for name, place in done.files.items()]
+    return View(
+        title=f"{number}  reset",
+        parts=(table(["put back", "yours is kept as"], rows),),
+        footer=("Runs, answers and points stay.", f"Run it: gpucourse run {number}"),
+    )

@@ -1,0 +1,172 @@
+"""A learner writes a part: `try` judges it alone, a run judges it at its end, and `check` again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpucourse.learning.check import check
+from gpucourse.runs.finish import seal
+from gpucourse.runs.parts import keep_started_files, part_results
+from gpucourse.workspace import runs
+from tests.learning import FOLDER, MANIFEST, Learning
+
+YOURS = """\
+    yours:
+      - {id: double, title: Twice, file: my_double.py, write: "Write the body of double.", torch: false}
+      - {id: dry, title: Dry, file: my_dry.py, write: "Dry it.", judge: false, checks: [wet]}
+"""
+STUB = '"""Doubles."""\n\n\ndef double(n):\n    raise NotImplementedError("double: what is n + n?")\n'
+JUDGE = """
+from gpucourse.judge import Case, Way
+
+WAYS = {"same": Way("you gave {given} back as it was", ("2 *", "1 *"))}
+
+
+def judge(part):
+    double = part.function("double")
+    part.compare([Case(f"n = {n}", part.call(double, n), 2 * n, {"same": n}) for n in (3, 4)])
+    part.note("two numbers")
+"""
+RIGHT, SAME = STUB.replace("raise NotImplementedError", "return 2 * n  # "), "def double(n):\n    return n\n"
+
+
+@pytest.fixture
+def writer(learning: Learning) -> Learning:
+    learning.put(f"modules/{FOLDER}/module.yaml", MANIFEST + YOURS)
+    learning.put(f"exercises/{FOLDER}/my_double.py", STUB)
+    learning.put(f"exercises/{FOLDER}/my_dry.py", "DRY = None\n")
+    learning.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE)
+    return learning
+
+
+def own(learning: Learning, name: str = "my_double.py") -> Path:
+    return learning.workspace / "exercises" / FOLDER / name
+
+
+def write(learning: Learning, text: str, name: str = "my_double.py") -> None:
+    own(learning, name).parent.mkdir(parents=True, exist_ok=True)
+    own(learning, name).write_text(text)
+
+
+def states(learning: Learning) -> list[str]:
+    context = learning.open_context()
+    return [part.verdict for part in part_results(context, context.catalog.exercise("1.2")[1])]
+
+
+def test_a_part_as_delivered_is_open_and_its_place_is_shown(writer: Learning) -> None:
+    said = writer.types("try", "1.2")
+    assert "Twice: open" in said.out
+    assert "Write the body of double." in said.out
+    assert str(own(writer)) in said.out
+    assert "type: gpucourse try 1.2" in said.out
+
+
+def test_a_wrong_part_is_named_and_answers_5(writer: Learning) -> None:
+    write(writer, SAME)
+    said = writer.types("try", "1.2", code=5)
+    assert "Twice: wrong (same)" in said.out
+    assert "you gave 3 back as it was" in said.out
+    assert "n = 3" in said.out
+
+
+def test_a_right_part_is_handed_in_and_stays_so(writer: Learning) -> None:
+    write(writer, RIGHT)
+    assert "Twice: right" in writer.types("try", "1.2").out
+    write(writer, SAME)
+    writer.types("try", "1.2", code=5)
+    assert states(writer) == ["passed", "open"]
+
+
+def test_try_has_a_document(writer: Learning) -> None:
+    write(writer, SAME)
+    (part, dry) = writer.types("try", "1.2", "--json", code=5).document["parts"]
+    assert (part["id"], part["verdict"], part["way"], dry["verdict"]) == ("double", "failed", "same", "open")
+
+
+def test_an_exercise_without_a_part_says_so(writer: Learning) -> None:
+    assert "has no part" in writer.types("try", "1.1", code=2).err
+
+
+def test_reset_brings_a_part_back(writer: Learning) -> None:
+    write(writer, SAME)
+    writer.types("reset", "1.2")
+    assert own(writer).read_text() == STUB
+
+
+def test_a_deleted_part_comes_back(writer: Learning) -> None:
+    writer.types("try", "1.2")
+    own(writer).unlink()
+    assert "open" in writer.types("try", "1.2").out
+    assert own(writer).read_text() == STUB
+
+
+@pytest.mark.parametrize("kind", ["folder", "large", "link"])
+def test_what_is_no_file_of_a_person_is_named(writer: Learning, kind: str, tmp_path: Path) -> None:
+    writer.types("try", "1.2")
+    own(writer).unlink()
+    if kind == "folder":
+        own(writer).mkdir()
+    elif kind == "large":
+        own(writer).write_bytes(b"#" * (100 << 20))
+    else:
+        own(writer).symlink_to(tmp_path / "nowhere")
+    said = writer.types("try", "1.2", code=0 if kind == "link" else 5)
+    words = {"folder": "is not a file", "large": "has 100 MB", "link": "Twice: open"}
+    assert words[kind] in said.out
+
+
+def run_with(learning: Learning, text: str, dry: str = "DRY = None\n", **metrics: object) -> tuple[int, list[str], str]:
+    """What a run comes to that started with these parts: its exit code by `check`, the parts, and the screen."""
+    write(learning, text)
+    write(learning, dry, "my_dry.py")
+    context = learning.open_context()
+    record = learning.record("1.2", {"schema": 1, "device": "a CPU", "cuda": None, "wet": True, **metrics})
+    keep_started_files(context, context.catalog.exercise("1.2")[1], record)
+    seal(runs.files_of(context.paths, record), record.mode)
+    said = learning.types("check", "1.2", "--json", code=None)
+    screen = learning.types("check", "1.2", code=None)
+    return said.code, [part["verdict"] for part in said.document["verdict"]["parts"]], screen.out
+
+
+def test_a_run_with_the_parts_as_delivered_passes_and_leaves_them_open(writer: Learning) -> None:
+    code, parts, screen = run_with(writer, STUB)
+    assert (code, parts) == (0, ["open", "open"])
+    assert screen.strip().splitlines()[-1].startswith("Your part, in my_double.py: Write the body of double.")
+
+
+def test_a_run_with_a_right_part_passes(writer: Learning) -> None:
+    assert run_with(writer, RIGHT)[:2] == (0, ["passed", "open"])
+    assert states(writer) == ["passed", "open"]
+
+
+def test_a_run_with_a_wrong_part_answers_5(writer: Learning) -> None:
+    code, parts, screen = run_with(writer, SAME)
+    assert (code, parts) == (5, ["failed", "open"])
+    assert "you gave 3 back as it was" in screen
+
+
+def test_checks_about_a_part_are_silent_until_it_is_written(writer: Learning) -> None:
+    assert run_with(writer, STUB, wet=False)[:2] == (0, ["open", "open"])
+    code, parts, _ = run_with(writer, STUB, "DRY = True\n", wet=False)
+    assert (code, parts) == (5, ["open", "failed"])
+    assert run_with(writer, STUB, "DRY = True\n", wet=True)[:2] == (0, ["open", "passed"])
+
+
+def test_a_run_judges_the_part_as_it_was_at_its_start(writer: Learning) -> None:
+    run_with(writer, RIGHT)
+    write(writer, SAME)
+    context = writer.open_context()
+    _, verdict = check(context, "1.2")
+    assert [part.verdict for part in verdict.parts] == ["passed", "open"]
+    context.close()
+
+
+def test_a_part_that_the_course_judges_otherwise_now_loses_its_mark(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    writer.record("1.2")
+    writer.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE.replace("2 * n", "3 * n"))
+    writer.types("check", "1.2", code=None)
+    assert states(writer) == ["failed", "open"]
