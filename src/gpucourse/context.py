@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from gpucourse.course.locate import CourseFolders
 from gpucourse.figures.plot_worker import PlotWorker
-from gpucourse.model.event import Note, Watcher, ignore_event
 from gpucourse.ports import Transport
 from gpucourse.workspace.locate import Workspace
 from gpucourse.workspace.lock import hold_lock
 from gpucourse.workspace.paths import WorkspacePaths
 
-if TYPE_CHECKING:  # the first and the last import pydantic, which `status` has no time for
+if TYPE_CHECKING:  # these import pydantic or are slow to import, which `status` has no time for
     from gpucourse.course.catalog import Catalog
     from gpucourse.judge.client import Judge
+    from gpucourse.model.event import Watcher
     from gpucourse.workspace.settings import Settings
 
 
@@ -51,7 +51,7 @@ class Context:
     workspace: Workspace
     folders: CourseFolders
     environ: Mapping[str, str]
-    watch: Watcher = ignore_event
+    watch: Watcher = lambda _event: None
     stop: threading.Event = field(default_factory=threading.Event)
     plot_worker: PlotWorker = field(default_factory=PlotWorker)
     reviewed: ReviewedWork | None = None
@@ -66,11 +66,12 @@ class Context:
     def lock(self, name: str, command: str) -> AbstractContextManager[int]:
         """The lock of that name (a stack's), held for a block by `command`; the watcher is told once for whom it waits.
         Raises StackBusy."""
-        return hold_lock(
-            self.paths.lock(name),
-            command,
-            on_wait=lambda holder: self.watch(Note(text=f"waiting for {holder}", level="warning")),
-        )
+        return hold_lock(self.paths.lock(name), command, on_wait=self._tell_of_wait)
+
+    def _tell_of_wait(self, holder: str) -> None:
+        from gpucourse.model.event import Note
+
+        self.watch(Note(text=f"waiting for {holder}", level="warning"))
 
     @cached_property
     def transport(self) -> Transport:

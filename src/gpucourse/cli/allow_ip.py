@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option
 from gpucourse.cli.session import session_of
 
 
@@ -17,7 +17,7 @@ def allow_ip(
     cidr: Annotated[
         str, typer.Option("--ssh-cidr", help="The address, as 203.0.113.7/32; asked of the internet by default.")
     ] = "",
-    gpu: GpuOption = None,
+    gpu: Annotated[str | None, gpu_option()] = None,
     json: JsonFlag = False,
 ) -> int:
     """Let this computer in after its address changed."""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument, parse_seconds
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option, parse_seconds
 from gpucourse.cli.session import session_of
 from gpucourse.errors import Interrupted
 
@@ -16,7 +16,7 @@ def extend(
     ctx: typer.Context,
     module: ModuleArgument,
     duration: Annotated[str, typer.Argument(help="How much longer: 2h, 90m.")],
-    gpu: GpuOption = None,
+    gpu: Annotated[str | None, gpu_option()] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation, even above the budget.")] = False,
     json: JsonFlag = False,
 ) -> int:

@@ -10,19 +10,22 @@ from typer.models import OptionInfo
 
 from gpucourse.cli import complete
 from gpucourse.errors import UsageError
-from gpucourse.hardware import hardware
 from gpucourse.labs.target import list_targets
 from gpucourse.units import parse_duration
 
 
 def any_gpu() -> str:
     """The GPUs that can be chosen, cheapest first, as a help text names them: t4, l4 or a10g."""
+    from gpucourse.hardware import hardware  # the table takes 3 ms, and most commands name no GPU
+
     *first, last = hardware().choices
     return f"{', '.join(first)} or {last}"
 
 
 def two_gpus() -> str:
     """The two cheapest as they are typed side by side."""
+    from gpucourse.hardware import hardware
+
     return ",".join(hardware().choices[:2])
 
 
@@ -30,17 +33,20 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document instea
 
 ModuleArgument = Annotated[str, typer.Argument(help="The number of a module: 3", autocompletion=complete.modules)]
 
-GpuOption = Annotated[
-    str | None,
-    typer.Option("--gpu", help=f"Which lab, where the module has several: {any_gpu()}.", show_default=False),
-]
-
 RunArgument = Annotated[
     str | None,
     typer.Argument(help="A run's id or a part of it, or an exercise (default: the newest run).", autocompletion=complete.runs),
 ]
 
 YesFlag = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation (paid labs).")]
+
+
+def gpu_option() -> OptionInfo:
+    """The option --gpu of a command about one lab of a module."""
+    option: OptionInfo = typer.Option(
+        "--gpu", help=f"Which lab, where the module has several: {any_gpu()}.", show_default=False
+    )
+    return option
 
 
 def target_option(what: str) -> OptionInfo:

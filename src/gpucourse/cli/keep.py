@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gpucourse.cli.change import show_change
-from gpucourse.cli.flags import GpuOption, JsonFlag, ModuleArgument, parse_seconds
+from gpucourse.cli.flags import JsonFlag, ModuleArgument, gpu_option, parse_seconds
 from gpucourse.cli.session import session_of
 
 
@@ -15,7 +15,7 @@ def keep(
     ctx: typer.Context,
     module: ModuleArgument,
     duration: Annotated[str, typer.Argument(help="For how long: 2h; 0 ends it.")] = "2h",
-    gpu: GpuOption = None,
+    gpu: Annotated[str | None, gpu_option()] = None,
     json: JsonFlag = False,
 ) -> int:
     """Keep a lab on AWS although nothing happens on it; the deadline stays."""

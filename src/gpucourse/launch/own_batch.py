@@ -10,8 +10,7 @@ from gpucourse.errors import UsageError
 from gpucourse.launch import sbatch, slurm_plan
 from gpucourse.launch.planning import LaunchRequest
 from gpucourse.model.node import Node
-from gpucourse.model.plan import LaunchPlan, NodeCommand
-from gpucourse.model.slurm import Batch, BatchFile
+from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 
 SUFFIXES = (".sbatch", ".slurm")
 FOLLOWED = ("--chdir=work", "--output=../logs/%j-%N.out", "--open-mode=append")

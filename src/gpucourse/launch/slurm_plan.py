@@ -10,8 +10,7 @@ from gpucourse.launch import environment, sbatch
 from gpucourse.launch.planning import LaunchRequest, check_count
 from gpucourse.model.launching import SlurmLaunch
 from gpucourse.model.node import Mode, Node, is_simulated
-from gpucourse.model.plan import LaunchPlan, NodeCommand
-from gpucourse.model.slurm import Batch, BatchFile
+from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand
 
 PARTITION = "gpu"
 MOST_TASKS = 64

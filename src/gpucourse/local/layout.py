@@ -13,7 +13,6 @@ node0/         spec.json, host_key, host_key.pub and the node's home
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -41,6 +40,8 @@ HOST_FILES = (
 
 def sockets(uid: str) -> Path:
     """A folder of the stack outside its own, for sockets that must have short names. Anybody finds it again by the uid."""
+    import hashlib  # brings OpenSSL: 3 ms that `status` does not have
+
     return Path("/tmp") / f"gpucourse-{hashlib.sha256(uid.encode()).hexdigest()[:12]}"  # noqa: S108 (0700, and its owner is checked)
 
 

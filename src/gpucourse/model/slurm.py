@@ -1,4 +1,4 @@
-"""What an exercise asks Slurm for (in a manifest), what is submitted (in a plan), what became of it (in a record)."""
+"""The launchers that ask Slurm, and what became of what was submitted: a part of the record of a run."""
 
 from __future__ import annotations
 
@@ -6,51 +6,6 @@ from dataclasses import dataclass, field
 
 SLURM = ("slurm", "slurm-pty")
 """The launchers that ask Slurm: a batch job, and a terminal on a node that Slurm gives."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchFile:
-    """One file for sbatch. `name` is the file's, without `.sbatch`; it is submitted `copies` times, or once as an array of
-    `tasks`. `after` names the file whose job must have ended well before this one starts. `flags` are typed before the file's
-    name, where they overrule it, and `arguments` after it. `error` is where the file itself sends standard error, in sbatch's
-    words (err-%j.txt); empty where that goes with standard output."""
-
-    name: str
-    text: str
-    copies: int = 1
-    tasks: int = 0
-    after: str = ""
-    flags: tuple[str, ...] = ()
-    arguments: tuple[str, ...] = ()
-    error: str = ""
-
-    @property
-    def rows(self) -> int:
-        """How many jobs or tasks of an array come of it."""
-        return self.tasks or self.copies
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """What is submitted, in this order. `partition` is empty where the cluster's own default is taken; `nodes`, `tasks` (a
-    node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
-    its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
-    srun opens. `module` is the one whose lab the cluster is."""
-
-    partition: str
-    nodes: int
-    tasks: int
-    gpus: int
-    files: tuple[BatchFile, ...]
-    show_queue: bool = False
-    cancel_last: bool = False
-    session: bool = False
-    module: str = "2"
-
-    @property
-    def spread(self) -> bool:
-        """Whether each job is several processes, which srun starts."""
-        return self.nodes * self.tasks > 1
 
 
 @dataclass(frozen=True, kw_only=True)

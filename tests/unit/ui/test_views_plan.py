@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.model.plan import LaunchPlan, NodeCommand, Upload
-from gpucourse.model.slurm import Batch, BatchFile
+from gpucourse.model.plan import Batch, BatchFile, LaunchPlan, NodeCommand, Upload
 from gpucourse.ui.views import plan
 from tests.unit.ui.examples import node, text
 

@@ -13,13 +13,13 @@ from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.local import health
 from gpucourse.model.deployment import Leftover, LocalDeployment, NodeHealth
-from gpucourse.model.event import Watcher
 from gpucourse.model.node import Inventory
 from gpucourse.workspace import runs
 from gpucourse.workspace.stack_paths import StackPaths
 
 if TYPE_CHECKING:
     from gpucourse.labs.local.slurm_programs import Computer
+    from gpucourse.model.event import Watcher
     from gpucourse.provision.stack import TerraformStack
 
 

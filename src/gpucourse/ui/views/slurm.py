@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from gpucourse.model.plan import LaunchPlan
+from gpucourse.model.plan import Batch, BatchFile, LaunchPlan
 from gpucourse.model.record import RunRecord
-from gpucourse.model.slurm import Batch, BatchFile, JobRow
+from gpucourse.model.slurm import JobRow
 from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Part, Style, table
 from gpucourse.ui.text import clean, format_count
