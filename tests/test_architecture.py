@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from gpucourse.cli.app import tree
+from gpucourse.remote import patience
 from gpucourse.remote.agent.slurm_words import AT_WORK, STATES
 from tests.over_files import nodes_of, over_files
 
@@ -165,6 +167,77 @@ def tables_of_slurms_words(path: Path) -> list[str]:
 @over_files(sorted(SOURCE.rglob("*.py")))
 def test_slurms_words_are_in_one_table(path: Path) -> None:
     assert bool(tables_of_slurms_words(path)) == (name_of(path) in SLURM_TABLES)
+
+
+def row_of(title: str) -> str:
+    """The row of the table "One place each" that begins with this."""
+    return next(line for line in PAGE.splitlines() if line.startswith(f"| {title} |"))
+
+
+def test_tasks_side_by_side_are_started_in_one_place() -> None:
+    starters = {"Thread", "ThreadPoolExecutor", "ProcessPoolExecutor", "Pool"}
+    users = {
+        name_of(path)
+        for path in SOURCE.rglob("*.py")
+        for node in nodes_of(path)
+        if isinstance(node, ast.Call | ast.ClassDef)
+        for used in ([node.func] if isinstance(node, ast.Call) else node.bases)
+        if ast.unparse(used).split(".")[-1] in starters
+    }
+    assert users == set(re.findall(r"`([\w/]+\.py)`", row_of("several tasks at once")))
+
+
+def test_what_a_rate_comes_to_is_computed_in_one_place() -> None:
+    rates = {"rate", "per_hour", "usd_per_hour", "hourly", "price"}
+    places = [
+        f"{name_of(path)}:{node.lineno} {ast.unparse(node)}"
+        for path in SOURCE.rglob("*.py")
+        if name_of(path) != "model/money.py"
+        for node in nodes_of(path)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div)
+        if rates & {getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(node)}
+    ]
+    assert places == [], "model.money.usd_over does that"
+
+
+def test_one_file_chooses_the_build_of_torch() -> None:
+    indexes = [
+        path.relative_to(ROOT).as_posix()
+        for pattern in ("*.py", "Makefile", "*.toml", ".github/workflows/*", ".ci/*", "requirements.lock")
+        for folder in (ROOT, SOURCE)
+        for path in (folder.rglob(pattern) if folder == SOURCE else folder.glob(pattern))
+        if "download.pytorch.org" in path.read_text(encoding="utf-8")
+    ]
+    assert indexes == ["install.py"]
+    assert not re.search(r"^torch\b", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+WAITS = {"timeout_s", "silence_s", "limit_s"}  # the words for a wait, as parameters and as keywords
+WAITING_FOR_NODES = modules_of("remote", "runs", "labs")
+
+
+def waits_of(path: Path) -> Iterator[tuple[int, ast.expr]]:
+    """Every line of a file with what it says of a wait: at a call, or as a parameter's default."""
+    for node in nodes_of(path):
+        if isinstance(node, ast.Call):
+            yield from ((keyword.value.lineno, keyword.value) for keyword in node.keywords if keyword.arg in WAITS)
+        elif isinstance(node, ast.arguments):
+            plain = zip(reversed(node.args), reversed(node.defaults), strict=False)
+            defaults = [*plain, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]
+            yield from ((value.lineno, value) for word, value in defaults if word.arg in WAITS and value is not None)
+
+
+@over_files(WAITING_FOR_NODES)
+def test_nothing_waits_longer_for_an_answer_than_patience_says(path: Path) -> None:
+    for line, value in waits_of(path):
+        if isinstance(value, ast.Constant) and isinstance(value.value, float | int):
+            assert value.value < patience.ANSWER_S, f"{name_of(path)}:{line}: remote/patience.py says how long at most"
+
+
+@pytest.mark.parametrize("name", [name for name in vars(patience) if name.isupper()])
+def test_a_limit_of_patience_limits_something(name: str) -> None:
+    uses = sum(len(re.findall(rf"\b{name}\b", path.read_text(encoding="utf-8"))) for path in WAITING_FOR_NODES)
+    assert uses > 1, f"nothing asks for {name}"
 
 
 @over_files(sorted((ROOT / "tests" / "unit" / "cli").glob("test_*.py")))

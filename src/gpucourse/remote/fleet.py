@@ -21,6 +21,7 @@ from gpucourse.errors import (
 from gpucourse.model.node import Node
 from gpucourse.parallel import try_all
 from gpucourse.ports import Link, Transport
+from gpucourse.remote.patience import CONNECT_S
 
 T = TypeVar("T")
 
@@ -51,7 +52,9 @@ class Outcome(Generic[T]):
 class Fleet:
     """Links to some nodes, made when they are first needed and kept until `close`."""
 
-    def __init__(self, transport: Transport, nodes: Sequence[Node], *, at_once: int = AT_ONCE, timeout_s: float = 10.0) -> None:
+    def __init__(
+        self, transport: Transport, nodes: Sequence[Node], *, at_once: int = AT_ONCE, timeout_s: float = CONNECT_S
+    ) -> None:
         self.nodes = tuple(nodes)
         self._transport, self._at_once, self._timeout_s = transport, at_once, timeout_s
         self._links: dict[str, Link] = {}

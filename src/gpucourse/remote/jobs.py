@@ -155,7 +155,9 @@ def probe(link: Link, modules: Sequence[str], ports: tuple[int, int], *, version
 
 
 @contextmanager
-def stream_verb(link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+def stream_verb(
+    link: Link, verb: str, *args: str, stdin: bytes = b"", silence_s: float = ANSWER_S
+) -> Iterator[Iterator[bytes]]:
     """A verb that answers with a stream (`follow`, `pack`)."""
     if link.run(_present(), timeout_s=silence_s).code != 0:
         install(link)

@@ -10,6 +10,9 @@ from gpucourse.errors import UnreachableError
 ANSWER_S = 60.0
 """Until a command on a node says something; its whole answer may take twice as long."""
 
+CONNECT_S = 10.0
+"""Until a node is connected and has let us in, where nobody says otherwise."""
+
 PACE = 16 << 10
 """Bytes a second. A node that sends more slowly than this over its whole answer is given up."""
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult, Link, Transport
+from gpucourse.remote.patience import ANSWER_S, CONNECT_S
 
 
 class SharedTransport:
@@ -16,7 +17,7 @@ class SharedTransport:
     def __init__(self, transport: Transport, folder: str) -> None:
         self._transport, self._folder = transport, folder
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> SharedLink:
+    def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> SharedLink:
         """Connect; raises what the transport below raises."""
         return SharedLink(self._transport.connect(node, timeout_s=timeout_s), self._folder)
 
@@ -36,11 +37,13 @@ class SharedLink:
         """Whether the connection still stands."""
         return self._link.alive
 
-    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = 60.0) -> CommandResult:
+    def run(self, command: str, *, stdin: bytes | Iterable[bytes] = b"", timeout_s: float = ANSWER_S) -> CommandResult:
         """Run a shell command in the shared folder."""
         return self._link.run(self._home + command, stdin=stdin, timeout_s=timeout_s)
 
-    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> AbstractContextManager[Iterator[bytes]]:
+    def stream(
+        self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S
+    ) -> AbstractContextManager[Iterator[bytes]]:
         """Run a command in the shared folder and yield what it says."""
         return self._link.stream(self._home + command, stdin=stdin, silence_s=silence_s)
 

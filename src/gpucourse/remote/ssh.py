@@ -27,6 +27,7 @@ from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
 from gpucourse.remote.exchange import CHANNELS, Exchange, Stdin
 from gpucourse.remote.login_shell import Marks
+from gpucourse.remote.patience import ANSWER_S, CONNECT_S
 from gpucourse.remote.proxy import through
 from gpucourse.remote.sockets import packet_socket
 
@@ -60,7 +61,7 @@ class SshTransport:
         self._keys: dict[Path, paramiko.PKey] = {}
         self._lock = threading.Lock()
 
-    def connect(self, node: Node, *, timeout_s: float = 10.0) -> SshLink:
+    def connect(self, node: Node, *, timeout_s: float = CONNECT_S) -> SshLink:
         """Connect and authenticate, with the node's host key pinned. Raises UnreachableError; MissingError without a key."""
         file = Path(node.key) if node.key else self._key_file
         key, pinned = self._private_key(file), _parse_pinned_key(node)
@@ -103,7 +104,7 @@ class SshLink:
         """Whether the connection still stands, as far as is known without asking the peer."""
         return self._transport.is_active()
 
-    def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = 60.0) -> CommandResult:
+    def run(self, command: str, *, stdin: Stdin = b"", timeout_s: float = ANSWER_S) -> CommandResult:
         """Run a shell command in the node's home folder, feed it `stdin`, give back everything it said.
 
         `timeout_s` bounds the silence: the longest wait for the next byte, sent or received, or for the exit code. The whole
@@ -115,7 +116,7 @@ class SshLink:
             return CommandResult(code=exchange.code(), stdout=stdout, stderr=exchange.stderr())
 
     @contextmanager
-    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = 60.0) -> Iterator[Iterator[bytes]]:
+    def stream(self, command: str, *, stdin: bytes = b"", silence_s: float = ANSWER_S) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its standard output in pieces as they arrive, until it ends.
 
         Raises UnreachableError when the connection is lost, when nothing comes for `silence_s`, or when the command ends
@@ -271,7 +272,7 @@ def _authenticate(node: Node, transport: paramiko.Transport, key: paramiko.PKey,
         raise _unreachable(node, str(error) or "the connection was closed during authentication") from error
 
 
-def fetch_host_key(node: Node, timeout_s: float = 10.0) -> tuple[str, str]:
+def fetch_host_key(node: Node, timeout_s: float = CONNECT_S) -> tuple[str, str]:
     """The host key that answers at a node's address, as (`ssh-ed25519 AAAA...`, its SHA256 fingerprint). Nothing is sent to it.
 
     Whether it is the right one is for a person to say. Raises UnreachableError.

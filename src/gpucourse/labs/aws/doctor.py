@@ -20,7 +20,7 @@ from gpucourse.labs.course import check_course
 from gpucourse.labs.request import PreflightRequest
 from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
 from gpucourse.model.event import stage
-from gpucourse.model.money import usd_per_hour
+from gpucourse.model.money import usd_over, usd_per_hour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class ModulePrice:
     @property
     def usd(self) -> Decimal:
         """USD for those hours."""
-        return self.usd_per_hour * self.hours
+        return usd_over(self.usd_per_hour, self.hours)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from gpucourse.labs.aws.money import ledger as stack_ledger
 from gpucourse.labs.results import ChangeResult, Extension
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
+from gpucourse.model.money import usd_over
 from gpucourse.workspace import deployments, ledger
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def more_time(context: Context, module: str, seconds: float, *, gpu: str | None 
         before=before,
         expires=expires,
         usd_per_hour=rate,
-        usd_added=_cost(rate, expires - max(before, at)),
-        usd_to_end=_cost(rate, expires - at),
+        usd_added=usd_over(rate or Decimal(0), max(timedelta(), expires - max(before, at))),
+        usd_to_end=usd_over(rate or Decimal(0), max(timedelta(), expires - at)),
         left=None if budget is None else budget - ledger.read(context.paths.ledger).total(at),
     )
 
@@ -166,7 +167,3 @@ def _same(failed: list[GpucourseError], what: str) -> GpucourseError:
     """One error for all, unreachable where any node was."""
     first = next((error for error in failed if isinstance(error, UnreachableError)), failed[0])
     return type(first)(what, hint=first.hint)
-
-
-def _cost(rate: Decimal | None, span: timedelta) -> Decimal:
-    return (rate or Decimal(0)) * Decimal(str(max(0.0, span.total_seconds()))) / 3600

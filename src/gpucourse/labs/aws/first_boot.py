@@ -12,6 +12,7 @@ from gpucourse.model.event import NodeEvent, ResourceEvent
 from gpucourse.outside import OutsideError
 from gpucourse.outside.documents import parse_typed
 from gpucourse.outside.names import printable
+from gpucourse.remote.patience import ANSWER_S
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -100,7 +101,7 @@ def _wait(context: Context, link: Link, patience_s: float, pause_s: float) -> Bo
 
 def _read_mark(link: Link) -> tuple[bool, str, str]:
     """Whether it is a simulated computer, the word, and what belongs to it."""
-    done = link.run(_LOOK, timeout_s=60.0)
+    done = link.run(_LOOK, timeout_s=ANSWER_S)
     simulated, _, rest = done.stdout.decode(errors="replace").partition("\n")
     word, _, text = rest.partition("\n")
     if not done.ok or not word:

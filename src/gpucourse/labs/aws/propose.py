@@ -30,6 +30,7 @@ from gpucourse.labs.results import PricedProposal
 from gpucourse.model.cloud import Finding, Offers
 from gpucourse.model.deployment import AwsDeployment
 from gpucourse.model.event import stage
+from gpucourse.model.money import usd_over
 from gpucourse.workspace import ledger
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _propose_lab(
     affordable = tuple(
         sibling.instance_type
         for sibling in quote.siblings
-        if over_budget or budget.remaining is None or sibling.usd_per_hour * hours <= budget.remaining
+        if over_budget or budget.remaining is None or usd_over(sibling.usd_per_hour, hours) <= budget.remaining
     )
     return LabProposal(
         choice=choice,

@@ -24,6 +24,7 @@ from gpucourse.labs.slurm_readiness import wait_for_slurm
 from gpucourse.model.cloud import CloudInstance
 from gpucourse.model.event import NodeEvent, Note, stage
 from gpucourse.model.node import Inventory, Node
+from gpucourse.remote.patience import ANSWER_S
 
 if TYPE_CHECKING:
     from gpucourse.ports import Link
@@ -207,7 +208,7 @@ def _driver(context: Context, fleet: Fleet, nodes: Sequence[Node], simulated: se
 
     def ask(link: Link) -> None:
         began = time.monotonic()
-        done = link.run(_DRIVER, timeout_s=60.0)
+        done = link.run(_DRIVER, timeout_s=ANSWER_S)
         seen = [line for line in done.stdout.decode(errors="replace").splitlines() if line.strip()]
         seconds, ok = time.monotonic() - began, done.ok and len(seen) == link.node.gpus
         detail = seen[0] if ok else (done.stderr.decode(errors="replace").strip() or f"{len(seen)} GPUs")[-300:]

@@ -16,6 +16,7 @@ from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import Link
 from gpucourse.remote.fleet import Fleet, values
+from gpucourse.remote.patience import ANSWER_S
 
 PATIENCE_S = 10
 LONGEST_PORT = 5  # digits
@@ -62,13 +63,13 @@ def find_private_addresses(context: Context, entered: Sequence[EnteredHost]) -> 
     listen = shlex.join([head.node.python, "-u", "-c", _LISTEN, word, str(PATIENCE_S * len(tried) + 10)])
     with (
         Fleet(context.transport, [head.node]) as head_fleet,
-        head_fleet.link(head.node).stream(listen, silence_s=60.0) as pieces,
+        head_fleet.link(head.node).stream(listen, silence_s=ANSWER_S) as pieces,
         Fleet(context.transport, [host.node for host in others]) as fleet,
     ):
         port = _port(head, pieces)
 
         def call(link: Link) -> dict[str, str]:
-            done = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *tried]), timeout_s=60.0)
+            done = link.run(shlex.join([link.node.python, "-c", _CALL, word, str(port), *tried]), timeout_s=ANSWER_S)
             pairs = (line.split() for line in done.stdout.decode("utf-8", "replace").splitlines())
             return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0] in tried and _is_address(pair[1])}
 

@@ -10,7 +10,7 @@ from gpucourse.errors import UsageError
 from gpucourse.labs.aws.choice import Choice
 from gpucourse.model.cloud import LabNeed, Market
 from gpucourse.model.deployment import AwsDeployment
-from gpucourse.model.money import Charge, usd_per_hour
+from gpucourse.model.money import Charge, usd_over, usd_per_hour
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +69,12 @@ class Quote:
     @property
     def to_the_end(self) -> Decimal:
         """USD where it stands until its time is over."""
-        return self.per_hour * self.hours
+        return usd_over(self.per_hour, self.hours)
 
     @property
     def usually(self) -> Decimal:
         """USD for as long as the module usually takes."""
-        return self.per_hour * self.usual_hours
+        return usd_over(self.per_hour, self.usual_hours)
 
     def document(self) -> dict[str, object]:
         """The quote for `--json`: amounts as text, USD."""
