@@ -1,6 +1,6 @@
 """The exercises of module 3 as a learner runs them, with real ranks, judged by the checks of their own manifest.
 
-Each healthy run passes every check that a CPU can make. Each fault, planted into a copy of the script, is found by the check
+Each healthy run passes every check that a CPU can make. Each fault, injected into a copy of the script, is found by the check
 that is there for it.
 """
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     CATALOG,
     FOLDERS,
     Finished,
+    check_plots_and_tables,
     environment,
     flags,
     lay_out,
@@ -118,11 +118,7 @@ def test_the_comparison_holds_its_own_formulas(training: Finished) -> None:
 @pytest.mark.slow
 def test_what_it_measured_can_be_drawn_and_tabled(hello: Finished, training: Finished, tmp_path: Path) -> None:
     for run in (hello, training):
-        for plot in run.exercise.plots:
-            assert len(draw(plot, run.metrics, subtitle="test", folder=tmp_path)) == 2
-        for table in run.exercise.tables:
-            rows = run.metrics[table.rows.removeprefix("metrics.")]
-            assert all(column.key in row for row in rows for column in table.columns)
+        check_plots_and_tables(run, tmp_path)
 
 
 @pytest.mark.parametrize("offered", [{"batch_size": "16"}, pytest.param({"hidden": "16384"}, marks=pytest.mark.slow)])

@@ -1,4 +1,4 @@
-"""3.5 as a learner runs it: four ways, counted and compared; its checks pass, and each planted fault is found by its check."""
+"""3.5 as a learner runs it: four ways, counted and compared; its checks pass, and each injected fault is found by its check."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpucourse.figures.plots import draw
 from tests.system.exercising import (
     Finished,
+    check_plots_and_tables,
     environment,
     lay_out,
     needs_torch,
@@ -64,10 +64,7 @@ def test_only_the_right_weight_gives_the_right_gradient(accumulation: Finished) 
 
 @pytest.mark.slow
 def test_what_it_measured_can_be_drawn_and_tabled(accumulation: Finished, tmp_path: Path) -> None:
-    for plot in accumulation.exercise.plots:
-        assert len(draw(plot, accumulation.metrics, subtitle="test", folder=tmp_path)) == 2
-    for table in accumulation.exercise.tables:
-        assert all(column.key in row for row in accumulation.metrics["ways"] for column in table.columns)
+    check_plots_and_tables(accumulation, tmp_path)
 
 
 WEIGHT, QUIET = "by_k else piece / count", "if way == LAST and begin < count else"
@@ -98,7 +95,7 @@ def test_a_fault_is_found_by_its_check(checks: set[str], changes: list[tuple[str
 @pytest.mark.slow
 def test_a_big_batch_that_does_not_fit_on_one_rank_is_left_out_on_all(tmp_path: Path) -> None:
     old = "        with model.no_sync():\n            one_group(BIG"
-    new = "        if rank == 1:\n            raise torch.OutOfMemoryError('planted')\n" + old
+    new = "        if rank == 1:\n            raise torch.OutOfMemoryError('injected')\n" + old
     run = run_with_changes("3.5", tmp_path / "work", (old, new), micro_batch="8", hidden="32", steps="5")
     assert run.code == 0, run.output
     assert [row["way"] for row in run.metrics["ways"]] == WAYS[:3]

@@ -1,6 +1,6 @@
 """The exercises of module 1 as a learner runs them, with real processes, judged by the checks of their own manifest.
 
-Each healthy run passes every check that a CPU can answer. Each fault, planted into a copy of a file, is found by the check
+Each healthy run passes every check that a CPU can answer. Each fault, injected into a copy of a file, is found by the check
 that is there for it.
 """
 

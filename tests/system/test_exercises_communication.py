@@ -1,4 +1,4 @@
-"""3.3 as a learner runs it: real ranks, real collectives; its checks pass, and each planted fault is found by its check."""
+"""3.3 as a learner runs it: real ranks, real collectives; its checks pass, and each injected fault is found by its check."""
 
 from __future__ import annotations
 

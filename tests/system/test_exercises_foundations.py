@@ -1,6 +1,6 @@
 """The exercises of module 0 as a learner runs them, with real processes, judged by the checks of their own manifest.
 
-Each healthy run passes every check. Each fault, planted into a copy of a file, is found by the check that is there for it.
+Each healthy run passes every check. Each fault, injected into a copy of a file, is found by the check that is there for it.
 """
 
 from __future__ import annotations
@@ -13,48 +13,25 @@ from typing import Any
 
 import pytest
 
-from gpucourse.figures.plots import draw
 from tests.ports import take_port
 from tests.system.exercising import (
     Finished,
+    check_plots_and_tables,
     environment,
     flags,
     lay_out,
+    list_failed_checks,
     needs_torch,
     read_finished,
     run_ranks,
     run_with_changes,
     start,
     wait,
+    with_faults,
     words,
 )
 
 pytestmark = [pytest.mark.system, needs_torch]
-
-
-def by_python(exercise_id: str, folder: Path, *changes: tuple[str, str, str], **settings: str) -> Finished:
-    """One process, as on a node, in whose files (name, old, new) words were replaced."""
-    exercise, script = lay_out(exercise_id, folder)
-    for name, old, new in changes:
-        text = (folder / name).read_text(encoding="utf-8")
-        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {name}"
-        (folder / name).write_text(text.replace(old, new), encoding="utf-8")
-    process = start([sys.executable, script.name, *flags(exercise, **settings)], folder, environment(folder))
-    output = wait(process)
-    return read_finished(exercise, process.returncode, output, folder, 1)
-
-
-def list_failed_checks(run: Finished) -> set[str]:
-    return {check.id for check in run.verdict().checks if check.verdict == "failed"}
-
-
-def check_plots_and_tables(run: Finished, tmp_path: Path) -> None:
-    """What was measured can be drawn and tabled as the manifest says."""
-    for plot in run.exercise.plots:
-        assert len(draw(plot, run.metrics, subtitle="test", folder=tmp_path)) == 2
-    for table in run.exercise.tables:
-        rows = run.metrics[table.rows.removeprefix("metrics.")]
-        assert all(column.key in row for row in rows for column in table.columns)
 
 
 # --- 0.1 ---------------------------------------------------------------------------------------------------------------
@@ -64,7 +41,7 @@ BRIEF = {"epochs": "1", "layers": "1", "compare_layers": "2", "hidden": "16"}
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    return by_python("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
+    return with_faults("0.1", tmp_path_factory.mktemp("tiny") / "a node's work", epochs="2")
 
 
 @pytest.mark.slow
@@ -104,7 +81,7 @@ def tiny_folder(run: Finished) -> Path:
 @pytest.mark.slow
 def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
     fault = ("tiny_transformer.py", "            optimizer.step()", "            pass")
-    run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
+    run = with_faults("0.1", tmp_path / "work", fault, **BRIEF)
     assert run.code == 0, run.output
     assert "more-than-counting" in list_failed_checks(run)
     assert run.verdict().verdict == "failed"
@@ -113,21 +90,21 @@ def test_a_model_that_does_not_step_has_not_learned(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_model_that_sees_the_answer_is_found(tmp_path: Path) -> None:
     fault = ("transformer.py", "triu(diagonal=1)", "triu(diagonal=2)")
-    run = by_python("0.1", tmp_path / "work", fault, **BRIEF)
+    run = with_faults("0.1", tmp_path / "work", fault, **BRIEF)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"no-look-ahead"}
 
 
 @pytest.mark.slow
 def test_first_weights_that_are_too_large_are_found(tmp_path: Path) -> None:
-    run = by_python("0.1", tmp_path / "work", ("transformer.py", "std=0.02", "std=0.5"), **BRIEF)
+    run = with_faults("0.1", tmp_path / "work", ("transformer.py", "std=0.02", "std=0.5"), **BRIEF)
     assert run.code == 0, run.output
     assert "begins-by-guessing" in list_failed_checks(run)
 
 
 @pytest.mark.slow
 def test_a_learning_rate_far_off_fails(tmp_path: Path) -> None:
-    run = by_python("0.1", tmp_path / "work", **BRIEF, lr="100")
+    run = with_faults("0.1", tmp_path / "work", **BRIEF, lr="100")
     assert run.code == 0, run.output
     assert "more-than-counting" in list_failed_checks(run)
 
@@ -206,7 +183,7 @@ def test_logs_side_by_side(shared_run: tuple[Finished, Path]) -> None:
 
 @pytest.mark.slow
 def test_ddp_by_hand_is_a_world_of_one(tmp_path: Path) -> None:
-    run = by_python("0.2", tmp_path / "work", **SMALL)
+    run = with_faults("0.2", tmp_path / "work", **SMALL)
     assert run.code == 0, run.output
     assert words(run.verdict()) == {}
 
@@ -244,7 +221,7 @@ def test_gradients_that_stay_with_their_rank_are_found(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def launcher_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Finished, Path]:
     folder = tmp_path_factory.mktemp("launched") / "a node's work"
-    return by_python("0.3", folder, nnodes="2", nproc_per_node="2"), folder
+    return with_faults("0.3", folder, nnodes="2", nproc_per_node="2"), folder
 
 
 @pytest.mark.slow
@@ -296,7 +273,7 @@ def test_torchrun_tells_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> None:
-    run = by_python("0.3", tmp_path / "work", nnodes="1", nproc_per_node="1", question="3", answer="0-1")
+    run = with_faults("0.3", tmp_path / "work", nnodes="1", nproc_per_node="1", question="3", answer="0-1")
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"rank-range"}
 
@@ -304,7 +281,7 @@ def test_a_wrong_answer_fails_and_does_not_say_the_right_one(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank * args.nnodes + node  #")
-    run = by_python("0.3", tmp_path / "work", fault)
+    run = with_faults("0.3", tmp_path / "work", fault)
     assert run.code == 0, run.output
     assert list_failed_checks(run) == {"rank-formula"}
 
@@ -312,7 +289,7 @@ def test_ranks_counted_round_the_nodes_are_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_with_one_rank_end_with_words_and_not_in_a_hang(tmp_path: Path) -> None:
     fault = ("launcher.py", "node * args.nproc_per_node + local_rank  #", "local_rank  #")
-    run = by_python("0.3", tmp_path / "work", fault, nproc_per_node="1")
+    run = with_faults("0.3", tmp_path / "work", fault, nproc_per_node="1")
     assert run.code == 1
     assert "or somebody else has my rank" in run.output
     assert "failed first, with code 1; the others are ended" in run.output
