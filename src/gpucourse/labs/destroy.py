@@ -22,7 +22,7 @@ from gpucourse.workspace import deployments
 from gpucourse.workspace.files import write_record
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.destroy_preview import StackCost
+    from gpucourse.labs.results import StackCost
 
 AT_ONCE = 4  # Terraform takes some hundred megabytes a stack on the cloud
 

@@ -9,12 +9,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from gpucourse.errors import GpucourseError, MissingError
-from gpucourse.model.deployment import Deployment
+from gpucourse.model.deployment import AwsDeployment, Deployment
+from gpucourse.model.money import usd_over
 
 if TYPE_CHECKING:
     from gpucourse.labs.aws.choice import Choice
     from gpucourse.labs.aws.money.quote import Budget, Quote
-    from gpucourse.model.cloud import Finding
+    from gpucourse.model.cloud import Finding, Market, Quota, QuotaRequest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +100,71 @@ class Extension:
     def above_budget(self) -> bool:
         """Whether the lab, left alone until its new end, costs more than is left."""
         return self.left is not None and self.usd_to_end > self.left
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackCost:
+    """One lab that will go: what it costs an hour (None: not known), what it has cost, the runs that end with it."""
+
+    deployment: AwsDeployment
+    per_hour: Decimal | None
+    spent: Decimal
+    runs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModulePrice:
+    """What the lab of one module costs while it stands, and for as long as the module usually takes."""
+
+    module: str
+    title: str
+    machines: str
+    usd_per_hour: Decimal
+    hours: Decimal
+
+    @property
+    def usd(self) -> Decimal:
+        """USD for those hours."""
+        return usd_over(self.usd_per_hour, self.hours)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreflightReport:
+    """Everything that was found, in the order in which to mend it. `sources` says where the prices were read, and when."""
+
+    region: str
+    market: Market
+    findings: list[Finding]
+    prices: list[ModulePrice]
+    sources: list[str]
+
+    @property
+    def missing(self) -> int:
+        """How many things must be mended before every lab can be built."""
+        return sum(finding.state == "missing" for finding in self.findings)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the account itself could not be looked at."""
+        return any(finding.kind == "credentials" and finding.state == "unknown" for finding in self.findings)
+
+    @property
+    def usd(self) -> Decimal:
+        """USD of all these labs, each for as long as its module usually takes."""
+        return sum((price.usd for price in self.prices), Decimal(0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortQuota:
+    """A quota that does not hold what the course needs, or of which that is not known; and the request that is open for it."""
+
+    quota: Quota
+    open: QuotaRequest | None = None
+
+    @property
+    def to_ask(self) -> bool:
+        """Whether asking AWS for more makes sense now."""
+        return self.open is None and self.quota.enough is False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,11 +12,9 @@ from gpucourse.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
-    from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.health import Health
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.labs.results import BuildResult, ChangeResult, Extension, Proposal
+    from gpucourse.labs.results import BuildResult, ChangeResult, Extension, PreflightReport, Proposal, ShortQuota, StackCost
     from gpucourse.model.cloud import CloudResource, Finding, QuotaRequest
     from gpucourse.model.deployment import Deployment, Receipt
 
@@ -67,15 +65,15 @@ class Target(Protocol[P, D_contra]):
         """
         ...
 
-    def find_requirements(self, context: Context) -> list[Finding]:  # noqa: ARG002
+    def find_requirements(self, context: Context) -> list[Finding]:
         """What its labs take of this computer besides what every lab does, and whether it is there."""
         return []
 
-    def is_meant_by(self, request: DeployRequest) -> bool:  # noqa: ARG002
+    def is_meant_by(self, request: DeployRequest) -> bool:
         """Whether this request can only mean this target, where it names none."""
         return False
 
-    def own_flags(self, request: DeployRequest) -> list[str]:  # noqa: ARG002
+    def own_flags(self, request: DeployRequest) -> list[str]:
         """The flags of this request that have a meaning on this target alone."""
         return []
 
@@ -86,11 +84,11 @@ class Target(Protocol[P, D_contra]):
             hint=f"gpucourse deploy {request.module} --target {self.name}",
         )
 
-    def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:  # noqa: ARG002
+    def find_lost_nodes(self, context: Context, deployment: D_contra) -> dict[str, str]:
         """The nodes that ended by themselves and took along what was on them, by name, with the reason."""
         return {}
 
-    def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:  # noqa: ARG002
+    def reach_again(self, context: Context, deployment: D_contra) -> tuple[str, str]:
         """Where nodes do not answer: what that costs meanwhile, as the end of a sentence, and the command that fixes it."""
         return "", f"gpucourse deploy {deployment.module}{deployment.flag} repairs the nodes"
 

@@ -13,10 +13,9 @@ import pytest
 from gpucourse.aws.billing import BilledCost
 from gpucourse.labs.aws.cleanup.leaks import LeakScan, ScannedResource, Standing
 from gpucourse.labs.aws.money.cost import Cost, CostPart, Running
-from gpucourse.labs.aws.money.destroy_preview import StackCost
 from gpucourse.labs.aws.node_files import Idle
 from gpucourse.labs.aws.status import Outlook
-from gpucourse.labs.results import ChangeResult
+from gpucourse.labs.results import ChangeResult, StackCost
 from gpucourse.labs.status import StackStatus
 from gpucourse.model.cloud import CloudResource
 from gpucourse.model.deployment import AwsDeployment, Cloud, Deployment, NodeHealth

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from gpucourse.labs.aws.doctor import ModulePrice, PreflightReport, ShortQuota
+from gpucourse.labs.results import ModulePrice, PreflightReport, ShortQuota
 from gpucourse.model.cloud import Finding, Quota, QuotaRequest
 from gpucourse.ui.views import doctor
 from tests.unit.ui.examples import text

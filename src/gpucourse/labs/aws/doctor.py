@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 
 from gpucourse.aws import quota
 from gpucourse.aws.offerings import validate_region
@@ -18,64 +16,10 @@ from gpucourse.labs.aws.environment import make_environment, request_command
 from gpucourse.labs.aws.needs import need_of, needs, validate_node_count
 from gpucourse.labs.course import check_course
 from gpucourse.labs.request import PreflightRequest
-from gpucourse.model.cloud import Finding, LabNeed, Market, Quota, QuotaRequest
+from gpucourse.labs.results import ModulePrice, PreflightReport, ShortQuota
+from gpucourse.model.cloud import LabNeed, Market, QuotaRequest
 from gpucourse.model.event import stage
-from gpucourse.model.money import usd_over, usd_per_hour
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModulePrice:
-    """What the lab of one module costs while it stands, and for as long as the module usually takes."""
-
-    module: str
-    title: str
-    machines: str
-    usd_per_hour: Decimal
-    hours: Decimal
-
-    @property
-    def usd(self) -> Decimal:
-        """USD for those hours."""
-        return usd_over(self.usd_per_hour, self.hours)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PreflightReport:
-    """Everything that was found, in the order in which to mend it. `sources` says where the prices were read, and when."""
-
-    region: str
-    market: Market
-    findings: list[Finding]
-    prices: list[ModulePrice]
-    sources: list[str]
-
-    @property
-    def missing(self) -> int:
-        """How many things must be mended before every lab can be built."""
-        return sum(finding.state == "missing" for finding in self.findings)
-
-    @property
-    def blind(self) -> bool:
-        """Whether the account itself could not be looked at."""
-        return any(finding.kind == "credentials" and finding.state == "unknown" for finding in self.findings)
-
-    @property
-    def usd(self) -> Decimal:
-        """USD of all these labs, each for as long as its module usually takes."""
-        return sum((price.usd for price in self.prices), Decimal(0))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShortQuota:
-    """A quota that does not hold what the course needs, or of which that is not known; and the request that is open for it."""
-
-    quota: Quota
-    open: QuotaRequest | None = None
-
-    @property
-    def to_ask(self) -> bool:
-        """Whether asking AWS for more makes sense now."""
-        return self.open is None and self.quota.enough is False
+from gpucourse.model.money import usd_per_hour
 
 
 def doctor(context: Context, look: PreflightRequest) -> PreflightReport:

@@ -13,11 +13,9 @@ from gpucourse.model.deployment import AwsDeployment, Deployment, Receipt
 
 if TYPE_CHECKING:
     from gpucourse.context import Context
-    from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
-    from gpucourse.labs.aws.money.destroy_preview import StackCost
     from gpucourse.labs.aws.propose import AwsProposal
     from gpucourse.labs.request import DeployRequest, PreflightRequest
-    from gpucourse.labs.results import BuildResult, ChangeResult, Extension
+    from gpucourse.labs.results import BuildResult, ChangeResult, Extension, PreflightReport, ShortQuota, StackCost
     from gpucourse.model.cloud import CloudResource, QuotaRequest
 
 

@@ -36,7 +36,7 @@ class HostsTarget(Target["HostsProposal", HostsDeployment]):
 
         return build(context, proposal)
 
-    def health(self, context: Context, labs: Sequence[HostsDeployment], *, ask_nodes: bool) -> Health:  # noqa: ARG002
+    def health(self, context: Context, labs: Sequence[HostsDeployment], *, ask_nodes: bool) -> Health:
         """Whether each machine lets us in right now."""
         return Health(labs={lab.stack: LabHealth(nodes=_inspect_lab(context, lab)) for lab in labs})
 

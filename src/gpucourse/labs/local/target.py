@@ -37,7 +37,7 @@ class LocalTarget(Target["LocalProposal", LocalDeployment]):
 
         return build(context, proposal)
 
-    def health(self, context: Context, labs: Sequence[LocalDeployment], *, ask_nodes: bool) -> Health:  # noqa: ARG002
+    def health(self, context: Context, labs: Sequence[LocalDeployment], *, ask_nodes: bool) -> Health:
         """What the processes, ports and folders of the nodes say."""
         if not labs:
             return Health()

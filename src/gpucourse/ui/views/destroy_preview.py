@@ -11,7 +11,7 @@ from gpucourse.ui.views.money import hourly, usd
 from gpucourse.units import seconds_since
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.money.destroy_preview import StackCost
+    from gpucourse.labs.results import StackCost
     from gpucourse.model.cloud import CloudResource
 
 

@@ -10,7 +10,7 @@ from gpucourse.ui.glyphs import UNICODE
 from gpucourse.ui.tables import Cell, Code, Column, Content, Facts, Paragraph, Part, Style, View, table
 
 if TYPE_CHECKING:
-    from gpucourse.labs.aws.doctor import PreflightReport, ShortQuota
+    from gpucourse.labs.results import PreflightReport, ShortQuota
 
 _STATES: dict[str, tuple[str, Style]] = {
     "ok": (UNICODE.good, "good"),

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal
 
 from gpucourse.context import Context
 from gpucourse.labs.aws.money import ledger
+from gpucourse.labs.results import StackCost
 from gpucourse.model.deployment import AwsDeployment, Deployment
 from gpucourse.workspace import runs
-
-
-@dataclass(frozen=True, kw_only=True)
-class StackCost:
-    """One lab that will go: what it costs an hour (None: not known), what it has cost, the runs that end with it."""
-
-    deployment: AwsDeployment
-    per_hour: Decimal | None
-    spent: Decimal
-    runs: tuple[str, ...] = ()
 
 
 def preview_destroy(context: Context, stacks: Sequence[Deployment]) -> list[StackCost]:
