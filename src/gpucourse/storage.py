@@ -1,4 +1,4 @@
-"""Writing files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes a sentence with a cure."""
+"""Writing files whole: aside, flushed, renamed; a full disk or a forbidden folder becomes an error that says what to do."""
 
 from __future__ import annotations
 

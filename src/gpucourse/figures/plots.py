@@ -3,6 +3,7 @@ no global figure, no window system, nothing to close."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import warnings
@@ -65,8 +66,8 @@ def _pictures(figure: Figure) -> dict[str, bytes]:
 def make_ready() -> None:
     """Import what drawing needs, so that the first picture takes a tenth of the time. Does nothing without matplotlib."""
     with suppress(MissingError), _matplotlib():
-        from matplotlib.backends import backend_agg, backend_svg  # noqa: F401 (what `savefig` looks for by name)
-        from matplotlib.figure import Figure  # noqa: F401
+        for name in ("figure", "backends.backend_agg", "backends.backend_svg"):  # `savefig` looks for the last two by name
+            importlib.import_module(f"matplotlib.{name}")
 
 
 @contextmanager

@@ -141,12 +141,12 @@ class Host:
     async def _at_machine(self, verb: str, asked: dict[str, Any]) -> dict[str, Any]:
         """Cut the power of a machine or give it back, or run a command in it as its root."""
         node = self.nodes.get(str(asked["name"]))
-        if not isinstance(node, MachineNode):
-            raise ValueError(f"{asked['name']} is no machine of its own")  # noqa: TRY004 (what was asked for is wrong)
-        if verb == "run":
+        if isinstance(node, MachineNode) and verb == "run":
             return await self._namespace.ask("run", name=node.spec.name, argv=asked["argv"])
-        await node.power(str(asked["way"]))
-        return {}
+        if isinstance(node, MachineNode):
+            await node.power(str(asked["way"]))
+            return {}
+        raise ValueError(f"{asked['name']} is no machine of its own")
 
     def _end_with_the_last(self) -> str:
         self._awaited = True

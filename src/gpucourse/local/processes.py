@@ -150,7 +150,7 @@ def _group_of(pid: int) -> int:
 
 def _environments() -> list[tuple[int, bytes]]:
     if _PROC.joinpath("self").exists():
-        return [(int(name), _read(_PROC / name / "environ")) for name in os.listdir(_PROC) if name.isdigit()]  # noqa: PTH208
+        return [(int(path.name), _read(path / "environ")) for path in _PROC.iterdir() if path.name.isdigit()]
     return list(_from_ps())
 
 

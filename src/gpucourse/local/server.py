@@ -174,7 +174,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
         self._connections.add(conn)
         # The library has no door for this: where a version keeps its channels elsewhere, all stays as it is.
         if isinstance(channels := getattr(conn, "_channels", None), dict):
-            conn._channels = _Channels(channels)  # noqa: SLF001
+            conn._channels = _Channels(channels)  # noqa: SLF001 (the two lines above)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connections.discard(self._connection)
@@ -192,7 +192,7 @@ class _Login(asyncssh.SSHServer):  # type: ignore[misc]
     def public_key_auth_supported(self) -> bool:
         return True
 
-    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:  # noqa: ARG002
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:  # noqa: ARG002 (asyncssh hands over all four)
         return dest_host in _LOOPBACK
 
 

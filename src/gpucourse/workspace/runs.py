@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gpucourse.errors import DamagedFile, MissingError, UnknownName, UsageError
@@ -145,12 +145,12 @@ def _read(file: Path) -> RunRecord | None:
 
 def _has_date(name: str) -> bool:
     try:
-        datetime.strptime(name[: len(_STAMP)], _FORM)  # noqa: DTZ007 (only whether it is one)
+        time.strptime(name[: len(_STAMP)], _FORM)
     except ValueError:
         return False
     return name[len(_STAMP) :].startswith("-")
 
 
 def _second_after(stamp: str) -> str:
-    moment = datetime.strptime(stamp, _FORM) + timedelta(seconds=1)  # noqa: DTZ007 (local time, as in every id)
-    return moment.strftime(_FORM)
+    moment = datetime.strptime(stamp, _FORM).replace(tzinfo=UTC)  # whichever zone it is: the second after is the same
+    return (moment + timedelta(seconds=1)).strftime(_FORM)

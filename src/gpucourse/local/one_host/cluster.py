@@ -138,7 +138,8 @@ class SlurmDaemons:
             ports=chosen,
             first_job=configuration.first_job(self._uid),
         )
-        if any([self._write(name, text) for name, text in texts.items()]):  # noqa: C419 (every one is written)
+        changes = [self._write(name, text) for name, text in texts.items()]
+        if any(changes):
             readers = [daemon for daemon in self._daemons.values() if daemon.name != MUNGED]
             await asyncio.gather(*(daemon.stop() for daemon in readers))
         task = configuration.task(self._uid, self._nodes, self._folder / "slurm.conf")
