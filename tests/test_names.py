@@ -23,7 +23,7 @@ REPLACED = re.compile(  # words of an earlier vocabulary, in names and comments;
     re.IGNORECASE,
 )
 HOLDS_THE_WORDS = {"tests/test_names.py", "tests/unit/test_glossary.py"}
-NO_NOUNS = {"Interrupted", "Judged"}  # the error of a command that the person stopped; what a judge concluded
+NO_NOUNS = {"Interrupted"}  # the error of a command that the person stopped
 TWICE = {"Part"}  # of the rubric, and of a script: what the learner writes
 NO_PARTICIPLES = {"allocated", "reserved", "speed"}  # torch.cuda's words for memory; a noun
 

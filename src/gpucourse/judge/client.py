@@ -27,7 +27,7 @@ _IMPORT_S = 120.0  # importing torch from a cold disk
 _LEAVING_S = 5.0
 
 
-class Judged(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on a part: `way` names the wrong way that was recognised, `says` the reason, `case` the input it failed on,
     `notes` what was counted, `output` the beginning of what it printed, `seconds` how long it took."""
 
@@ -82,7 +82,7 @@ class Judge:
         limit_s: float,
         path: Sequence[Path] = (),
         metrics: Mapping[str, Any] | None = None,
-    ) -> Judged:
+    ) -> JudgeAnswer:
         """The verdict of the course's `judge_file` on the learner's `file`. `path`: folders that the file may import from;
         `metrics`: what a run of it measured.
 
@@ -103,7 +103,7 @@ class Judge:
         if answer is None:
             return self._explain_silence(file)
         try:
-            judged = msgspec.json.decode(answer, type=Judged)
+            judged = msgspec.json.decode(answer, type=JudgeAnswer)
         except msgspec.MsgspecError as error:
             self.close()
             raise MissingError(f"the verdict on {file.name} cannot be read: {error}", hint="type the command again") from error
@@ -112,13 +112,13 @@ class Judge:
             raise MissingError(judged.says, hint="pip install --force-reinstall 'gpucourse[local]'")
         return judged
 
-    def _explain_silence(self, file: Path) -> Judged:
+    def _explain_silence(self, file: Path) -> JudgeAnswer:
         """The verdict where the process gave no answer. Raises MissingError where that is not the part's doing."""
         code = self._process.poll() if self._process else None
         self.close()
         if code is not None and code < 0:
             name = signal.Signals(-code).name
-            return Judged(
+            return JudgeAnswer(
                 word="failed", way="ended-parent", says=f"it ended the process that started it ({name}): return instead"
             )
         raise MissingError(f"the process that judges {file.name} gave no verdict", hint="gpucourse doctor")

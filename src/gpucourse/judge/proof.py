@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpucourse.judge.client import Judge, Judged
+from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.judge.inside import load_judge
 from gpucourse.judge.part import Way
 
@@ -24,7 +24,7 @@ class Proof:
     """One version of a part as it was judged: its name, the verdict, and what is wrong with that; empty where nothing is."""
 
     version: str
-    judged: Judged
+    judged: JudgeAnswer
     complaint: str
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UsageError
-from gpucourse.judge.client import Judge, Judged
+from gpucourse.judge.client import Judge, JudgeAnswer
 from gpucourse.model.drill import CodeDiagnosis, CodeDrill, CodeDrills
 from gpucourse.model.manifest import CodeFault, Exercise, Module
 from gpucourse.model.plan import LaunchPlan
@@ -43,7 +43,7 @@ class Repair:
 
     record: RunRecord
     verdict: ExerciseVerdict | None
-    judged: Judged | None
+    judged: JudgeAnswer | None
 
     @property
     def is_right(self) -> bool:
@@ -134,7 +134,7 @@ def judge_repair(context: Context, run_request: RunRequest) -> Repair:
     return repair
 
 
-def _judge(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> Judged:
+def _judge(context: Context, module: Module, fault: CodeFault, folder: Path, metrics: dict[str, Any]) -> JudgeAnswer:
     judge_file = context.catalog.judge(module, f"fault_{fault.id.replace('-', '_')}")
     with Judge() as judge:
         return judge.judge(judge_file, folder / fault.file, torch=fault.torch, limit_s=LIMIT_S, metrics=metrics)
