@@ -116,8 +116,9 @@ class Judge:
         """The verdict where the process gave no answer. Raises MissingError where that is not the part's doing."""
         code = self._process.poll() if self._process else None
         self.close()
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
+        number = 0 if code is None else -code if code < 0 else code - 128
+        if number > 0:
+            name = signal.Signals(number).name
             return JudgeAnswer(
                 word="failed", way="ended-parent", says=f"it ended the process that started it ({name}): return instead"
             )

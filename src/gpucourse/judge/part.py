@@ -22,7 +22,7 @@ from typing import Any
 from gpucourse.judge.ranks import run_ranks
 from gpucourse.judge.verdict import Verdict
 
-LINES_SHOWN = 12
+LINES_SHOWN, LONGEST_LINE = 12, 1000  # of a traceback
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ class Part:
         while trace is not None and Path(trace.tb_frame.f_code.co_filename) != self.file:
             trace = trace.tb_next
         with suppress(Exception):  # of an exception that cannot be printed, or of a page that the part has closed
-            traceback.print_exception(type(error), error, trace, limit=LINES_SHOWN, file=sys.stdout)
+            lines = traceback.format_exception(type(error), error, trace, limit=LINES_SHOWN)
+            sys.stdout.write("".join(line[:LONGEST_LINE] for line in lines))
 
     def wrong(self, way: str, case: str = "", **values: object) -> Verdict:
         """The verdict on a wrong way that the judge has recognised: `raise part.wrong("doubled", ranks=2)`."""

@@ -24,7 +24,7 @@ from gpucourse.judge.verdict import Verdict
 Body = Callable[[int, int], Any]
 Call = Callable[..., Any]
 
-QUIET_S = 3.0  # so long without any processor time on any rank: they wait for each other
+QUIET_S, QUIET_PROCESSOR_S = 2.5, 0.06  # so long with so little processor time on all ranks: they wait for each other
 _LOOK_S = 0.25
 _HEAD = struct.Struct("<q")
 
@@ -119,7 +119,7 @@ def _in_group(rank: int, size: int, body: Body, folder: Path) -> Any:
 def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_name: str) -> list[Any]:
     answers: dict[int, Any] = {}
     waiting = {rank.pipe: rank for rank in ranks}
-    used, since = -1.0, time.monotonic()
+    used, since = 0.0, time.monotonic()
     while waiting:
         ready = select.select(list(waiting), [], [], _LOOK_S)[0]
         for rank in [waiting[pipe] for pipe in ready]:
@@ -133,10 +133,11 @@ def _gather(ranks: Sequence[_RankProcess], deadline: float, folder: Path, file_n
             if answer[0] == "verdict":
                 raise _on_rank(rank.number, len(ranks), answer[1])
             answers[rank.number] = answer[1]
-        now = time.monotonic()
-        if (spent := _read_processor_s(waiting.values())) != used:
+        now, spent = time.monotonic(), _read_processor_s(waiting.values())
+        quiet = now - since > QUIET_S and 0 <= spent < used + QUIET_PROCESSOR_S
+        if now - since > QUIET_S or spent < used:  # less: a rank has answered
             used, since = spent, now
-        if waiting and (now > deadline or (spent >= 0 and now - since > QUIET_S)):
+        if waiting and (now > deadline or quiet):
             raise Verdict("failed", "hang", _describe_wait([*waiting.values()], len(ranks), folder, file_name))
     return [answers[rank.number] for rank in ranks]
 

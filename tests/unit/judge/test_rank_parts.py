@@ -1,0 +1,78 @@
+"""A part on several ranks: what each returns, and where they wait when they wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpucourse.judge.client import Judge, JudgeAnswer
+
+JUDGE = """
+import torch
+
+from gpucourse.judge import Way
+
+WAYS = {"other-way": Way("another")}
+
+
+def judge(part):
+    exchange = part.function("exchange")
+    torch.ones(2, requires_grad=True).sum().backward()  # forks must be able to do this, too
+    answers = part.on_ranks(3, lambda rank, size: part.call(exchange, rank, size))
+    if answers != [0, 1, 2]:
+        raise part.wrong("other-way")
+    part.note("three ranks")
+"""
+HEAD = "import os\n\nimport torch\nimport torch.distributed as dist\n\n\ndef exchange(rank, size):\n"
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    with Judge() as judge:
+        yield judge
+
+
+def ask(judge: Judge, folder: Path, *lines: str) -> JudgeAnswer:
+    (folder / "judges").mkdir()
+    (folder / "judges" / "my_ranks.py").write_text(JUDGE)
+    file = folder / "my_ranks.py"
+    file.write_text(HEAD + "".join(f"    {line}\n" for line in lines))
+    return judge.judge(folder / "judges" / "my_ranks.py", file, torch=True, limit_s=20)
+
+
+def test_ranks_that_are_right_pass(judge: Judge, tmp_path: Path) -> None:
+    lines = ("torch.ones(1, requires_grad=True).sum().backward()", "dist.barrier()", "return rank")
+    judged = ask(judge, tmp_path, *lines)
+    assert (judged.word, judged.notes) == ("passed", ("three ranks",)), judged
+
+
+def test_ranks_that_wait_for_each_other_say_where(judge: Judge, tmp_path: Path) -> None:
+    judged = ask(judge, tmp_path, "if rank == 2:", "    dist.recv(torch.zeros(1), 1)", "dist.barrier()", "return rank")
+    assert (judged.word, judged.way) == ("failed", "hang"), judged
+    assert "rank 0, 1 of 3 wait at my_ranks.py:10; rank 2 of 3 waits at my_ranks.py:9, and never ended" in judged.says
+    assert judged.seconds < 10
+
+
+def test_the_rank_that_failed_is_named(judge: Judge, tmp_path: Path) -> None:
+    judged = ask(judge, tmp_path, "dist.barrier()", "return [0, 1][rank]")
+    assert judged.way == "error"
+    assert judged.says == "rank 2 of 3: my_ranks.py:9: IndexError: list index out of range"
+
+
+def test_a_rank_that_ends_its_process_is_named(judge: Judge, tmp_path: Path) -> None:
+    judged = ask(judge, tmp_path, "if rank == 1:", "    os._exit(0)", "return rank")
+    assert judged.says == "rank 1 of 3 ended without an answer"
+
+
+def test_what_no_rank_can_send_on_is_named(judge: Judge, tmp_path: Path) -> None:
+    judged = ask(judge, tmp_path, "return lambda: rank")
+    assert judged.way == "error"
+    assert "it returned what cannot be sent on" in judged.says
+
+
+def test_a_rank_that_computes_for_long_is_not_taken_for_one_that_waits(judge: Judge, tmp_path: Path) -> None:
+    judged = ask(judge, tmp_path, "import time", "end = time.monotonic() + 4", "while rank and time.monotonic() < end: pass",
+                 "dist.barrier()", "return rank")  # fmt: skip
+    assert judged.word == "passed", judged
