@@ -250,7 +250,7 @@ class _Unpacking:
 
     def _file(self, tar: TarReader, member: TarMember) -> None:
         name = member.name.removeprefix("files/")
-        if (reason := self._objection(member, name)) is not None:
+        if (reason := self._find_objection(member, name)) is not None:
             self._refuse(name, reason)
             return
         target = self._root / name
@@ -274,7 +274,7 @@ class _Unpacking:
         self._taken[name] = self._output(target)
         self._sent.add(name)
 
-    def _objection(self, member: TarMember, name: str) -> str | None:
+    def _find_objection(self, member: TarMember, name: str) -> str | None:
         """Why this member is not taken; None where it may be. Makes the folders on its way."""
         if not member.name.startswith("files/"):
             return "its name leads out of the run's folder"

@@ -41,10 +41,10 @@ def require_workspace(root: Path, environ: Mapping[str, str]) -> None:
     """Refuse the workspace at `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
     paths = WorkspacePaths(root)
     owners = _find_accepted_owners(environ)
-    outer = _objections((root, paths.settings, paths.exercises, paths.private), owners)
+    outer = _find_objections((root, paths.settings, paths.exercises, paths.private), owners)
     # Nobody else comes below a folder that is closed to them, whatever the modes there.
-    inner = _objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
-    scripts = _objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
+    inner = _find_objections(_inner(paths), owners, writable_matters=not _is_closed(paths.private))
+    scripts = _find_objections(_tree(paths.exercises), owners, writable_matters=not _is_closed(root))
     _require(root, chain(outer, inner, scripts), "workspace", environ)
 
 
@@ -52,7 +52,7 @@ def require_course(root: Path, environ: Mapping[str, str]) -> None:
     """Refuse the course in `root` where somebody else could have changed what it runs. Raises UntrustedFolder."""
     folders = [root / part for part in ("modules", "exercises", "terraform")]
     parts = chain((root, *folders), *map(_tree, folders))
-    _require(root, _objections(parts, _find_accepted_owners(environ)), "course", environ)
+    _require(root, _find_objections(parts, _find_accepted_owners(environ)), "course", environ)
 
 
 def list_trusted_folders(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -147,13 +147,13 @@ def _is_closed(folder: Path) -> bool:
         return False
 
 
-def _objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
+def _find_objections(paths: Iterable[Path], owners: frozenset[int], *, writable_matters: bool = True) -> Iterator[str]:
     for path in paths:
-        if (objection := _objection(path, owners, writable_matters=writable_matters)) is not None:
+        if (objection := _find_objection(path, owners, writable_matters=writable_matters)) is not None:
             yield objection
 
 
-def _objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
+def _find_objection(path: Path, owners: frozenset[int], *, writable_matters: bool) -> str | None:
     """Why what lies at `path` cannot be relied on; None where it can, or where nothing is there."""
     shown = printable(str(path), 4096)  # others choose the names in their folders
     try:

@@ -42,7 +42,7 @@ def fit(
         return result
     market = new[0].market
     left = {(item.code, item.market): item.free for item in assess(account, [choice.need for choice in new], market)}
-    room = _room(account, networks) if len(new) > 1 else None
+    room = _count_free_networks(account, networks) if len(new) > 1 else None
     for choice in new:
         taken = choice if _holds(left, choice, market) else None
         smaller = _smaller(left, choice, market) if taken is None else None
@@ -65,7 +65,7 @@ def fit(
     return result
 
 
-def _room(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
+def _count_free_networks(account: Account, networks: Callable[[Account], tuple[int, int]]) -> int | None:
     """How many more labs the region has room for, since each has a network of its own; None where that is not known."""
     try:
         held, allowed = networks(account)
