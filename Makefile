@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-CODE   := install.py src tests benchmarks exercises terraform
+CODE   := install.py src tests benchmarks exercises terraform docs
 # torch and what its build with CUDA brings: install.py decides on the build, and each has checksums of its own.
 UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas nvidia-cuda-cupti nvidia-cuda-nvrtc \
   nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand nvidia-cusolver nvidia-cusparse \
@@ -11,7 +11,7 @@ UNLOCKED := torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cubla
 # A demo lives in a workspace of its own, so that it never meets the learner's.
 DEMO   := $(CURDIR)/.demo
 
-.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture schema golden lock clean
+.PHONY: demo test test-one slow fuzz parts lint format bench gpu-proof picture pictures schema golden lock clean
 
 demo: $(VENV)/.local
 	GPUCOURSE_WORKSPACE="$(DEMO)" sh demo.sh "$(BIN)/gpucourse"
@@ -60,6 +60,10 @@ gpu-proof: $(VENV)/.local
 # The README's picture: the captured screen of a real run of 3.2.
 picture: $(VENV)/.local
 	$(BIN)/python -m tests.readme_picture
+
+# The pictures of the lessons, from geometry, formulas and one real trace.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m docs.pictures.draw
 
 schema: $(VENV)/.dev
 	$(BIN)/python -m gpucourse.course.schema --write

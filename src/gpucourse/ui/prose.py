@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading as HeadingElement
-from rich.markdown import Markdown, MarkdownElement
+from rich.markdown import ImageItem, Markdown, MarkdownElement
+from rich.text import Text
 
 
 class _Heading(HeadingElement):
@@ -20,8 +21,15 @@ class _Heading(HeadingElement):
         yield text
 
 
+class _Picture(ImageItem):
+    """A picture in a terminal: where it is, and in words what it shows."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text.assemble(("Picture ", "bold"), (self.destination, "cyan"), ": ", self.text, end="")
+
+
 class _Lesson(Markdown):
-    elements: ClassVar[dict[str, type[MarkdownElement]]] = Markdown.elements | {"heading_open": _Heading}
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = Markdown.elements | {"heading_open": _Heading, "image": _Picture}
 
 
 def draw(text: str, *, width: int, colour: bool) -> list[str]:

@@ -1,0 +1,77 @@
+"""A picture as SVG text: boxes, lines and words on a grid of units, in colours that follow the reader's light or dark page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+
+WIDTH = 760
+CHARACTER = 7.2  # width of one character at 13 units, on average: what a text may not exceed is counted with it
+STYLE = """
+.ink{fill:#1f2328}.dim{fill:#59636e}.line{stroke:#59636e;stroke-width:1.2;fill:none}.grid{stroke:#d1d9e0;stroke-width:1}
+.a{fill:#0969da}.b{fill:#bf8700}.c{fill:#1a7f37}.d{fill:#cf222e}.e{fill:#8250df}.empty{fill:#eff2f5}
+.sa{stroke:#0969da}.sb{stroke:#bf8700}.sc{stroke:#1a7f37}.sd{stroke:#cf222e}.se{stroke:#8250df}
+.on{fill:#ffffff}.curve{fill:none;stroke-width:2.2}
+text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif}.small{font-size:11px}.bold{font-weight:600}
+@media (prefers-color-scheme:dark){
+.ink{fill:#f0f6fc}.dim{fill:#9198a1}.line{stroke:#9198a1}.grid{stroke:#3d444d}
+.a{fill:#4493f8}.b{fill:#d29922}.c{fill:#3fb950}.d{fill:#f85149}.e{fill:#ab7df8}.empty{fill:#212830}
+.sa{stroke:#4493f8}.sb{stroke:#d29922}.sc{stroke:#3fb950}.sd{stroke:#f85149}.se{stroke:#ab7df8}
+.on{fill:#0d1117}}
+""".replace("\n", "")
+
+
+@dataclass
+class Canvas:
+    """One picture of `height` units below each other; `alt` says in words what it shows."""
+
+    title: str
+    alt: str
+    height: float
+    parts: list[str] = field(default_factory=list)
+
+    def box(self, x: float, y: float, width: float, height: float, kind: str, words: str = "") -> None:
+        """A filled rectangle with words in its middle. Raises ValueError where they do not fit."""
+        self._inside(x, y, x + width, y + height)
+        if len(words) * CHARACTER * 11 / 13 > width + 2:
+            raise ValueError(f"{self.title}: {words!r} is wider than its box of {width:.0f}")
+        self.parts.append(f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="3"/>')
+        if words:
+            ink = "ink" if kind == "empty" else "on"
+            self.text(x + width / 2, y + height / 2 + 4, words, anchor="middle", kind=f"{ink} small")
+
+    def text(self, x: float, y: float, words: str, *, anchor: str = "start", kind: str = "ink") -> None:
+        """A line of words. Raises ValueError where it leaves the picture."""
+        wide = len(words) * CHARACTER * (11 / 13 if "small" in kind else 1)
+        left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        self._inside(left, y - 11, left + wide, y)
+        self.parts.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>')
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "line", *, arrow: bool = False) -> None:
+        """A straight line, with a head at its end where it is an arrow."""
+        head = ' marker-end="url(#head)"' if arrow else ""
+        self.parts.append(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"{head}/>')
+
+    def curve(self, points: list[tuple[float, float]], kind: str) -> None:
+        """A line through points."""
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline class="curve {kind}" points="{path}"/>')
+
+    def dot(self, x: float, y: float, kind: str) -> None:
+        """A point of a measurement."""
+        self.parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+
+    def _inside(self, left: float, top: float, right: float, bottom: float) -> None:
+        if left < 0 or top < 0 or right > WIDTH or bottom > self.height:
+            raise ValueError(f"{self.title}: something at {left:.0f}, {top:.0f} to {right:.0f}, {bottom:.0f} is outside")
+
+    def svg(self) -> str:
+        """The whole file."""
+        marker = '<marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+        return "\n".join([
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height:g}" role="img" aria-labelledby="t d">',
+            f'<title id="t">{escape(self.title)}</title><desc id="d">{escape(self.alt)}</desc>',
+            f'<style>{STYLE}</style><defs>{marker}<path class="dim" d="M0 0L8 4L0 8z"/></marker></defs>',
+            *self.parts,
+            "</svg>\n",
+        ])  # fmt: skip

@@ -1,0 +1,245 @@
+"""The pictures of modules 0, 1, 2 and 4: a step of training, the ranks of nodes, the memory of a GPU, queues, prices."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+from docs.pictures.canvas import Canvas
+
+GPUS = {
+    row["gpu"]: row
+    for row in json.loads((Path(__file__).parents[2] / "exercises/shared/gpus.json").read_text(encoding="utf-8"))["gpus"]
+}
+
+
+def draw_step() -> Canvas:
+    """The four parts of a training step, in a circle."""
+    picture = Canvas(
+        "One step of training",
+        "Four boxes in a row: forward makes a guess and the loss says how wrong it is; zero_grad empties the gradients; "
+        "backward computes how each parameter would have made the loss smaller; step changes the parameters a little. "
+        "An arrow leads back to the next batch.",
+        150,
+    )
+    names = [("forward", "guess, and the loss", "a"), ("zero_grad", "old gradients out", "e")]
+    names += [("backward", "a gradient each", "c"), ("step", "a little that way", "b")]
+    for place, (name, words, kind) in enumerate(names):
+        x = 20 + place * 185
+        picture.box(x, 30, 150, 40, kind, name)
+        picture.text(x + 75, 90, words, anchor="middle", kind="dim small")
+        if place < 3:
+            picture.line(x + 150, 50, x + 181, 50, arrow=True)
+    picture.line(650, 100, 650, 122)
+    picture.line(650, 122, 95, 122)
+    picture.line(95, 122, 95, 98, arrow=True)
+    picture.text(372, 140, "the next batch", anchor="middle", kind="dim small")
+    return picture
+
+
+def draw_ranks(nodes: int = 3, processes: int = 4) -> Canvas:
+    """Which rank each process of each node is."""
+    picture = Canvas(
+        "Ranks of nodes and processes",
+        f"{nodes} nodes side by side with {processes} processes each. The rank of a process is the node's number times "
+        f"{processes} plus its local rank: node 1 has the ranks {processes} to {2 * processes - 1}. All meet at node 0.",
+        190,
+    )
+    for node in range(nodes):
+        x = 20 + node * 246
+        picture.box(x, 34, 228, 100, "empty")
+        picture.text(x + 10, 54, f"node {node}: NODE_RANK={node}", kind="ink small")
+        for local in range(processes):
+            picture.box(x + 10 + local * 53, 66, 48, 36, "a", f"{node * processes + local}")
+            picture.text(x + 34 + local * 53, 120, f"local {local}", anchor="middle", kind="dim small")
+    picture.text(20, 24, f"WORLD_SIZE = {nodes} x {processes} = {nodes * processes}", kind="ink bold")
+    words = f"RANK = NODE_RANK x {processes} + LOCAL_RANK; MASTER_ADDR and MASTER_PORT are those of rank 0, for everybody"
+    picture.text(20, 160, words, kind="ink small")
+    return picture
+
+
+def draw_memory() -> Canvas:
+    """From registers to the host's memory, by size and by bandwidth, of a T4."""
+    gpu = GPUS["T4"]
+    sms, ghz = gpu["sms"], gpu["boost_ghz"]
+    registers, shared = sms * 256 / 1024, sms * 64 / 1024  # MB: 256 KB of registers and 64 KB of shared memory a processor
+    rows = [
+        ("registers", registers, None, "a"),
+        ("shared memory", shared, sms * 32 * 4 * ghz, "e"),  # 32 banks of 4 bytes a clock on each processor
+        ("L2 cache", gpu["l2_mb"], None, "c"),
+        (f"GPU memory ({gpu['memory']})", gpu["memory_gb"] * 1024, gpu["gb_per_s"], "b"),
+        ("host, over PCIe 3 x16", 16 * 1024, 15.75, "d"),
+    ]
+    picture = Canvas(
+        "The memories of a T4",
+        "Five bars on a logarithmic axis, from the smallest and nearest memory to the largest and farthest: registers "
+        f"{registers:.0f} MB, shared memory {shared:.1f} MB at {sms * 32 * 4 * ghz / 1000:.1f} TB/s, L2 cache "
+        f"{gpu['l2_mb']} MB, GPU memory {gpu['memory_gb']} GB at {gpu['gb_per_s']} GB/s, the host's memory at 15.75 GB/s.",
+        232,
+    )
+    left, scale = 176, 380 / math.log10(16 * 1024)
+    for row, (name, mb, gb_per_s, kind) in enumerate(rows):
+        y = 20 + row * 36
+        size = f"{mb:.1f} MB" if mb < 1024 else f"{mb / 1024:.0f} GB"
+        picture.text(8, y + 18, name, kind="ink small")
+        picture.box(left, y, max(30.0, math.log10(mb) * scale), 26, kind)
+        words = (
+            size
+            if gb_per_s is None
+            else f"{size}, {gb_per_s / 1000:.1f} TB/s"
+            if gb_per_s >= 1000
+            else f"{size}, {gb_per_s:g} GB/s"
+        )
+        picture.text(left + max(30.0, math.log10(mb) * scale) + 8, y + 18, words, kind="ink small")
+    picture.text(
+        8,
+        222,
+        "Size on a logarithmic axis. Peaks from the data sheet and the clock, none measured. Host: g4dn.xlarge.",
+        kind="dim small",
+    )
+    return picture
+
+
+def draw_queue() -> Canvas:
+    """What the processor does while the GPU works, and where a clock must be stopped."""
+    picture = Canvas(
+        "The queue between processor and GPU",
+        "Two rows over time. The processor puts four kernels into a queue in a moment and goes on; the GPU computes them one "
+        "after the other, much longer. A clock that is stopped when the last call has returned shows the queueing only. A "
+        "clock that is stopped after synchronize shows the work.",
+        212,
+    )
+    picture.text(8, 56, "processor", kind="ink small")
+    picture.text(8, 116, "GPU", kind="ink small")
+    for call in range(4):
+        picture.box(90 + call * 26, 38, 22, 28, "a", f"{call + 1}")
+        picture.box(104 + call * 140, 98, 136, 28, "c", f"kernel {call + 1}")
+    picture.box(200, 38, 462, 28, "empty", "synchronize: waits")
+    picture.line(90, 30, 90, 150, "line")
+    picture.text(96, 148, "start", kind="dim small")
+    picture.line(196, 30, 196, 176, "curve sd")
+    picture.text(202, 172, "wrong: the calls have returned, the work has not been done", kind="ink small")
+    picture.line(664, 30, 664, 176, "curve sc")
+    picture.text(660, 196, "right: after synchronize", anchor="end", kind="ink small")
+    return picture
+
+
+def draw_three_answers() -> Canvas:
+    """What allocated, reserved and in use mean."""
+    picture = Canvas(
+        "Three answers to one question",
+        "Nested bars over the memory of a GPU. Inside is what tensors hold (allocated), around it what PyTorch keeps for later "
+        "(reserved), around that what the driver counts as in use: with the context and other processes. The rest is free.",
+        150,
+    )
+    for y, wide, kind, words in (
+        (20, 720, "empty", ""),
+        (20, 480, "d", "in use, says the driver: context and other processes too"),
+        (58, 380, "b", "reserved: kept by PyTorch for its next tensors"),
+        (96, 240, "a", "allocated: held by your tensors"),
+    ):
+        picture.box(20, y, wide, 30, kind, words)
+    picture.text(620, 40, "free", anchor="middle", kind="ink small")
+    picture.text(
+        20, 144, "del moves the first border, empty_cache the second, only the end of the process the third.", kind="dim small"
+    )
+    return picture
+
+
+def draw_waiting(jobs: int = 5, gpus: int = 3) -> Canvas:
+    """Five jobs on three GPUs: who waits, and for how long."""
+    picture = Canvas(
+        f"{jobs} jobs on {gpus} GPUs",
+        f"A chart of {jobs} jobs over time. The first {gpus} run at once; the others are PENDING with the reason Resources "
+        "until one ends, and then run. The last one waits as long as one job takes.",
+        226,
+    )
+    for job in range(jobs):
+        y = 20 + job * 34
+        picture.text(8, y + 18, f"job {job + 1}", kind="ink small")
+        begin = job // gpus
+        if begin:
+            picture.box(80, y, 300 * begin, 26, "empty", "PENDING (Resources)")
+        picture.box(80 + 300 * begin, y, 298, 26, "c", f"RUNNING on node{job % gpus + 1}")
+    picture.line(80, 196, 700, 196, arrow=True)
+    picture.text(80, 214, "submitted", kind="dim small")
+    picture.text(380, 214, "the first have ended", anchor="middle", kind="dim small")
+    return picture
+
+
+def draw_roofline() -> Canvas:
+    """What a kernel can reach at most, by how many operations it makes with each byte, on three GPUs."""
+    picture = Canvas(
+        "Rooflines of three GPUs",
+        "Both axes are logarithmic: operations a byte from a quarter to 4,096, and TFLOP/s. Each GPU has a slope, its memory "
+        "bandwidth, and a flat roof, its peak for half precision: T4 320 GB/s and 65, L4 300 GB/s and 121, A100 and 312 "
+        "TFLOP/s. Adding vectors lies far down the slope; a product of large matrices lies under the flat roof.",
+        330,
+    )
+    left, top, wide, high = 70, 20, 650, 250
+    low_x, high_x, low_y, high_y = -2, 12, -2, 3  # powers of 2 for intensity, powers of 10 for TFLOP/s
+
+    def at(intensity: float, tflops: float) -> tuple[float, float]:
+        x = left + (math.log2(intensity) - low_x) / (high_x - low_x) * wide
+        return x, top + high - (math.log10(tflops) - low_y) / (high_y - low_y) * high
+
+    for power in range(low_y, high_y + 1):
+        _, y = at(1, 10**power)
+        picture.line(left, y, left + wide, y, "grid")
+        picture.text(left - 8, y + 4, f"{10**power:g}", anchor="end", kind="dim small")
+    for power in range(low_x, high_x + 1, 2):
+        x, _ = at(2**power, 1)
+        picture.text(x, top + high + 18, f"{2**power:g}", anchor="middle", kind="dim small")
+    for kind, gpu in zip(
+        "abc", [GPUS["T4"], GPUS["L4"], next(row for name, row in GPUS.items() if name.startswith("A100"))], strict=True
+    ):
+        peak, slope = gpu["fp16"], gpu["gb_per_s"] / 1000
+        points = [at(2**low_x, slope * 2**low_x), at(peak / slope, peak), at(2**high_x, peak)]
+        picture.curve(points, f"s{kind}")
+        x, y = points[2]
+        above = -6 if gpu["gpu"] != "T4" else 14
+        picture.text(x - 4, y + above, f"{gpu['gpu']}: {peak:g} TFLOP/s", anchor="end", kind="ink small")
+    for words, intensity, tflops in (
+        ("adding vectors", 1 / 3, 0.32 / 3),
+        ("decoding, batch 1", 1, 0.32),
+        ("product of 1024²", 341, 65),
+    ):
+        x, y = at(intensity, tflops)
+        picture.dot(x, y, "d")
+        picture.text(x + 8, y + 16, words, kind="ink small")
+    picture.text(left + wide / 2, 308, "operations for each byte that is moved", anchor="middle", kind="dim small")
+    picture.text(
+        8, 324, "TFLOP/s at most, half precision; peaks from the data sheets, dots by arithmetic for a T4.", kind="dim small"
+    )
+    return picture
+
+
+def draw_price() -> Canvas:
+    """What a million tokens cost by how much of the time the GPU is used."""
+    price, speed = 0.526, 1000.0  # dollars an hour of g4dn.xlarge; tokens a second, assumed
+    picture = Canvas(
+        "Idle hours are paid",
+        "A falling curve: the price of a million tokens over the share of time in which the GPU works, for a T4 at 0.526 "
+        "dollars an hour and 1,000 tokens a second. At full use 0.15 dollars, at half twice, at a tenth ten times as much.",
+        280,
+    )
+    left, top, wide, high = 70, 20, 640, 200
+    full = price / (speed * 3600) * 1e6
+
+    def at(percent: float) -> tuple[float, float]:
+        return left + percent / 100 * wide, top + high - min(1.0, full * 100 / percent / 1.6) * high
+
+    for dollars in (0.0, 0.4, 0.8, 1.2, 1.6):
+        y = top + high - dollars / 1.6 * high
+        picture.line(left, y, left + wide, y, "grid")
+        picture.text(left - 8, y + 4, f"${dollars:.1f}", anchor="end", kind="dim small")
+    picture.curve([at(percent) for percent in range(10, 101)], "sa")
+    for percent in (10, 25, 50, 100):
+        x, y = at(percent)
+        picture.dot(x, y, "d")
+        picture.text(min(x + 6, 670), y - 6, f"${full * 100 / percent:.2f}", kind="ink small")
+        picture.text(min(x, 730), top + high + 18, f"{percent} %", anchor="middle", kind="dim small")
+    picture.text(left + wide / 2, 258, "of the time the GPU works", anchor="middle", kind="dim small")
+    picture.text(8, 274, "By formula: g4dn.xlarge at $0.526 an hour, 1,000 tokens a second assumed.", kind="dim small")
+    return picture

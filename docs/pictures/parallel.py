@@ -1,0 +1,183 @@
+"""The pictures of module 3: the ring, the buckets, the pipeline, the shards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from docs.pictures.canvas import Canvas
+
+COLOURS = "abce"
+
+
+def draw_ring(ranks: int = 4) -> Canvas:
+    """Who holds how much of which chunk after each step of a ring AllReduce; computed by doing it."""
+    picture = Canvas(
+        "Ring AllReduce, step by step",
+        f"A grid: {ranks} ranks below each other, {2 * ranks - 1} moments from left to right. In the first {ranks - 1} steps "
+        "each rank sends one chunk to the next rank, which adds it; after them every rank holds one chunk that is summed "
+        f"over all ranks. In the other {ranks - 1} steps these chunks go round, until every rank holds all sums. Each rank "
+        f"has sent {2 * (ranks - 1)} chunks of a quarter, which is 2(n-1)/n of the tensor.",
+        300,
+    )
+    held = [[{rank} for _ in range(ranks)] for rank in range(ranks)]  # held[rank][chunk]: whose numbers are in it
+    moments = [[[len(chunk) for chunk in row] for row in held]]
+    for step in range(2 * (ranks - 1)):
+        adds = step < ranks - 1
+        sent = [(rank - step) % ranks if adds else (rank + 1 - (step - ranks + 1)) % ranks for rank in range(ranks)]
+        payloads = [set(held[rank][sent[rank]]) for rank in range(ranks)]
+        for rank in range(ranks):
+            after = (rank + 1) % ranks
+            chunk = sent[rank]
+            held[after][chunk] = held[after][chunk] | payloads[rank] if adds else payloads[rank]
+        moments.append([[len(chunk) for chunk in row] for row in held])
+    if any(count != ranks for row in moments[-1] for count in row):
+        raise ValueError("the ring does not come to the sum")
+    left, wide, cell = 62, 92, 18
+    for moment, rows in enumerate(moments):
+        x = left + moment * 100
+        words = "start" if moment == 0 else f"step {moment}"
+        picture.text(x + wide / 2 - 6, 28, words, anchor="middle", kind="dim small")
+        for rank, row in enumerate(rows):
+            y = 44 + rank * 50
+            for chunk, count in enumerate(row):
+                picture.box(x + chunk * (cell + 2), y, cell, 34, COLOURS[chunk] if count == ranks else "empty", str(count))
+    for rank in range(ranks):
+        picture.text(8, 66 + rank * 50, f"rank {rank}", kind="ink small")
+    picture.line(left + 100, 252, left + 100 * ranks - 16, 252, arrow=True)
+    picture.line(left + 100 * ranks, 252, left + 100 * (2 * ranks - 1) - 16, 252, arrow=True)
+    picture.text(left + 100, 270, "reduce-scatter: the next rank adds", kind="dim small")
+    picture.text(left + 100 * ranks, 270, "all-gather: sums go round", kind="dim small")
+    picture.text(8, 290, "A number: over how many ranks this chunk is summed. Coloured: over all of them.", kind="ink small")
+    return picture
+
+
+def draw_buckets() -> Canvas:
+    """When gradients were computed and buckets sent, in a real step of DDP."""
+    trace = json.loads((Path(__file__).parent / "ddp-trace.json").read_text(encoding="utf-8"))
+    spans, end = trace["spans"], max(span["to_us"] for span in trace["spans"])
+    picture = Canvas(
+        "Buckets over backward: a measured step of DDP",
+        f"Rows over {end / 1000:.0f} ms. Above, backward computes the gradients of eight layers, one after the other. Below, "
+        "a row for each bucket of two layers: its all-reduce begins as soon as both gradients are there, while backward goes "
+        f"on with the layers before them. {trace['what']}; {trace['where']}.",
+        258,
+    )
+    left, scale = 92, (760 - 92 - 16) / end
+    backward = [span for span in spans if span["what"] == "backward"]
+    picture.text(8, 42, "backward", kind="ink small")
+    for number, span in enumerate(backward):
+        wide = max(2.0, (span["to_us"] - span["from_us"]) * scale)
+        name = f"{len(backward) - number}"
+        picture.box(left + span["from_us"] * scale, 20, wide, 34, "a", name if len(name) * 6.2 < wide else "")
+    for number, span in enumerate(span for span in spans if span["what"] == "all-reduce"):
+        y = 66 + number * 34
+        picture.text(8, y + 18, f"bucket {number + 1}", kind="ink small")
+        picture.box(left + span["from_us"] * scale, y, max(2.0, (span["to_us"] - span["from_us"]) * scale), 26, "b")
+    step = 50_000 if end > 200_000 else 20_000
+    for time in range(0, end, step):
+        x = left + time * scale
+        picture.line(x, 206, x, 212)
+        picture.text(x, 226, f"{time // 1000} ms", anchor="middle", kind="dim small")
+    picture.text(8, 250, f"measured: {trace['where']}, {trace['what'].partition(', ')[2]}", kind="dim small")
+    return picture
+
+
+def order_of(stage: int, stages: int, micro_batches: int, way: str) -> list[tuple[str, int]]:
+    """What a stage computes, in order: GPipe (all forward, then all backward) or 1F1B."""
+    if way == "GPipe":
+        return [("F", m) for m in range(micro_batches)] + [("B", m) for m in range(micro_batches)]
+    warm = min(stages - stage - 1, micro_batches)
+    order = [("F", m) for m in range(warm)]
+    for m in range(micro_batches - warm):
+        order += [("F", warm + m), ("B", m)]
+    return order + [("B", m) for m in range(micro_batches - warm, micro_batches)]
+
+
+def replay(stages: int, micro_batches: int, way: str) -> list[list[tuple[float, str, int]]]:
+    """When each piece begins, where a backward takes twice as long as a forward and sending takes no time."""
+    orders = [order_of(stage, stages, micro_batches, way) for stage in range(stages)]
+    done: dict[tuple[int, str, int], float] = {}
+    begun: list[list[tuple[float, str, int]]] = [[] for _ in range(stages)]
+    free = [0.0] * stages
+    while any(orders):
+        for stage, order in enumerate(orders):
+            while order:
+                kind, number = order[0]
+                needed = (stage + (-1 if kind == "F" else 1), kind, number)
+                if 0 <= needed[0] < stages and needed not in done:
+                    break
+                begin = max(free[stage], done.get(needed, 0.0))
+                free[stage] = done[stage, kind, number] = begin + (1 if kind == "F" else 2)
+                begun[stage].append((begin, kind, number))
+                order.pop(0)
+    return begun
+
+
+def draw_pipeline(stages: int = 4, micro_batches: int = 6) -> Canvas:
+    """The time of each stage under GPipe and under 1F1B."""
+    picture = Canvas(
+        "A pipeline's bubble, twice",
+        f"Two charts of {stages} stages over time, with {micro_batches} micro-batches. Under GPipe all forwards come first; "
+        "under 1F1B each stage goes back as soon as it can. Both take equally long and have the same bubble, "
+        f"(p-1)/(m+p-1) = {(stages - 1) / (micro_batches + stages - 1):.0%}; but under 1F1B a stage holds at most as many "
+        "micro-batches as there are stages from it to the end, under GPipe all of them.",
+        346,
+    )
+    for chart, way in enumerate(("GPipe", "1F1B")):
+        top = 36 + chart * 152
+        begun = replay(stages, micro_batches, way)
+        end = max(begin + (1 if kind == "F" else 2) for row in begun for begin, kind, _ in row)
+        scale = (760 - 82 - 10) / end
+        picture.text(8, top - 10, way, kind="ink bold")
+        for stage, row in enumerate(begun):
+            y = top + stage * 29
+            picture.text(8, y + 17, f"stage {stage}", kind="ink small")
+            picture.box(82, y, end * scale, 25, "empty")
+            for begin, kind, number in row:
+                wide = (1 if kind == "F" else 2) * scale - 1
+                picture.box(82 + begin * scale, y, wide, 25, "a" if kind == "F" else "c", f"{number + 1}")
+    picture.box(82, 326, 16, 14, "a")
+    picture.text(104, 338, "forward", kind="dim small")
+    picture.box(170, 326, 16, 14, "c")
+    picture.text(192, 338, "backward, twice as long", kind="dim small")
+    picture.box(350, 326, 16, 14, "empty")
+    picture.text(372, 338, "nothing to do: the bubble", kind="dim small")
+    return picture
+
+
+def draw_shards() -> Canvas:
+    """A linear layer cut by columns, the next one by rows: one AllReduce for both."""
+    picture = Canvas(
+        "Two linear layers cut in two",
+        "The first matrix is cut by columns: each rank computes half of the hidden numbers from the whole input, without "
+        "talking. The second is cut by rows: each rank multiplies its half of the hidden numbers and gets a part of every "
+        "output. One AllReduce adds the parts.",
+        250,
+    )
+    for rank, kind in enumerate("ab"):
+        y = 40 + rank * 100
+        picture.text(8, y + 30, f"rank {rank}", kind="ink small")
+        picture.box(70, y, 70, 50, "empty", "input")
+        picture.line(140, y + 25, 172, y + 25, arrow=True)
+        picture.box(176, y - 14, 40, 78, kind, "A")
+        picture.text(196, y + 80, "half the columns", anchor="middle", kind="dim small")
+        picture.line(216, y + 25, 268, y + 25, arrow=True)
+        picture.box(272, y, 60, 50, kind, "hidden")
+        picture.line(332, y + 25, 364, y + 25, arrow=True)
+        picture.box(368, y + 6, 78, 40, kind, "B")
+        picture.text(407, y + 80, "half the rows", anchor="middle", kind="dim small")
+        picture.line(446, y + 25, 498, y + 25, arrow=True)
+        picture.box(502, y, 60, 50, "empty", "a part")
+        picture.line(562, y + 25, 606, 100 + 15, arrow=True)
+    picture.box(610, 90, 140, 50, "c", "AllReduce: the sum")
+    picture.text(
+        8,
+        240,
+        "One AllReduce forward, and one backward, where the input's gradient is the sum of both ranks'.",
+        kind="ink small",
+    )
+    return picture
+
+
+PICTURES = {"ring": draw_ring, "buckets": draw_buckets, "pipeline": draw_pipeline, "shards": draw_shards}
