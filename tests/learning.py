@@ -49,7 +49,6 @@ exercises:
     launch: {kind: python}
     parameters:
       - {name: depth, type: int, default: 100, min: 1, max: 1000, local: 10, help: how deep}
-    predict: {id: faster, text: How much faster will it be?, value: metrics.speedup, unit: times, tolerance_percent: 10}
     tasks: [Walk upstream., Note the day.]
     questions:
       - {id: why, text: Why does it run?, look_for: it falls}

@@ -33,7 +33,6 @@ def answer(
 ) -> int:
     """Answer the questions of an exercise; numbers are compared with what your own run recorded."""
     from gpucourse.learning import answer as act
-    from gpucourse.learning.evidence import answers_of
     from gpucourse.ui.views.answers import answers as view
 
     session = session_of(ctx)
@@ -51,9 +50,11 @@ def answer(
     elif settings:
         results = act.take(context, answering, pairs(settings, f"gpucourse answer {exercise} --set NAME=ANSWER"))
     elif somebody_there(session):
+        if sheet.is_file():
+            act.take_sheet(context, answering.exercise)
         results = _ask_questions(session, answering)
     elif sheet.is_file() or json:
-        results = answers_of(context, answering.exercise)
+        results = act.take_sheet(context, answering.exercise)
     else:
         raise UsageError(
             "not a terminal, and no answers were given",

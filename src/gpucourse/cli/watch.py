@@ -66,7 +66,7 @@ def watch(
 def _again(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
     """What a saved file asks for: new answers are weighed, a changed script is run and checked."""
     from gpucourse.cli.outcome import tell
-    from gpucourse.learning.evidence import answers_of
+    from gpucourse.learning.answer import take_sheet
     from gpucourse.learning.watch import wrong_syntax
     from gpucourse.runs.run import run as act
     from gpucourse.ui.views.answers import answers
@@ -74,7 +74,7 @@ def _again(session: Session, exercise: Exercise, run_request: RunRequest, change
     context = session.context
     sheet = context.paths.answers(exercise.id)
     if sheet in changed:
-        session.console.show(answers(exercise, answers_of(context, exercise)))
+        session.console.show(answers(exercise, take_sheet(context, exercise)))
     scripts = tuple(path for path in changed if path != sheet)
     if not scripts:
         return

@@ -19,7 +19,7 @@ from gpucourse.course.complaints import format_complaints
 from gpucourse.course.locate import find_course
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.report_plan import read_report_plan
-from gpucourse.course.rubric import read_rubric, strangers
+from gpucourse.course.rubric import find_pressed_exercises, read_rubric, strangers
 from gpucourse.course.rules import SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
@@ -62,6 +62,7 @@ def _beside_modules(catalog: Catalog) -> Iterator[str]:
             continue
         if isinstance(document, Rubric) and not catalog.broken:
             yield from (f"{modules.name}/{line}" for line in strangers(document, catalog.modules))
+            yield from (f"{modules.name}/{line}" for line in find_pressed_exercises(document, catalog.modules))
         if isinstance(document, ReportPlan) and not catalog.broken:
             yield from (f"{modules.name}/{line}" for line in report_plan.strangers(document, catalog.modules))
             yield from _check_unwritten_metrics(catalog, document)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpucourse.course.written import read_beside
-from gpucourse.model.manifest import Module
-from gpucourse.model.rubric import Part, Rubric, usual
+from gpucourse.model.manifest import Exercise, Module
+from gpucourse.model.rubric import MOST_PRESSED, PRESSED, Kind, Part, Rubric, usual
 
 FILE = "rubric.yaml"
 HINT = "what stands in it: modules/rubric.schema.json, explained in docs/authoring.md"
@@ -34,3 +34,36 @@ def strangers(rubric: Rubric, modules: tuple[Module, ...]) -> Iterator[str]:
             for exercise in row.exercises:
                 if module and module.exercise(exercise) is None:
                     yield f"{FILE}: parts.{part.module}.{row.id}: there is no exercise {exercise}"
+
+
+def find_pressed_exercises(rubric: Rubric | None, modules: tuple[Module, ...]) -> Iterator[str]:
+    """The exercises whose script earns more than `MOST_PRESSED` of their points as it was delivered, one line each."""
+    there = {module.id: module for module in modules}
+    for part in parts_of(rubric, modules):
+        for exercise in there[part.module].exercises if part.module in there else ():
+            points, pressed = _count_points(part, exercise, len(there[part.module].exercises))
+            more = exercise.yours or exercise.questions or exercise.predict
+            if more and pressed > MOST_PRESSED * points + 1e-9:
+                yield (
+                    f"{FILE}: parts.{part.module}: checks and deliverables of {exercise.id} give {pressed / points:.0%} of its "
+                    f"points, and may give {MOST_PRESSED:.0%}: the rest is for what the learner writes and answers"
+                )
+
+
+def _count_points(part: Part, exercise: Exercise, of: int) -> tuple[float, float]:
+    """The points of one of so many exercises in a part, and those that its checks and deliverables give."""
+    asked: dict[Kind, bool] = {
+        "checks": bool(exercise.checks),
+        "deliverables": bool(exercise.deliverables),
+        "yours": bool(exercise.yours),
+        "answers": bool(exercise.questions or exercise.predict),
+    }
+    points = pressed = 0.0
+    for row in part.rows:
+        if row.exercises and exercise.id not in row.exercises:
+            continue
+        shares = row.shares([kind for kind, there in asked.items() if there])
+        own = row.points / len(row.exercises or range(of))
+        points += own if shares else 0.0
+        pressed += own * sum(share for kind, share in shares.items() if kind in PRESSED)
+    return points, pressed

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from gpucourse.grading.attempts import compute_credit, count_attempts
 from gpucourse.grading.checks import format_value
 from gpucourse.grading.values import Unreadable, read
 from gpucourse.model.answer import AnswerResult, AnswerVerdict, Judgement
@@ -35,9 +36,11 @@ def judge(
     on_gpu: bool,
     judgement: Judgement | None = None,
     self_judged: bool = False,
+    wrong_before: int = 0,
 ) -> AnswerResult:
     """What an answer is worth. `evidence` is that of the run that the answer speaks of; None where there is no run.
-    `self_judged`: the judgement is the learner's own, which is shown and gives no share.
+    `self_judged`: the judgement is the learner's own, which is shown and gives no share. `wrong_before`: how many other answers
+    to it were wrong.
 
     Raises ValueError, with the reason, for an answer that is not of the question's kind.
     """
@@ -46,9 +49,9 @@ def judge(
     if isinstance(answer, str) and not is_utf8(answer):
         raise ValueError("it is not text in UTF-8")
     if question.kind == "choice":
-        return _choice(question, answer)
+        return _choice(question, answer, wrong_before)
     if question.kind == "numeric":
-        return _number(question, answer, evidence, on_gpu=on_gpu)
+        return _number(question, answer, evidence, wrong_before, on_gpu=on_gpu)
     words = str(answer)
     if judgement is None:
         return _result(question, "kept", words, "kept for a person to judge")
@@ -93,14 +96,29 @@ def number(answer: Scalar, unit: str) -> float:
     return value
 
 
-def _choice(question: Question, answer: Scalar) -> AnswerResult:
+def _choice(question: Question, answer: Scalar, wrong_before: int) -> AnswerResult:
     given = letter(question, answer)
     right = given == question.key
     text = f"{given}. {question.choices[given]}"
-    return _result(question, "passed" if right else "failed", text, "right" if right else "that is not it")
+    return _weigh(question, text, "right" if right else "that is not it", wrong_before, right=right)
 
 
-def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] | None, *, on_gpu: bool) -> AnswerResult:
+def _weigh(question: Question, answer: str, said: str, wrong_before: int, *, right: bool) -> AnswerResult:
+    """The result of an answer that is right or wrong, after so many other wrong ones."""
+    wrong = wrong_before if right else wrong_before + 1
+    final = wrong >= count_attempts(question)
+    share = compute_credit(question, wrong, right=right)
+    counts = f"counts {share:.0%}" + (f", after {wrong} wrong" if wrong else "")
+    if not right:
+        counts = f"final, {counts}" if final else "one more attempt counts"
+    said = said if right and not wrong else f"{said}; {counts}"
+    result = _result(question, "passed" if right else "failed", answer, said, share=share)
+    return replace(result, final=final, explanation=result.explanation if right or final else "")
+
+
+def _number(
+    question: Question, answer: Scalar, evidence: Mapping[str, object] | None, wrong_before: int, *, on_gpu: bool
+) -> AnswerResult:
     given = number(answer, question.unit)
     told = format_value(shorten(given), question.unit)
     if question.evidence == "gpu" and not on_gpu:
@@ -114,7 +132,8 @@ def _number(question: Question, answer: Scalar, evidence: Mapping[str, object] |
     room = max(question.tolerance, question.tolerance_percent / 100 * max(abs(low), abs(high)))
     grain = _GRAIN * max(abs(low), abs(high), abs(given))
     right = low - room - grain <= given <= high + room + grain
-    return _result(question, "passed" if right else "failed", told, _explain(question, told, low, high, right=right))
+    shown = right or wrong_before + 1 >= count_attempts(question)
+    return _weigh(question, told, _explain(question, told, low, high, right=right, shown=shown), wrong_before, right=right)
 
 
 def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tuple[float, float]:
@@ -133,17 +152,17 @@ def read_ends(question: Question, evidence: Mapping[str, object] | None) -> tupl
     return min(numbers), max(numbers)
 
 
-def _explain(question: Question, told: str, low: float, high: float, *, right: bool) -> str:
-    """`you said 45 %; your recording shows 78 to 96 %`. A number that is the same for everybody is not told."""
-    if not question.reads:
-        return "right" if right else f"{told} is not it"
+def _explain(question: Question, told: str, low: float, high: float, *, right: bool, shown: bool) -> str:
+    """`you said 45 %; your recording shows 78 to 96 %`, where it may be `shown`: of a right or a final answer. A number that is
+    the same for everybody is not told."""
+    room = f" (± {question.tolerance:g})" if question.tolerance else ""
+    room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
+    if not question.reads or not shown:
+        return "right" if right else f"{told} is not it{room}"
     ends = format_value(shorten(low), question.unit)
     if high != low:
         ends = f"{format_value(shorten(low), '')} to {format_value(shorten(high), question.unit)}"
-    said = f"you said {told}; your recording shows {ends}"
-    room = f" (± {question.tolerance:g})" if question.tolerance else ""
-    room = f" (± {question.tolerance_percent:g}%)" if question.tolerance_percent else room
-    return said + ("" if right else room)
+    return f"you said {told}; your recording shows {ends}" + ("" if right else room)
 
 
 def _result(
@@ -156,7 +175,8 @@ def _result(
         verdict=verdict,
         answer=answer,
         said=said,
-        explanation="" if verdict == "open" else question.explanation or "",
+        explanation="" if verdict in {"open", "error", "not_measured"} else question.explanation or "",
+        look_for=(question.look_for or "") if verdict == "kept" else "",
         evidence=question.evidence,
         share=share,
     )

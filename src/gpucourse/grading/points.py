@@ -1,15 +1,19 @@
-"""From evidence to points. Every row of the rubric is shared out equally among its exercises and its kinds of evidence.
+"""From evidence to points. Every row of the rubric is shared out equally among its exercises, and by weight among its kinds of
+evidence.
 
 A check or a question that needs a GPU where there was none is left out of its share, and the row says so by its level. What
-was never run, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text counts
-by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement gives none.
+was never run, written, answered or handed in counts as nothing; so does a run whose files were changed after it. Free text
+counts by the judgement of a reviewer, and until then only as points that wait; a learner's own judgement gives none. Choices
+that stay wrong take points from what else their row gives, so that guessing gives none; no row falls below 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from gpucourse.model.rubric import Kind, Part, Row
+from gpucourse.model.answer import AnswerResult
+from gpucourse.model.rubric import KINDS, Kind, Part, Row
 from gpucourse.model.score import ExerciseEvidence, Grade, Level, PartScore, Piece, QuizScore, RowScore
 
 
@@ -50,33 +54,37 @@ def _part(part: Part, exercises: Sequence[str] | None, evidence: Mapping[str, Ex
 
 
 def _row(row: Row, exercises: Sequence[str], evidence: Mapping[str, ExerciseEvidence]) -> RowScore:
-    asked = [(name, kind) for name in row.exercises or exercises for kind in row.evidence]
-    pieces = [piece for name, kind in asked if (piece := _piece(kind, evidence.get(name), name)) is not None]
-    shares = [piece.got / piece.of for piece, _ in pieces]
-    waiting = [waits / piece.of for piece, waits in pieces]
+    scores = [score for name in row.exercises or exercises if (score := _exercise(row, evidence.get(name), name))]
+    pieces = [(replace(piece, share=piece.share / len(scores)), waits) for weighed in scores for piece, waits in weighed]
     levels = [evidence[piece.exercise].level for piece, _ in pieces if piece.got and piece.exercise in evidence]
     return RowScore(
         id=row.id,
         title=row.title,
         points=row.points,
-        earned=_round_points(row.points * _mean(shares)),
-        waiting=_round_points(row.points * _mean(waiting)),
+        earned=_round_points(row.points * max(0.0, sum(piece.share * piece.got / piece.of for piece, _ in pieces))),
+        waiting=_round_points(row.points * sum(piece.share * waits / piece.of for piece, waits in pieces)),
         level=_level(levels),
         pieces=tuple(piece for piece, _ in pieces),
     )
 
 
-def _piece(kind: Kind, evidence: ExerciseEvidence | None, name: str) -> tuple[Piece, float] | None:
-    """One share of a row and how much of it waits for a person; None where the exercise has nothing of this kind."""
+Weighed = tuple[Piece, float]
+"""One share of a row, and how much of it waits for a person."""
+
+
+def _exercise(row: Row, evidence: ExerciseEvidence | None, name: str) -> list[Weighed]:
+    """What one exercise has to show for a row: its kinds of evidence, each with its share of the exercise's points; empty where
+    it asks for nothing of these kinds."""
     if evidence is None:
-        return _make_piece(name, kind, 0, 1, "not in this course"), 0.0
-    if kind == "checks":
-        return _checks(evidence)
-    return _deliverables(evidence) if kind == "deliverables" else _answers(evidence)
+        return [
+            (_make_piece(name, kind, 0, 1, "not in this course", share=share), 0.0) for kind, share in row.shares(KINDS).items()
+        ]
+    pieces = {kind: piece for kind in row.evidence if (piece := _PIECES[kind](evidence)) is not None}
+    return [(replace(pieces[kind][0], share=share), pieces[kind][1]) for kind, share in row.shares(pieces.keys()).items()]
 
 
-def _make_piece(exercise: str, kind: Kind, got: float, of: int, note: str = "", short: str = "") -> Piece:
-    return Piece(exercise=exercise, kind=kind, got=got, of=of, note=note, short=short or note)
+def _make_piece(exercise: str, kind: Kind, got: float, of: int, note: str = "", short: str = "", share: float = 0.0) -> Piece:
+    return Piece(exercise=exercise, kind=kind, got=got, of=of, share=share, note=note, short=short or note)
 
 
 def _void(evidence: ExerciseEvidence) -> str:
@@ -88,7 +96,7 @@ def _void(evidence: ExerciseEvidence) -> str:
     return f"changed after the run: {', '.join(evidence.changed[:3])}" if evidence.changed else ""
 
 
-def _checks(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
+def _checks(evidence: ExerciseEvidence) -> Weighed | None:
     if why := _void(evidence):
         return _make_piece(evidence.exercise, "checks", 0, max(1, len(evidence.checks)), why), 0.0
     counted = [check for check in evidence.checks if not (check.verdict == "not_measured" and check.evidence == "gpu")]
@@ -102,7 +110,7 @@ def _checks(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
     return _make_piece(evidence.exercise, "checks", len(counted) - len(bad), len(counted), note, short), 0.0
 
 
-def _deliverables(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
+def _deliverables(evidence: ExerciseEvidence) -> Weighed | None:
     if not evidence.wanted:
         return None
     if why := _void(evidence):
@@ -115,20 +123,32 @@ def _deliverables(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
     ), 0.0
 
 
-def _answers(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
-    counted = [answer for answer in evidence.answers if answer.evidence != "gpu" or evidence.level == "gpu"]
+def _yours(evidence: ExerciseEvidence) -> Weighed | None:
+    if not evidence.parts:
+        return None
+    words = {"open": "to write", "failed": "wrong", "error": "not judged"}
+    lacking = {
+        name: ids for word, name in words.items() if (ids := [part.id for part in evidence.parts if part.verdict == word])
+    }
+    note = "; ".join(f"{name}: {', '.join(ids)}" for name, ids in lacking.items())
+    short = ", ".join(f"{len(ids)} part{'s' if len(ids) > 1 else ''} {name}" for name, ids in lacking.items())
+    passed = sum(part.verdict == "passed" for part in evidence.parts)
+    return _make_piece(evidence.exercise, "yours", passed, len(evidence.parts), note, short), 0.0
+
+
+def _answers(evidence: ExerciseEvidence) -> Weighed | None:
+    asked = [*evidence.answers, *([evidence.prediction] if evidence.prediction else [])]
+    counted = [answer for answer in asked if answer.evidence != "gpu" or evidence.level == "gpu"]
     if not counted:
-        return (
-            (_make_piece(evidence.exercise, "answers", 0, len(evidence.answers), "needs a GPU"), 0.0)
-            if evidence.answers
-            else None
-        )
-    got = sum(1.0 if answer.verdict == "passed" else answer.share or 0.0 for answer in counted)
+        return (_make_piece(evidence.exercise, "answers", 0, len(asked), "needs a GPU"), 0.0) if asked else None
+    got = sum(_credit(answer) for answer in counted)
     waits = sum(answer.verdict == "kept" and answer.share is None for answer in counted)
     words = {"open": "open", "failed": "wrong", "error": "not comparable"}
     lacking = {
         name: ids for word, name in words.items() if (ids := [answer.id for answer in counted if answer.verdict == word])
     }
+    later = [answer.id for answer in counted if answer.verdict == "passed" and _credit(answer) < 1]
+    lacking |= {"right late": later} if later else {}
     own = sum(answer.self_judged for answer in counted)
     person = [f"{waits} for a person to judge{f' ({own} self-judged, not counted)' if own else ''}"] if waits else []
     note = "; ".join([f"{name}: {', '.join(ids)}" for name, ids in lacking.items()] + person)
@@ -136,13 +156,21 @@ def _answers(evidence: ExerciseEvidence) -> tuple[Piece, float] | None:
     return _make_piece(evidence.exercise, "answers", got, len(counted), note, short), float(waits)
 
 
+def _credit(answer: AnswerResult) -> float:
+    return answer.share if answer.share is not None else 1.0 if answer.verdict == "passed" else 0.0
+
+
+_PIECES: Mapping[Kind, Callable[[ExerciseEvidence], Weighed | None]] = {
+    "checks": _checks,
+    "deliverables": _deliverables,
+    "yours": _yours,
+    "answers": _answers,
+}
+
+
 def _level(levels: Iterable[Level]) -> Level:
     there = {level for level in levels if level != "none"}
     return "none" if not there else "gpu" if there == {"gpu"} else "logic"
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def _round_points(points: float) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
 from gpucourse.errors import MissingError, UnknownName, UsageError
-from gpucourse.learning import answer_sheet, evidence
+from gpucourse.learning import answer_sheet, attempts, evidence
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
@@ -106,7 +106,16 @@ def take(context: Context, answering: Answering, given: Mapping[str, Scalar | No
         kept = answering.answers | {name: value for name, value in given.items() if value is not None}
         answering.answers = {name: value for name, value in kept.items() if given.get(name, value) is not None}
         answer_sheet.write_sheet(context, answering.exercise, answering.answers, answering.pinned)
-    return evidence.answers_of(context, answering.exercise)
+    return take_sheet(context, answering.exercise)
+
+
+def take_sheet(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
+    """Count the answers that stand in the handed-in sheet as given; every question with what its answer is worth. Raises
+    ManifestError, StorageError."""
+    results = evidence.answers_of(context, exercise, in_sheet=True)
+    record = evidence.find_answered_run(context, exercise)
+    attempts.add_attempts(context, exercise.id, results, record.id if record else None)
+    return evidence.answers_of(context, exercise)
 
 
 def take_file(context: Context, answering: Answering, path: Path) -> tuple[AnswerResult, ...]:

@@ -149,15 +149,23 @@ def _check_size(files: Mapping[str, Path]) -> None:
 def _list_files(context: Context) -> Iterator[tuple[str, Path]]:
     root = context.paths.root
     folders = [context.paths.deliverables_root, context.paths.exercises]
+    single = [context.paths.identity, context.paths.quiz, context.paths.attempt_counts]
     for module in context.catalog.modules:
         for exercise in module.exercises:
             counted = [evidence.find_counting_run(context, exercise), evidence.find_answered_run(context, exercise)]
             folders += sorted({runs.files_of(context.paths, record).folder for record in counted if record})
-    single = [context.paths.identity, context.paths.quiz]
-    paths = [path for folder in folders for path in sorted(folder.rglob("*"))] + single
+            single += _list_small_files(context, exercise.id)
+    paths = dict.fromkeys([*(path for folder in folders for path in sorted(folder.rglob("*"))), *single])
     for path in paths:
         if path.is_file() and not path.is_symlink() and "__pycache__" not in path.parts:
             yield path.relative_to(root).as_posix(), path
+
+
+def _list_small_files(context: Context, exercise_id: str) -> Iterator[Path]:
+    """What every run of an exercise recorded, without logs and outputs: it tells what was predicted, and after which runs."""
+    for record in runs.readable(context.paths, exercise_id)[0]:
+        files = runs.files_of(context.paths, record)
+        yield from (files.folder / name for name in (*seals.EVIDENCE, files.hashes.name, files.verdict.name))
 
 
 def _unpack(path: Path, root: Path) -> set[str]:

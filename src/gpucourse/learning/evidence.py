@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gpucourse.context import Context
 from gpucourse.errors import GpucourseError, ManifestError, MissingError, UsageError
+from gpucourse.learning.attempts import JUDGED, History, read_history
+from gpucourse.learning.predictions import judge_predictions
 from gpucourse.model.answer import AnswerResult, Judgement, Review
 from gpucourse.model.fields import Scalar
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.questions import Question
 from gpucourse.model.record import RunRecord
 from gpucourse.model.score import ExerciseEvidence
+from gpucourse.runs.parts import part_results
 from gpucourse.runs.results import material, read_handed_in_verdict, verdict_on
 from gpucourse.workspace import runs, seals
 from gpucourse.workspace.files import read_record
@@ -58,14 +61,16 @@ def find_good_run(context: Context, exercise: Exercise, run: str) -> RunRecord:
     return record
 
 
-def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]:
+def answers_of(context: Context, exercise: Exercise, *, in_sheet: bool = False) -> tuple[AnswerResult, ...]:
     """Every question with what the handed-in answer is worth; one that cannot be read counts as open, and says why.
 
-    Where the run's files are damaged, or not as it left them, only the answers that speak of it are not comparable.
+    `in_sheet`: also those that stand in the sheet and were not given yet, as if each were the first attempt. Where the run's
+    files are damaged, or not as it left them, only the answers that speak of it are not comparable.
     """
     from gpucourse.learning.answer_sheet import load_sheet
 
     sheet = load_sheet(context, exercise)
+    history = None if in_sheet else read_history(context, exercise.id)
     judgements = read_judgements(context, exercise.id)
     own = read_self_judgements(context, exercise.id)
     run_evidence, gpu, trouble = None, False, ""
@@ -74,10 +79,12 @@ def answers_of(context: Context, exercise: Exercise) -> tuple[AnswerResult, ...]
             run_evidence, gpu = read_run_evidence(context, record)
     except GpucourseError as error:
         trouble = error.what
-    results = (
-        _judge(question, sheet.answers.get(question.id) if sheet else None, run_evidence, judgements, own, on_gpu=gpu)
-        for question in exercise.questions
-    )
+
+    def judge_answer(question: Question, wrong_before: int = 0) -> AnswerResult:
+        answer = sheet.answers.get(question.id) if sheet else None
+        return _judge(question, answer, run_evidence, judgements, own, on_gpu=gpu, wrong_before=wrong_before)
+
+    results = (_weigh_attempts(judge_answer, question, history) for question in exercise.questions)
     return tuple(replace(result, said=trouble) if trouble and result.verdict == "error" else result for result in results)
 
 
@@ -148,10 +155,19 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
     except GpucourseError as error:
         answers = tuple(AnswerResult(id=item.id, kind=item.kind, text=item.text, verdict="open") for item in exercise.questions)
         trouble = trouble or (error.complaints[0] if isinstance(error, ManifestError) else error.what)
+    prediction, parts = judge_predictions(context, exercise), part_results(context, exercise)
     wanted = tuple(item.title for item in exercise.deliverables if item.evidence == "logic")
     if record is None or verdict is None:
         run = record.id if record else None
-        return ExerciseEvidence(exercise=exercise.id, run=run, answers=answers, wanted=wanted, trouble=trouble)
+        return ExerciseEvidence(
+            exercise=exercise.id,
+            run=run,
+            answers=answers,
+            prediction=prediction,
+            parts=parts,
+            wanted=wanted,
+            trouble=trouble,
+        )
     files = runs.files_of(context.paths, record)
     gpu = on_gpu(material(context, record)["metrics"], record.mode)
     wanted = tuple(item.title for item in exercise.deliverables if gpu or item.evidence == "logic")
@@ -161,6 +177,8 @@ def gather(context: Context, exercise: Exercise, *, thorough: bool) -> ExerciseE
         level="gpu" if gpu else "logic",
         checks=verdict.checks,
         answers=answers,
+        prediction=prediction,
+        parts=parts,
         wanted=wanted,
         handed_in=_list_handed_in(context, exercise, record),
         changed=seals.find_changed_files(files, None if thorough else seals.EVIDENCE),
@@ -173,6 +191,25 @@ def _find_run_of_answers(context: Context, exercise: Exercise, run: str | None) 
     return named[-1] if named else find_counting_run(context, exercise)
 
 
+def _weigh_attempts(
+    judge_answer: Callable[[Question, int], AnswerResult], question: Question, history: History | None
+) -> AnswerResult:
+    """What an answer is worth after the attempts before it; open, where it was never given."""
+    result = judge_answer(question, 0)
+    if history is None or result.verdict not in JUDGED:
+        return result
+    if not history.has(question.id, result.answer or ""):
+        return replace(result, verdict="open", said=_NOT_GIVEN, explanation="", share=None, final=False)
+    if wrong := history.count_wrong(question.id, result.answer or ""):
+        result = judge_answer(question, wrong)
+    if history.complete:
+        return result
+    return replace(result, share=0.0, said=f"{result.said}; counts 0%: attempts at this exercise were removed")
+
+
+_NOT_GIVEN = "stands in answers.yaml and is not given yet: gpucourse answer"
+
+
 def _judge(
     question: Question,
     answer: Scalar | None,
@@ -181,13 +218,22 @@ def _judge(
     own: Judgements,
     *,
     on_gpu: bool,
+    wrong_before: int,
 ) -> AnswerResult:
     from gpucourse.grading.answers import fingerprint, judge
 
     key = (question.id, fingerprint(answer)) if answer is not None else ("", "")
     known = judgements.get(key)
     try:
-        return judge(question, answer, run_evidence, on_gpu=on_gpu, judgement=known or own.get(key), self_judged=known is None)
+        return judge(
+            question,
+            answer,
+            run_evidence,
+            on_gpu=on_gpu,
+            judgement=known or own.get(key),
+            self_judged=known is None,
+            wrong_before=wrong_before,
+        )
     except ValueError as error:
         return AnswerResult(
             id=question.id, kind=question.kind, text=question.text, verdict="open", answer=str(answer), said=str(error)

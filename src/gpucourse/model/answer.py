@@ -13,9 +13,10 @@ class AnswerResult:
     """One question and its answer.
 
     `passed` and `failed`: compared with the key, or with what this learner's run recorded. `error`: the run does not hold what
-    the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one: then
-    `share` is how good it is, from 0 to 1. `open`: no answer yet. `said` is the sentence for the learner. `self_judged`: the
-    learner has judged this text; that gives no share.
+    the question reads. `not_measured`: it needs a GPU. `kept`: free text that waits for a reviewer, or was judged by one.
+    `open`: no answer yet. `share` is what it counts: of a judged text how good it is, from 0 to 1; of the others less for each
+    attempt, and below 0 for a choice that stays wrong. `final`: further attempts count for nothing. `said` is the sentence for
+    the learner, `look_for` what a good text says. `self_judged`: the learner has judged this text; that gives no share.
     """
 
     id: str
@@ -28,6 +29,8 @@ class AnswerResult:
     evidence: str = "logic"
     share: float | None = None
     self_judged: bool = False
+    final: bool = False
+    look_for: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,26 @@ class PredictionResult:
     difference: str = ""
     ratio: float | None = None
     explanation: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerAttempt:
+    """One answer as it was given: `answer` as it was shown, `right` as it was judged then, `run` the run that it spoke of."""
+
+    question: str
+    answer: str
+    right: bool
+    at: str
+    run: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerAttempts:
+    """`attempts.json`: every answer that was given to the choices and numbers of one exercise, oldest first."""
+
+    version: int = 1
+    exercise: str
+    attempts: tuple[AnswerAttempt, ...] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, kw_only=True)

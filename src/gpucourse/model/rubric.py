@@ -2,28 +2,84 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Collection, Mapping
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from gpucourse.model.fields import ExerciseId, ModuleId, Slug, Strict, Text
 
-Kind = Literal["checks", "deliverables", "answers"]
+Kind = Literal["checks", "deliverables", "yours", "answers"]
 Counts = Literal["course", "bonus", "own"]
+
+KINDS: tuple[Kind, ...] = ("checks", "deliverables", "yours", "answers")
+PRESSED: frozenset[Kind] = frozenset({"checks", "deliverables"})
+"""What the script of an exercise earns as it was delivered."""
+MOST_PRESSED = 0.3
+"""The largest share of an exercise's points that `PRESSED` may have."""
+
+
+def _weigh_equally(value: object) -> object:
+    """A list of kinds, each once, stands for equal weights."""
+    if isinstance(value, tuple | list) and all(isinstance(kind, str) for kind in value):
+        if len(set(value)) < len(value):
+            raise ValueError("a kind of evidence appears twice")
+        return dict.fromkeys(value, 1.0)
+    return value
+
+
+def _check_weights(weights: Mapping[Kind, float]) -> Mapping[Kind, float]:
+    if not weights or any(not 0 < weight <= 1000 for weight in weights.values()):
+        raise ValueError("needs a kind of evidence, each with a weight above 0 and up to 1000")
+    return weights
+
+
+Weights = Annotated[
+    dict[Kind, float],
+    BeforeValidator(_weigh_equally),
+    AfterValidator(_check_weights),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": {"enum": list(KINDS)}, "minItems": 1, "uniqueItems": True},
+                {
+                    "type": "object",
+                    "propertyNames": {"enum": list(KINDS)},
+                    "additionalProperties": {"type": "number", "exclusiveMinimum": 0, "maximum": 1000},
+                    "minProperties": 1,
+                },
+            ],
+            "description": "the kinds of evidence, each with its weight; a list gives them equal weights",
+        }
+    ),
+]
 
 
 class Row(Strict):
-    """So many points for one thing, in equal shares for every exercise and every kind of evidence.
+    """So many points for one thing, in equal shares for every exercise, of which each kind of evidence has its weight.
 
     `checks`: which of the exercise's checks passed on the run that counts. `deliverables`: which of the files that it asks for
-    are there, as the run left them. `answers`: which questions are answered rightly, or well in the judgement of a person.
+    are there, as the run left them. `yours`: which parts the learner has written rightly. `answers`: which questions are
+    answered rightly, or well in the judgement of a person, and what was predicted.
     """
 
     id: Slug
     title: Text
     points: float = Field(gt=0, le=1000)
-    evidence: tuple[Kind, ...] = Field(min_length=1)
+    evidence: Weights
     exercises: tuple[ExerciseId, ...] = Field(default=(), description="all of the module's, where none is named")
+
+    def shares(self, asked: Collection[Kind]) -> dict[Kind, float]:
+        """Which share of this row's points for one exercise each kind has, where the exercise asks for these kinds; empty where
+        it asks for none. What it does not ask for goes to what it asks the learner to think of, else to the rest."""
+        there = [kind for kind in self.evidence if kind in asked]
+        takers = [kind for kind in there if kind not in PRESSED] or there
+        absent = sum(weight for kind, weight in self.evidence.items() if kind not in there)
+        total, taken = sum(self.evidence.values()), sum(self.evidence[kind] for kind in takers)
+        return {
+            kind: (self.evidence[kind] + (absent * self.evidence[kind] / taken if kind in takers else 0)) / total
+            for kind in there
+        }
 
 
 class Part(Strict):
@@ -75,8 +131,10 @@ def usual(module: str, title: str) -> Part:
         title=title,
         counts="own",
         rows=(
-            Row(id="completed", title="All exercises completed", points=10, evidence=("checks",)),
-            Row(id="deliverables", title="Deliverables handed in", points=5, evidence=("deliverables",)),
-            Row(id="understanding", title="Understanding shown", points=10, evidence=("answers",)),
+            Row(
+                id="completed", title="All exercises completed", points=10, evidence={"checks": 25, "yours": 65, "answers": 10}
+            ),
+            Row(id="deliverables", title="Deliverables handed in", points=5, evidence={"deliverables": 100}),
+            Row(id="understanding", title="Understanding shown", points=10, evidence={"answers": 65, "yours": 35}),
         ),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpucourse.model.answer import AnswerResult
-from gpucourse.model.verdict import CheckResult
+from gpucourse.model.verdict import CheckResult, PartResult
 
 Level = Literal["gpu", "logic", "none"]
 
@@ -14,13 +14,16 @@ Level = Literal["gpu", "logic", "none"]
 @dataclass(frozen=True, kw_only=True)
 class ExerciseEvidence:
     """What one exercise has to show. `wanted` and `handed_in` are the deliverables asked for and there; `changed` names files
-    of the run that are not as the run left them; `level` says whether a GPU took part."""
+    of the run that are not as the run left them; `level` says whether a GPU took part. `parts` are the learner's own;
+    `prediction` is what was foretold of it, None where nothing is asked for."""
 
     exercise: str
     run: str | None = None
     level: Level = "none"
     checks: tuple[CheckResult, ...] = field(default_factory=tuple)
     answers: tuple[AnswerResult, ...] = field(default_factory=tuple)
+    prediction: AnswerResult | None = None
+    parts: tuple[PartResult, ...] = ()
     wanted: tuple[str, ...] = field(default_factory=tuple)
     handed_in: tuple[str, ...] = field(default_factory=tuple)
     changed: tuple[str, ...] = field(default_factory=tuple)
@@ -29,13 +32,14 @@ class ExerciseEvidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces; `note` names what is missing, `short`
-    counts it."""
+    """One share of a row: one exercise, one kind of evidence. `got` of `of` pieces, below 0 for choices that stayed wrong;
+    `share` is how much of the row it is. `note` names what is missing, `short` counts it."""
 
     exercise: str
     kind: str
     got: float
     of: int
+    share: float = 0.0
     note: str = ""
     short: str = ""
 

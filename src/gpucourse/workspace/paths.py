@@ -55,6 +55,10 @@ class WorkspacePaths:
         """The learner's answers to the questions of one exercise."""
         return self.deliverables(exercise) / "answers.yaml"
 
+    def attempts(self, exercise: str) -> Path:
+        """Every answer that was given to the choices and numbers of one exercise."""
+        return self.deliverables(exercise) / "attempts.json"
+
     def yours(self, exercise: str) -> Path:
         """How the learner's own parts of one exercise were judged."""
         return self.deliverables(exercise) / "yours.json"
@@ -121,6 +125,11 @@ class WorkspacePaths:
     def quiz(self) -> Path:
         """Every try of the quiz."""
         return self.private / "quiz.json"
+
+    @property
+    def attempt_counts(self) -> Path:
+        """How many answers were given to the choices and numbers of each exercise."""
+        return self.private / "attempts.json"
 
     def drill(self, run_id: str) -> Path:
         """What was injected into a run, and what the learner took it for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -17,11 +18,12 @@ def make_question(**keys: Any) -> Question:
     return Question.model_validate({"id": "q", "text": "How?", "kind": "numeric", "explanation": "So.", **keys})
 
 
-def judge_answer(answer: Any, *, on_gpu: bool = False, run: bool = True, **keys: Any) -> AnswerResult:
-    return judge(make_question(**keys), answer, {"metrics": METRICS} if run else None, on_gpu=on_gpu)
+def judge_answer(answer: Any, *, on_gpu: bool = False, run: bool = True, wrong_before: int = 0, **keys: Any) -> AnswerResult:
+    evidence = {"metrics": METRICS} if run else None
+    return judge(make_question(**keys), answer, evidence, on_gpu=on_gpu, wrong_before=wrong_before)
 
 
-BUSY = {"low": "min(metrics.rows.busy)", "high": "max(metrics.rows.busy)", "unit": "%"}
+BUSY: dict[str, Any] = {"low": "min(metrics.rows.busy)", "high": "max(metrics.rows.busy)", "unit": "%"}
 
 
 @pytest.mark.parametrize(
@@ -51,10 +53,36 @@ BUSY = {"low": "min(metrics.rows.busy)", "high": "max(metrics.rows.busy)", "unit
     ],
 )
 def test_numbers(keys: dict[str, Any], answer: Any, verdict: str, said: str) -> None:
-    result = judge_answer(answer, **keys)
+    result = judge_answer(answer, wrong_before=1, **keys)
     assert result.verdict == verdict
     assert said in result.said
-    assert (result.explanation == "So.") == (verdict != "open")
+    assert (result.explanation == "So.") == (verdict in {"passed", "failed"}), "a second wrong answer is final"
+
+
+def test_a_first_wrong_number_tells_nothing_but_its_tolerance() -> None:
+    result = judge_answer("45 %", **BUSY, tolerance=2)
+    assert (result.verdict, result.share, result.final) == ("failed", 0, False)
+    assert result.said == "45 % is not it (± 2); one more attempt counts"
+    assert result.explanation == ""
+
+
+@pytest.mark.parametrize(("wrong", "share"), [(0, 1.0), (1, 0.5), (2, 0.0), (9, 0.0)])
+def test_a_right_number_counts_less_for_each_attempt(wrong: int, share: float) -> None:
+    result = judge_answer("1.9", value="metrics.speedup", wrong_before=wrong)
+    assert (result.verdict, result.share) == ("passed", share)
+
+
+@pytest.mark.parametrize("options", range(2, 9))
+@pytest.mark.parametrize("attempts", [1, 2, 8])
+def test_guessing_at_a_choice_gives_nothing(options: int, attempts: int) -> None:
+    question = make_question(kind="choice", options=[str(number) for number in range(options)], key="a")
+    shares = []
+    for order in itertools.permutations(question.choices, min(attempts, options)):
+        wrong = next((at for at, given in enumerate(order) if given == "a"), len(order))
+        last = order[wrong] if wrong < len(order) else order[-1]
+        before = wrong if wrong < len(order) else wrong - 1
+        shares.append(judge(question, last, None, on_gpu=False, wrong_before=before).share or 0.0)
+    assert sum(shares) / len(shares) <= 1e-9
 
 
 def test_a_number_on_a_gpu_is_compared_and_without_a_run_it_cannot_be() -> None:
@@ -103,9 +131,11 @@ CHOICE: dict[str, Any] = {"kind": "choice", "options": ["in a lake", "In the sea
 
 @pytest.mark.parametrize(("answer", "verdict"), [("b", "passed"), ("B)", "passed"), ("in the sea", "passed"), ("a", "failed")])
 def test_choices(answer: str, verdict: str) -> None:
-    result = judge_answer(answer, **CHOICE)
-    assert (result.verdict, result.explanation) == (verdict, "So.")
+    result = judge_answer(answer, **CHOICE | {"options": [*CHOICE["options"], "nowhere"]})
+    assert (result.verdict, result.explanation) == (verdict, "So." if verdict == "passed" else "")
     assert "b" not in result.said.split(), "the letter of the right one is not told"
+    final = judge_answer("a", **CHOICE)
+    assert (final.final, final.share, final.explanation) == (True, -1, "So."), "of two there is one attempt"
 
 
 @pytest.mark.parametrize("answer", ["c", "", "the moon", 3])

@@ -13,7 +13,7 @@ from gpucourse.grading.points import grade
 from gpucourse.model.answer import AnswerResult
 from gpucourse.model.rubric import Part, Row, Rubric, usual
 from gpucourse.model.score import ExerciseEvidence, Grade
-from gpucourse.model.verdict import CheckResult
+from gpucourse.model.verdict import CheckResult, PartResult
 
 
 def check(verdict: Any, *, evidence: Any = "logic", name: str = "c") -> CheckResult:
@@ -29,7 +29,8 @@ def make_evidence(exercise: str = "1.1", **other: Any) -> ExerciseEvidence:
 
 
 def score(*evidence_list: ExerciseEvidence, evidence: Any = ("checks",), points: float = 10, exercises: Any = ()) -> Grade:
-    part = Part(module="1", title="t", rows=(Row(id="r", title="r", points=points, evidence=evidence, exercises=exercises),))
+    row = Row.model_validate({"id": "r", "title": "r", "points": points, "evidence": evidence, "exercises": exercises})
+    part = Part(module="1", title="t", rows=(row,))
     return grade((part,), {"1": [item.exercise for item in evidence_list]}, {item.exercise: item for item in evidence_list})
 
 
@@ -117,13 +118,13 @@ def test_the_level_says_whether_a_gpu_took_part() -> None:
 
 
 def test_modules_and_exercises_that_are_not_here() -> None:
-    part = Part(module="2", title="t", rows=(Row(id="r", title="r", points=10, evidence=("checks",), exercises=("2.1",)),))
+    part = Part(module="2", title="t", rows=(Row(id="r", title="r", points=10, evidence={"checks": 1}, exercises=("2.1",)),))
     result = grade((part,), {}, {})
     assert (result.points, result.earned, result.parts[0].here) == (10, 0, False)
 
 
 def test_the_bonus_and_scores_of_their_own_stay_apart() -> None:
-    row = Row(id="r", title="r", points=10, evidence=("checks",))
+    row = Row(id="r", title="r", points=10, evidence={"checks": 1})
     parts = (
         Part(module="1", title="t", rows=(row,)),
         Part(module="B", title="t", counts="bonus", rows=(row,)),
@@ -155,3 +156,38 @@ def test_the_rubric_of_this_course_gives_100_and_10() -> None:
 def test_rubrics_that_are_wrong(rows: list[dict[str, Any]]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         Rubric.model_validate({"format": 1, "parts": [{"module": "1", "title": "t", "rows": rows}]})
+
+
+def part_result(verdict: Any, name: str = "p") -> PartResult:
+    return PartResult(id=name, title="t", file="my_p.py", verdict=verdict)
+
+
+def test_weights_share_an_exercise_out_among_its_kinds_of_evidence() -> None:
+    weights = {"checks": 30, "yours": 40, "answers": 30}
+    asked: dict[str, Any] = {"checks": (check("passed"),), "answers": (answer("open"),), "parts": (part_result("open"),)}
+    assert score(make_evidence(**asked), evidence=weights).earned == 3
+    written = make_evidence(**asked | {"parts": (part_result("passed"), part_result("failed", "f"))})
+    assert score(written, evidence=weights).earned == 5
+    assert [piece.note for piece in score(written, evidence=weights).parts[0].rows[0].pieces] == ["", "wrong: f", "open: q"]
+
+
+def test_what_an_exercise_lacks_goes_to_what_the_learner_thinks_of() -> None:
+    weights = {"checks": 30, "yours": 40, "answers": 30}
+    done, asked = (check("passed"),), (answer("open"),)
+    assert score(make_evidence(checks=done, answers=asked), evidence=weights).earned == 3
+    assert score(make_evidence(checks=done, parts=(part_result("open"),)), evidence=weights).earned == 3
+    assert score(make_evidence(checks=done), evidence=weights).earned == 10, "there is nothing else to earn"
+
+
+def test_wrong_choices_cost_and_a_row_stays_at_nothing() -> None:
+    wrong = answer("failed", -0.5)
+    assert score(make_evidence(answers=(answer("passed"), wrong)), evidence=("answers",)).earned == 2.5
+    assert score(make_evidence(answers=(wrong,)), evidence=("answers",)).earned == 0
+    whole = score(make_evidence(checks=(check("passed"),), answers=(wrong,)), evidence=("checks", "answers"))
+    assert whole.earned == 2.5
+
+
+def test_a_prediction_is_one_more_answer() -> None:
+    given = AnswerResult(id="p", kind="prediction", text="t", verdict="passed", share=0.5)
+    assert score(make_evidence(answers=(answer("passed"),), prediction=given), evidence=("answers",)).earned == 7.5
+    assert score(make_evidence(prediction=replace(given, evidence="gpu")), evidence=("answers",)).earned == 0

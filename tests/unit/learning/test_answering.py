@@ -27,6 +27,8 @@ def test_answers_typed_one_by_one_are_judged_and_kept(learning: Learning) -> Non
 
 def test_a_wrong_number_is_told_with_what_was_recorded(learning: Learning) -> None:
     learning.record()
+    said = learning.types("answer", "1.1", "--set", "busy=44", code=5)
+    assert "44 % is not it; one more attempt counts" in said.out
     said = learning.types("answer", "1.1", "--set", "busy=45%", code=5)
     assert "you said 45 %; your recording shows 78 to 96 %" in said.out
     assert "1 of 5 answers are not right: busy" in said.err
@@ -53,6 +55,7 @@ def test_numbers_speak_of_the_run_that_they_were_given_for(learning: Learning) -
     assert "right" in learning.types("answer", "1.1").out, "the sheet names the run"
     learning.types("answer", "1.1", "--set", "why=It falls.")
     learning.types("answer", "1.1", "--set", "speedup=1.9", "--run", first.id)
+    learning.types("answer", "1.1", "--set", "speedup=4", code=5)
     assert "shows 3 times" in learning.types("answer", "1.1", "--set", "speedup=2", code=5).out
 
 

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from tests.learning import Learning
+import pytest
+
+from tests.learning import RUBRIC, Learning
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    """An author whose rubric gives a delivered script no more than it may."""
+    learning.put("modules/rubric.yaml", RUBRIC.replace("evidence: [checks]", "evidence: {checks: 25, answers: 75}"))
+    return learning
 
 
 def test_a_course_with_nothing_to_complain_about(learning: Learning) -> None:
     assert "1 module, no complaints" in learning.types("dev", "check").err
     document = learning.types("dev", "check", str(learning.course), "--json").document
     assert (document["complaints"], document["modules"]) == ([], ["1"])
+
+
+def test_a_script_may_not_earn_the_points_as_it_was_delivered(learning: Learning) -> None:
+    learning.put("modules/rubric.yaml", RUBRIC)
+    said = " ".join(learning.types("dev", "check", code=2).err.split())
+    assert "rubric.yaml: parts.1: checks and deliverables of 1.1 give 60% of its points, and may give 30%" in said
 
 
 def test_every_complaint_with_its_place(learning: Learning) -> None:

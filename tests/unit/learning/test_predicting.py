@@ -13,6 +13,7 @@ from gpucourse.cli.options import Options
 from gpucourse.cli.prediction import ask_prediction, read_prediction
 from gpucourse.cli.session import Session
 from gpucourse.errors import UnknownName, UsageError
+from gpucourse.learning.evidence import gather
 from gpucourse.model.deployment import LocalDeployment, LocalVariables
 from gpucourse.model.node import Inventory, Node
 from gpucourse.model.plan import LaunchPlan
@@ -21,9 +22,22 @@ from gpucourse.runs.prepare import RunRequest
 from gpucourse.runs.run import new_record
 from gpucourse.ui.console import Console
 from gpucourse.workspace import deployments, runs
-from tests.learning import Learning
+from tests.learning import FOLDER, Learning
 
 NOW = "2026-01-31T14:25:01+00:00"
+
+
+PREDICT = "{id: faster, text: How much faster will it be?, value: metrics.speedup, unit: times, tolerance_percent: 10}"
+
+
+@pytest.fixture
+def learning(learning: Learning) -> Learning:
+    """A learner whose exercise 1.1 asks for a prediction."""
+    manifest = learning.course / f"modules/{FOLDER}/module.yaml"
+    tasks = "    tasks: [Walk upstream., Note the day.]\n"
+    manifest.write_text(manifest.read_text().replace(tasks, f"    predict: {PREDICT}\n{tasks}"))
+    learning.context = learning.open_context()
+    return learning
 
 
 class Terminal(io.StringIO):
@@ -131,3 +145,40 @@ def test_a_run_without_one_reads_as_before(learning: Learning) -> None:
     path.write_text(json.dumps(stored))
     assert "prediction" not in learning.types("show", "1.1", "--run", record.id).out
     assert learning.types("show", "1.1", "--run", record.id, "--json").document["prediction"] is None
+
+
+def test_what_predictions_count(learning: Learning) -> None:
+    def share(*runs: tuple[str | None, int]) -> float | None:
+        for answer, depth in runs:
+            given = None if answer is None else GivenPrediction(id="faster", answer=answer)
+            learning.record(prediction=given, parameters={"depth": depth})
+        evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
+        assert evidence.prediction is not None
+        return evidence.prediction.share
+
+    assert share((None, 10)) is None, "open"
+    assert share(("5", 20)) == 0
+    assert share(("1.9", 20)) == 0.5, "a later one"
+    assert share(("1.9", 30)) == 0.5, "the first right one counts"
+
+
+@pytest.mark.parametrize(("before", "share"), [((), 1.0), ((10,), 0.5), ((20,), 1.0)])
+def test_a_run_with_the_same_parameters_gives_the_answer_away(
+    learning: Learning, before: tuple[int, ...], share: float
+) -> None:
+    for depth in before:
+        learning.record(parameters={"depth": depth})
+    learning.record(prediction=GivenPrediction(id="faster", answer="1.9"), parameters={"depth": 10})
+    evidence = gather(learning.context, learning.context.catalog.exercise("1.1")[1], thorough=False)
+    assert evidence.prediction is not None
+    assert evidence.prediction.share == share
+
+
+def test_a_bundle_tells_what_was_predicted_and_after_which_runs(learning: Learning) -> None:
+    for answer in ("5", "1.9", None):
+        learning.record(prediction=None if answer is None else GivenPrediction(id="faster", answer=answer))
+    bundle = learning.root / "work.zip"
+    learning.types("grade", "--bundle", str(bundle))
+    opened = learning.types("grade", "--open", str(bundle), "--json").document["bundles"][0]["grade"]
+    pieces = [piece for row in opened["parts"][0]["rows"] for piece in row["pieces"] if piece["kind"] == "answers"]
+    assert [piece["got"] for piece in pieces if piece["exercise"] == "1.1"] == [0.5]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
     from gpucourse.model.questions import Prediction, Question
 
+_GOOD = "A good answer says"
+_COMPARE = "Compare: how much of this do your words say? A reviewer's judgement gives the points, your own gives none."
 STYLES: dict[str, Style] = {"passed": "good", "failed": "bad", "error": "warn", "kept": "accent"}
 WORDS = {
     "passed": "right",
@@ -33,6 +35,10 @@ def answers(exercise: Exercise, results: Sequence[AnswerResult], *, run: str | N
     explained = tuple((result.id, result.explanation) for result in results if result.explanation)
     if explained:
         parts.append(Facts(explained, title="Why"))
+    described = tuple((result.id, result.look_for) for result in results if result.look_for)
+    if described:
+        parts.append(Facts(described, title=_GOOD))
+        parts.append(Paragraph(_COMPARE, "dim"))
     parts.append(Paragraph(summary(results)))
     open_ones = [result.id for result in results if result.verdict == "open"]
     footer = (f"Still open: {', '.join(open_ones)}. Answer: gpucourse answer {exercise.id}",) if open_ones else ()
@@ -55,6 +61,8 @@ def judgement(result: AnswerResult) -> View:
     parts: list[Part] = [Paragraph(f"{mark(result.verdict)} {result.said or WORDS[result.verdict]}", style)]
     if result.explanation:
         parts.append(Paragraph(result.explanation))
+    if result.look_for:
+        parts.append(Facts(((result.id, result.look_for),), title=_GOOD))
     return View(parts=tuple(parts))
 
 

@@ -1,0 +1,84 @@
+"""What the learner predicted of the runs of an exercise, and what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpucourse.context import Context
+from gpucourse.errors import GpucourseError
+from gpucourse.learning.attempts import JUDGED
+from gpucourse.model.answer import AnswerResult, PredictionResult
+from gpucourse.model.manifest import Exercise
+from gpucourse.model.questions import Prediction
+from gpucourse.model.record import RunRecord
+from gpucourse.runs.results import read_prediction
+from gpucourse.workspace import runs, seals
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPrediction:
+    """A prediction and its run. `blind`: no run with the same parameters had measured it before."""
+
+    record: RunRecord
+    result: PredictionResult
+    blind: bool
+
+
+def list_predictions(context: Context, exercise: Exercise) -> list[RunPrediction]:
+    """Every prediction that can be compared with what its run measured, oldest first; of runs whose files are as they left
+    them."""
+    return list(_iterate_predictions(context, exercise)) if exercise.predict else []
+
+
+def judge_predictions(context: Context, exercise: Exercise) -> AnswerResult | None:
+    """What the learner's predictions of an exercise count; None where it asks for none.
+
+    The first right one counts: in full where it is the first prediction, made before any run with the same parameters.
+    """
+    asked = exercise.predict
+    if asked is None:
+        return None
+    judged = list_predictions(context, exercise)
+    if not judged:
+        return AnswerResult(id=asked.id, kind="prediction", text=asked.text, verdict="open", evidence=asked.evidence)
+    right = [item for item in judged if item.result.verdict == "passed"]
+    shown = right[0] if right else judged[-1]
+    before = judged[: judged.index(shown)] if right else judged
+    return AnswerResult(
+        id=asked.id,
+        kind="prediction",
+        text=asked.text,
+        verdict=shown.result.verdict,
+        answer=shown.result.prediction,
+        said=f"measured {shown.result.measurement}, off by {shown.result.difference}, run {shown.record.id}",
+        explanation=shown.result.explanation,
+        evidence=asked.evidence,
+        share=_compute_share(asked, [item.result.prediction for item in before], right=bool(right), blind=shown.blind),
+    )
+
+
+def _compute_share(asked: Prediction, wrong: list[str], *, right: bool, blind: bool) -> float:
+    from gpucourse.grading.attempts import SECOND, compute_credit
+
+    if asked.kind == "choice":
+        return compute_credit(asked, len(set(wrong)), right=right) * (1.0 if blind or not right else SECOND)
+    return 0.0 if not right else 1.0 if blind and not wrong else SECOND
+
+
+def _iterate_predictions(context: Context, exercise: Exercise) -> Iterator[RunPrediction]:
+    seen: list[tuple[object, ...]] = []
+    for record in runs.readable(context.paths, exercise.id)[0]:
+        if not record.is_evidence:
+            continue
+        setting = (record.parameters, record.world_size, record.mode)
+        if seals.find_changed_files(runs.files_of(context.paths, record), seals.EVIDENCE):
+            seen.append(setting)
+            continue
+        try:
+            result = read_prediction(context, exercise, record)
+        except GpucourseError:  # a damaged file: the run counts for nothing
+            result = None
+        if result is not None and result.verdict in JUDGED:
+            yield RunPrediction(record=record, result=result, blind=setting not in seen)
+        seen.append(setting)

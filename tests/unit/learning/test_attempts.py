@@ -1,0 +1,105 @@
+"""A wrong answer costs, a later one counts less, and neither a sheet nor a removed file gives an attempt back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.learning import Learning
+
+ATTEMPTS = "deliverables/1.1/attempts.json"
+SHEET = "deliverables/1.1/answers.yaml"
+
+
+def read_answer(learning: Learning, name: str, *words: str) -> dict[str, object]:
+    """What one answer is worth, as `show` sees it, which takes nothing in."""
+    answers = learning.types("show", "1.1", "--json").document["answers"]
+    return dict(next(answer for answer in answers if answer["id"] == name))
+
+
+def read_points(learning: Learning, *words: str) -> float:
+    """The points for understanding, of 10, from five questions of which one needs a GPU."""
+    rows = learning.types("grade", "--json", *words).document
+    grade = rows["bundles"][0]["grade"] if words else rows
+    return float(next(row["earned"] for row in grade["parts"][0]["rows"] if row["id"] == "understanding"))
+
+
+def give(learning: Learning, *answers: str) -> str:
+    """Give one answer after the other; what was said of the last."""
+    said = [learning.types("answer", "1.1", "--set", answer, code=None).out for answer in answers]
+    return " ".join(said[-1].split())
+
+
+@pytest.mark.parametrize(
+    ("answers", "share", "final"),
+    [
+        (["where=b"], 1, False),
+        (["where=a", "where=b"], 0, False),
+        (["where=a"], -0.5, False),
+        (["where=a", "where=c"], -1, True),
+        (["where=a", "where=c", "where=b"], -1, True),
+        (["where=a", "where=a", "where=b"], 0, False),
+        (["speedup=1", "speedup=1.9"], 0.5, False),
+        (["speedup=1", "speedup=2", "speedup=1.9"], 0, True),
+    ],
+)
+def test_what_an_answer_counts(learning: Learning, answers: list[str], share: float, final: bool) -> None:
+    learning.record()
+    give(learning, *answers)
+    answer = read_answer(learning, answers[0].partition("=")[0])
+    assert (answer["share"], answer["final"]) == (share, final)
+
+
+def test_the_explanation_waits_for_a_right_or_the_final_answer(learning: Learning) -> None:
+    learning.record()
+    assert "All rivers" not in give(learning, "where=a")
+    assert "All rivers run into the sea." in give(learning, "where=c")
+    assert "final" in give(learning, "where=c")
+
+
+def test_a_good_text_is_described_once_there_is_one(learning: Learning) -> None:
+    learning.record()
+    assert "it falls" not in learning.types("answer", "1.1", "--set", "where=b").out
+    assert "A good answer says why it falls" in give(learning, "why=Because of the moon.")
+    assert "it falls" in learning.types("answer", "1.1", typing="The moon.\n").out
+
+
+def test_wrong_choices_take_points_and_no_row_falls_below_nothing(learning: Learning) -> None:
+    learning.record()
+    give(learning, "speedup=1.9", "busy=80")
+    assert read_points(learning) == 5
+    give(learning, "where=a", "where=c")
+    assert read_points(learning) == 2.5
+    learning.record()
+    give(learning, "speedup=0", "busy=0")
+    assert read_points(learning) == 0
+
+
+def test_what_stands_in_the_sheet_only_is_not_given(learning: Learning) -> None:
+    learning.record()
+    give(learning, "where=a")
+    sheet = learning.workspace / SHEET
+    sheet.write_text(sheet.read_text().replace('"a"', '"b"').replace("  busy:", "  busy: 80"))
+    for name in ("where", "busy"):
+        answer = read_answer(learning, name)
+        assert (answer["verdict"], answer["explanation"]) == ("open", "")
+        assert "is not given yet" in str(answer["said"])
+    assert read_points(learning) == 0
+    assert "2 right" in learning.types("answer", "1.1").out
+    assert read_answer(learning, "where")["share"] == 0, "the second attempt of three options"
+
+
+def test_attempts_that_were_removed_leave_answers_without_points(learning: Learning) -> None:
+    learning.record()
+    give(learning, "where=a", "where=b", "speedup=1.9")
+    assert read_points(learning) == 2.5
+    (learning.workspace / ATTEMPTS).unlink()
+    assert "attempts at this exercise were removed" in give(learning, "where=b")
+    assert read_points(learning) == 0
+
+
+def test_a_bundle_holds_the_attempts(learning: Learning) -> None:
+    learning.record()
+    give(learning, "where=a", "where=b", "speedup=1.9")
+    bundle = str(learning.root / "work.zip")
+    learning.types("grade", "--bundle", bundle)
+    assert read_points(learning, "--open", bundle) == 2.5
