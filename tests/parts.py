@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import shutil
 from pathlib import Path
 from types import ModuleType
@@ -30,9 +31,19 @@ def need_module(name: str) -> ModuleType:
         raise
 
 
+def needs_module(name: str, *, installed: Path = INSTALLED) -> pytest.MarkDecorator:
+    """A mark for tests that use a module of the extra `local`: where it is missing they skip, unless the set-up provided it."""
+    missing = importlib.util.find_spec(name) is None
+    return pytest.mark.skipif(missing and not _provides(installed, name), reason=f"{name} is not there on this machine")
+
+
+def _provides(installed: Path, part: str) -> bool:
+    return installed.is_file() and part in installed.read_text(encoding="utf-8").split()
+
+
 def lack(part: str, *, installed: Path = INSTALLED) -> NoReturn:
     """End the test because a part is missing: it skips, or fails where `installed` says that the set-up provided the part."""
     reason = f"{part} is not there on this machine"
-    if installed.is_file() and part in installed.read_text(encoding="utf-8").split():
+    if _provides(installed, part):
         pytest.fail(f"{reason}, though the set-up provided it: sh tests/system-parts.sh")
-    pytest.skip(f"{reason}: sh tests/system-parts.sh provides it where it can")
+    pytest.skip(f"{reason}: sh tests/system-parts.sh provides it where it can", allow_module_level=True)

@@ -22,11 +22,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
-
 from gpucourse.local import driver, health, layout
 from gpucourse.model.node import Inventory, Node
-from tests.parts import need
+from tests.parts import need, need_module
 
 DRIVER = Path(driver.__file__)
 DEADLINE_S = 90.0  # what takes a second alone takes half a minute beside everything else
@@ -173,7 +171,7 @@ def start_simulated_nodes(folder: Path, count: int, *, key: Path | None = None) 
 
 def make_key(path: Path) -> Path:
     """A new private key without a passphrase, its public part beside it. Skips where asyncssh is not installed."""
-    asyncssh = pytest.importorskip("asyncssh")
+    asyncssh = need_module("asyncssh")
     path.parent.mkdir(parents=True, exist_ok=True)
     key = asyncssh.generate_private_key("ssh-ed25519")
     path.touch(mode=0o600)

@@ -5,7 +5,7 @@ set -eu
 here=$(dirname "$0")
 parts="$here/.parts"
 touch "$parts" # what an earlier time installed stays in it
-printf '%s\n' moto.server moto boto3 botocore.config >>"$parts" # these have come with pip
+printf '%s\n' moto.server moto boto3 botocore.config torch transformers psutil asyncssh >>"$parts" # these have come with pip
 sort -u -o "$parts" "$parts"
 
 missing=""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -12,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import find_course
 from gpucourse.course.parameters import arguments, resolve
@@ -22,10 +19,11 @@ from gpucourse.grading.checks import evaluate
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.verdict import CheckResult, ExerciseVerdict
 from tests import forks
+from tests.parts import needs_module
 from tests.ports import take_port
 from tests.system.cli import Learner
 
-needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+needs_torch = needs_module("torch")
 
 FOLDERS = find_course({})
 CATALOG = load(FOLDERS)

@@ -11,11 +11,9 @@ from types import ModuleType
 import pytest
 
 from gpucourse.course.locate import find_course
+from tests.parts import needs_module
 
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
-]
+pytestmark = [pytest.mark.system, needs_module("torch")]
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ that is there for it.
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import signal
 import socket
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from tests.parts import needs_module
 from tests.system.cli import Learner
 from tests.system.exercising import (
     DEADLINE_S,
@@ -104,9 +104,7 @@ def test_sizes_in_the_wrong_order_are_refused(tmp_path: Path) -> None:
 
 # --- 1.2 ---------------------------------------------------------------------------------------------------------------
 
-needs_transformers = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
-)
+needs_transformers = needs_module("transformers")
 
 
 @needs_transformers
@@ -206,7 +204,7 @@ def test_vllm_without_a_gpu_is_refused_with_a_sentence(tmp_path: Path) -> None:
 # --- 1.3 ---------------------------------------------------------------------------------------------------------------
 
 BRIEFLY = {"with": "1.1", "seconds": "0.4", "hz": "20"}
-needs_psutil = pytest.mark.skipif(importlib.util.find_spec("psutil") is None, reason="psutil is not installed")
+needs_psutil = needs_module("psutil")
 
 
 @needs_psutil

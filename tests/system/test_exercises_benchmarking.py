@@ -6,7 +6,6 @@ that is there for it.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.parts import needs_module
 from tests.system.cli import Learner
 from tests.system.exercising import (
     Finished,
@@ -143,9 +143,7 @@ def test_what_cannot_be_measured_is_refused_with_a_sentence(word: str, code: int
 # --- 4.3 ---------------------------------------------------------------------------------------------------------------
 
 FEW = {"batch_sizes": "1,3", "input_len": "8", "output_len": "6", "repeats": "2"}
-needs_transformers = pytest.mark.skipif(
-    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
-)
+needs_transformers = needs_module("transformers")
 
 
 @needs_transformers

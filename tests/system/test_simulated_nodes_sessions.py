@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from gpucourse.local import processes
-from tests.parts import need
+from tests.parts import need, need_module
 from tests.simulated import SimulatedNodes, eventually, serve_simulated_nodes
 from tests.system.cli import until
 
-asyncssh = pytest.importorskip("asyncssh")
+asyncssh = need_module("asyncssh")
 
 pytestmark = pytest.mark.system
 

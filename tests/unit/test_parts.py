@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.openssh import explain
-from tests.parts import lack
+from tests.parts import lack, needs_module
 
 SETUP = Path(__file__).parents[1] / "system-parts.sh"
 NO_FOLDER = "Missing privilege separation directory: /run/sshd\r\n"
@@ -53,6 +53,15 @@ def test_a_missing_part_fails_where_the_set_up_provided_it(tmp_path: Path) -> No
     with pytest.raises((pytest.fail.Exception, pytest.skip.Exception), match="though the set-up provided it") as ended:
         explain(255, NO_FOLDER, installed=provided)
     assert ended.type is pytest.fail.Exception, "a skip here would hide the test that has to say so"
+
+
+def test_a_missing_module_fails_where_the_set_up_provided_it(tmp_path: Path) -> None:
+    provided = tmp_path / ".parts"
+    assert needs_module("no_such_module", installed=provided).args == (True,)
+    assert needs_module("json", installed=provided).args == (False,)
+    provided.write_text("torch\nno_such_module\n")
+    assert needs_module("no_such_module", installed=provided).args == (False,), "it fails by itself, without a skip"
+    assert {"torch", "transformers", "psutil"} <= set(set_up(tmp_path, user=1000)[1])
 
 
 def test_an_sshd_that_does_not_start_is_a_failure(tmp_path: Path) -> None:

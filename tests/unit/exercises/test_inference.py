@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from gpucourse.course.locate import find_course
+from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
 
 completions = beside_the_script("shared", "completions")
@@ -26,8 +27,7 @@ BESIDE = ("bench", "gpus", "language_models", "engines", "ceilings")
 @pytest.fixture
 def shared_files(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The shared files as a script imports them."""
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("torch is not installed")
+    need_module("torch")
     monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
     for name in BESIDE:
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from gpucourse.course.locate import find_course
+from tests.parts import need_module
 from tests.unit.exercises.scripts import beside_the_script
 
 smi = beside_the_script("shared", "nvidia_smi")
@@ -84,8 +84,7 @@ def test_an_old_driver_is_asked_by_the_old_name(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def telemetry(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    if importlib.util.find_spec("torch") is None:
-        pytest.skip("torch is not installed")
+    need_module("torch")
     monkeypatch.syspath_prepend(str(find_course({}).exercises / "shared"))
     for name in ("bench", "nvidia_smi"):
         monkeypatch.delitem(sys.modules, name, raising=False)

@@ -15,9 +15,10 @@ from gpucourse.labs import collective_check
 from gpucourse.model.event import NodeEvent
 from gpucourse.model.node import Node
 from gpucourse.ports import CommandResult
+from tests.parts import needs_module
 from tests.unit.labs.aws.fakes import context_in, fleet_of, make_completed, node
 
-pytest.importorskip("torch")
+pytestmark = needs_module("torch")
 
 
 def here(_node: Node, command: str) -> CommandResult:
