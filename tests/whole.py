@@ -28,12 +28,12 @@ ROOT = Path(__file__).parent.parent
 # Without bytecode every worker, and every process that a test starts, would compile all of it anew.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 WAITING = (
+    "tests/system/test_hostile_node.py",
     "tests/system/test_bad_luck_nodes.py",
     "tests/system/aws",
     "tests/system/test_terraform_aws.py",
     "tests/system/test_mock_aws_terraform.py",
     "tests/system/test_hosts.py",
-    "tests/system/test_hostile_node.py",
     "tests/system/test_hostile_memory.py",
     "tests/system/test_drills.py",
     "tests/system/test_bad_luck_runs.py",
