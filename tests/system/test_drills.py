@@ -40,6 +40,7 @@ def type_diagnosis(lab: Learner, exercise: str, how: str, rank: int | None = Non
     return dict(lab.types(*words, code=code).document)
 
 
+@pytest.mark.slow
 def test_a_killed_rank(lab: Learner) -> None:
     record, fault = broken(lab, "3.2", "kill-rank", *SMALL)
     killed = next(item for item in record["rank_exits"] if item["code"] == 137)

@@ -46,7 +46,7 @@ SMALL: dict[str, tuple[int, dict[str, str]]] = {  # the number of nodes, and siz
 @pytest.fixture(scope="module")
 def four(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Learner]:
     """Somebody with one node for module 0 and four for module 3."""
-    learner = Learner(tmp_path_factory.mktemp("four") / "workspace")
+    learner = Learner(tmp_path_factory.mktemp("four") / "workspace", before=("env",))  # no forks: their time is not ours
     learner.takes_ports()
     learner.types("deploy", "0")
     learner.types("deploy", "3", "--nodes", "4")

@@ -40,12 +40,11 @@ def test_every_exercise_has_its_case() -> None:
 def test_without_a_gpu_every_row_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cases = [
         Case("4.1", limit_s=LONG_S),
-        Case("1.1", {"size": "5000"}, limit_s=LONG_S),
         Case("1.1", {"dtype": "float16"}, variant="float16"),
     ]
     assert gpu.prove([], cases=cases, recorded=tmp_path) == 0
     rows = capsys.readouterr().out.split("exercise ")[1].splitlines()[1:]
-    assert [row.split("  ")[0] for row in rows] == ["4.1", "1.1", "1.1 float16"]
+    assert [row.split("  ")[0] for row in rows] == ["4.1", "1.1 float16"]
     assert all(row.endswith(gpu.NO_GPU) for row in rows)
     assert list(tmp_path.iterdir()) == [], "nothing that a GPU did not measure is kept"
 

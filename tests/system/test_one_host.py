@@ -94,6 +94,7 @@ def test_it_stands_and_says_what_is_missing_and_how_to_have_it(somebody: Learner
     assert _state_of_the_system() == before
 
 
+@pytest.mark.slow
 def test_a_job_and_a_job_on_several_nodes(somebody: Learner) -> None:
     ran = somebody.types("run", "2.1", "--set", "seconds=0.2", "--set", "size=64")
     assert MISSING in " ".join(ran.err.split())

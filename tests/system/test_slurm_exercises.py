@@ -27,6 +27,7 @@ def verdicts(cluster: Learner) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_one_job(cluster: Learner) -> None:
     ran = cluster.types("run", "2.1", "--set", "seconds=0.5")
     assert "is RUNNING on node" in ran.err

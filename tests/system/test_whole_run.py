@@ -22,10 +22,12 @@ from tests.system.exercising import start, wait
 
 pytestmark = pytest.mark.system
 
+SMALL = [word for value in ("hidden=64", "samples=512", "batch_size=64", "steps=10") for word in ("--set", value)]
+
 
 def test_deploy_run_destroy(learner: Learner) -> None:
     assert "2 ready" in learner.types("deploy", "3").out
-    ran = learner.types("run", "3.2", "--nodes", "2", "--set", "epochs=2")
+    ran = learner.types("run", "3.2", "--nodes", "2", "--set", "epochs=2", *SMALL)
     folder = learner.run_folder()
 
     # the screen: both ranks live, a table, a verdict, and that these nodes are simulated
