@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from gpucourse.judge.apart import adopt_orphans, judge_apart
+from gpucourse.judge.no_compiler import leave_compiler_out
 
 CAN_FORK_WITH_TORCH = sys.platform == "linux"  # macOS ends a fork of a process that has its frameworks open
 
@@ -79,7 +80,7 @@ def _serve() -> None:
 def _import_torch() -> str:
     """Import torch once, for all forks; why it cannot be, empty where it can."""
     try:
-        import torch  # noqa: F401
+        leave_compiler_out()  # which imports torch
     except (ImportError, OSError, RuntimeError) as error:
         return f"torch cannot be imported: {type(error).__name__}: {str(error)[:500]}"
     return ""

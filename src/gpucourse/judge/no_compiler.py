@@ -1,0 +1,36 @@
+"""Keeps torch's compiler out of the process that judges: the first optimizer and the first DDP of a process import it.
+
+It would take 2 to 4 seconds of each verdict, and no part compiles anything.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+
+class NoCompiler(ModuleType):
+    """Stands where torch._dynamo would: every name in it is another of these, a call does nothing, no function is compiled."""
+
+    def disable(self, function: Callable[..., Any] | None = None, *_: Any, **__: Any) -> Any:
+        """The function as it is; as a decorator with arguments, what gives it back."""
+        return function if function is not None else self.disable
+
+    def __getattr__(self, name: str) -> NoCompiler:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return NoCompiler(f"{self.__name__}.{name}")
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        """Do nothing: a switch of the compiler was called."""
+
+
+def leave_compiler_out() -> None:
+    """From now on nothing in this process imports torch's compiler. Does nothing where it is imported already."""
+    import torch
+
+    if "torch._dynamo" not in sys.modules:
+        sys.modules["torch._dynamo"] = compiler = NoCompiler("torch._dynamo")
+        setattr(torch, "_dynamo", compiler)  # noqa: B010  # torch reads it there, too

@@ -1,0 +1,43 @@
+"""torch imports its compiler with the first optimizer and the first DDP; a process that judges does without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gpucourse.judge.client import Judge
+
+PART = """
+import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+def train():
+    model = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
+    before = model.module.weight.detach().clone()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    with model.no_sync():
+        model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return (before - model.module.weight).flatten().tolist()
+"""
+JUDGE = """
+import sys
+from gpucourse.judge import Case
+
+WAYS = {}
+
+
+def judge(part):
+    train = part.function("train")
+    (steps, compiler), = part.on_ranks(1, lambda rank, size: (train(), "torch._dynamo.convert_frame" in sys.modules))
+    part.compare([Case("the step", steps, [1.0, 1.0]), Case("the compiler was imported", compiler, False)], tolerance=1e-6)
+"""
+
+
+def test_an_optimizer_and_ddp_work_without_the_compiler(tmp_path: Path) -> None:
+    (tmp_path / "my_training.py").write_text(PART)
+    (tmp_path / "judge_training.py").write_text(JUDGE)
+    with Judge() as judge:
+        judged = judge.judge(tmp_path / "judge_training.py", tmp_path / "my_training.py", torch=True, limit_s=60)
+    assert (judged.word, judged.says) == ("passed", "")
