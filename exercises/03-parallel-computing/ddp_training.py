@@ -7,7 +7,7 @@ Run it            python ddp_training.py --batch-size 128 --hidden 512 --steps 3
                   torchrun --nproc-per-node=2 ddp_training.py --batch-size 128 --hidden 512         (two ranks here)
                   torchrun --nnodes=2 --node-rank=0 --nproc-per-node=1 --master-addr=10.0.0.1 --master-port=29500 \\
                            ddp_training.py                 (on the first node; --node-rank=1 on the second)
-Your part         change the batch size, then the layer sizes in `build`; predict the efficiency before you look
+Your part         my_ddp.py, DDP of your own; then change the batch size and the layers in `build`
 Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel" and "Strong and weak scaling"
 """
 
@@ -33,6 +33,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 SEED, CLASSES, PIXELS = 0, 10, 784
 RATE, NOISY_BELOW, STEEP_ABOVE = 0.05, 128, 4096  # learning rate; samples a step; units
+SLACK = 1.1  # how much longer a step may be than computing and then sending: medians of three measurements differ
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="DDP training with proofs of agreement and a fair comparison")
@@ -137,6 +138,10 @@ weak_s = world.slowest(time_steps(build(parallel=True), args.batch_size))
 strong_s = world.slowest(time_steps(build(parallel=True), rank_batch))
 with (silent := build(parallel=True)).no_sync():  # the same steps without AllReduce: what is missing was communication
     own_s = time_steps(silent, args.batch_size)  # each rank by itself: here a slow one shows, above all share its pace
+buffer = torch.zeros(sum(weight.numel() for weight in silent.parameters()), device=device)  # as large as all gradients
+allreduce_s = world.slowest(
+    bench.time_calls(lambda: dist.all_reduce(buffer), device, budget_s=0.2, agree=lambda mine: world.slowest([mine])[0])
+)
 silent_s, own_ms = world.slowest(own_s), world.gather(1e3 * sum(own_s) / len(own_s))
 nodes = world.gather(bench.node_label())
 
@@ -152,6 +157,7 @@ if rank == 0:
         row["efficiency_percent"] = 100 * row["speedup"] / row["ranks"]
     two_gpus = device.type == "cuda" and size == 2
     exposed = 100 * (1 - bench.percentile(silent_s, 50) / bench.percentile(weak_s, 50)) if size > 1 else None
+    one_by_one = SLACK * (bench.percentile(silent_s, 50) + bench.percentile(allreduce_s, 50))  # a step that hides nothing
     metrics = {
         **vars(args), "backend": dist.get_backend(), "parameters": weights.numel(), "gradient_bytes": 4 * weights.numel(),
         "learning_rate": learning_rate(), "epochs_done": epochs,
@@ -161,6 +167,8 @@ if rank == 0:
         "share_samples": [len(share) for share in shares],
         "samples_shared": sum(map(len, shares)) - len(set().union(*shares)), "epochs_in_the_order_of_the_first": repeated,
         "comparison": rows, "exposed_communication_percent": exposed,
+        "allreduce_ms": 1e3 * bench.percentile(allreduce_s, 50),
+        "least_efficiency_percent": 100 * bench.percentile(alone_s, 50) / one_by_one,
         "weak_efficiency_percent": rows[1]["efficiency_percent"] if size > 1 else None,
         "strong_efficiency_percent": rows[2]["efficiency_percent"] if size > 1 else None,
         "own_steps": [{"rank": r, "node": node, "mean_ms": ms} for r, (node, ms) in enumerate(zip(nodes, own_ms, strict=True))],
@@ -178,6 +186,8 @@ if rank == 0:
     say("\n" + bench.table(rows, titles | {"samples_per_s": "samples/s", "speedup": "x", "efficiency_percent": "efficiency %"}))
     if exposed is not None:
         say(f"\nexposed communication: {exposed:.0f} % of a weak step, for {metrics['gradient_bytes']:,} bytes of gradients")
+        least = f"{metrics['least_efficiency_percent']:.0f} %"
+        say(f"alone, their AllReduce takes {metrics['allreduce_ms']:.2f} ms; a step that hid nothing of it: efficiency {least}")
     say(f"loss {loss_before:.4f} before, {loss_after:.4f} after {args.epochs} epochs; guessing is {math.log(CLASSES):.4f}")
     if device.type == "cpu":
         say("On CPUs the proofs count and the speeds do not: ranks on one computer share its cores and its memory.")

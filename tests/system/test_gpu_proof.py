@@ -144,9 +144,22 @@ def test_the_record_has_what_plots_draw_and_no_more() -> None:
 
 @pytest.mark.parametrize(("exercise", "check"), [("3.2", "scaling"), ("3.4", "speed-up")])
 def test_one_gpu_has_nothing_to_be_compared_with(exercise: str, check: str) -> None:
-    metrics: dict[str, Any] = {"cuda": "13.0", "weak_efficiency_percent": None, "strong_speedup": None}
+    metrics: dict[str, Any] = {"cuda": "13.0", "weak_efficiency_percent": None, "least_efficiency_percent": 90.0}
+    metrics["strong_speedup"] = None
     plan = {"world_size": 1, "nodes": 1}
     verdict = evaluate(CATALOG.exercise(exercise)[1], metrics, plan, {"state": "succeeded"}, mode="aws")
     result = next(candidate for candidate in verdict.checks if candidate.id == check)
     assert result.verdict == "not_measured"
     assert f"run {exercise} --nodes 2" in result.observed
+
+
+@pytest.mark.parametrize(("efficiency", "verdict"), [(35.0, "passed"), (20.0, "failed")])
+def test_a_slow_link_sets_the_bound_of_the_efficiency(efficiency: float, verdict: str) -> None:
+    """3.26 MB of gradients over 10 Gbit/s beside a millisecond of computing: half of every GPU is out of reach."""
+    metrics: dict[str, Any] = {
+        "weak_efficiency_percent": efficiency,
+        "least_efficiency_percent": 100 * 1.0 / (1.1 * (1.1 + 2.7)),
+    }
+    plan = {"world_size": 2, "nodes": 2}
+    result = evaluate(CATALOG.exercise("3.2")[1], metrics | {"cuda": "13.0"}, plan, {"state": "succeeded"}, mode="aws")
+    assert next(check for check in result.checks if check.id == "scaling").verdict == verdict

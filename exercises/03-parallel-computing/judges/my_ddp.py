@@ -1,0 +1,249 @@
+"""Judges my_ddp.py of 3.2 beside DistributedDataParallel: parameters, gradients, and when each all-reduce begins and ends."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from gpucourse.judge import Case, Part, Verdict, Way
+
+WAYS = {
+    "no-broadcast": Way(
+        "the ranks begin with different models: {name} of rank {rank} is not rank 0's. Equal gradients keep models equal only "
+        "if they were equal before: send rank 0's parameters to all (dist.broadcast), the frozen ones, too",
+        ("        dist.broadcast(parameter.data, src=0)\n", ""),
+    ),
+    "not-rank-0": Way(
+        "all ranks begin with the same model, but {name} is not what rank 0 had: DistributedDataParallel sends rank 0's "
+        "parameters, for rank 0 is the one that loads a checkpoint",
+        ("src=0", "src=size - 1"),
+    ),
+    "sum": Way(
+        "each gradient is the sum over {size} ranks, and DistributedDataParallel gives the mean: a sum makes every step "
+        "{size} times as long. Divide by the number of ranks",
+        ("            parameter.grad /= size\n", ""),
+    ),
+    "own": Way(
+        "each rank still has its own gradient: nothing was averaged, so the models drift apart. Is the hook one that is called "
+        "when .grad is complete (register_post_accumulate_grad_hook), and does it reduce that very .grad?",
+        ("            parameter.register_post_accumulate_grad_hook(begin)", "            pass"),
+    ),
+    "divided-twice": Way(
+        "each gradient is the mean divided once more by {size}",
+        ("parameter.grad /= size", "parameter.grad /= size**2"),
+    ),
+    "not-cleared": Way(
+        "the first step is right, and in the second each gradient was divided again: `finish` still has what it did in the "
+        "step before. Forget what is done",
+        ("        pending.clear()\n", ""),
+    ),
+    "zeros": Way(
+        "it made a gradient of zeros for a parameter that got none: with momentum or weight decay the optimizer then moves it. "
+        "Leave its .grad None",
+        (
+            "        pending.clear()\n",
+            "        pending.clear()\n        for parameter in model.parameters():\n"
+            "            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad\n",
+        ),
+    ),
+    "no-all-reduce": Way(
+        "the gradients are right, but none went through dist.all_reduce: a collective that brings every rank's gradient to "
+        "every rank (all_gather) sends n/2 times the bytes",
+        (
+            "work = dist.all_reduce(parameter.grad, async_op=True)",
+            "every = [torch.empty_like(parameter.grad) for _ in range(size)]\n        dist.all_gather(every, parameter.grad)\n"
+            "        parameter.grad = sum(every)\n        work = torch.futures.collect_all([])",
+        ),
+    ),
+    "no-overlap": Way(
+        "all {count} all-reduces began after the whole backward pass was over, so the network did nothing while the processor "
+        "computed. The gradient of the last layer is complete first: its all-reduce can begin then, in a hook",
+        (
+            "            parameter.register_post_accumulate_grad_hook(begin)\n    return finish\n",
+            "            pass\n    begin_all = lambda: [begin(p) for p in model.parameters() if p.grad is not None]\n"
+            "    return lambda: (begin_all(), finish())[1]\n",
+        ),
+    ),
+    "blocking": Way(
+        "backward stood still during each all-reduce: the hook waited for it. Begin it with async_op=True, keep what it gives "
+        "back, and wait in `finish`",
+        ("        pending.append((work, parameter))", "        work.wait()\n        pending.append((work, parameter))"),
+    ),
+    "not-waited": Way(
+        "`finish` returned while {count} all-reduces were on their way: what the optimizer reads then is a matter of luck. "
+        "Call wait() on what each gave back",
+        ("            work.wait()\n", ""),
+    ),
+    "changed-early": Way(
+        "a gradient was changed between its all_reduce and the wait for it, while the sum was computed in it. Wait first, "
+        "then divide; or divide before you send",
+        (
+            "            work.wait()\n            parameter.grad /= size\n",
+            "            parameter.grad /= size\n            work.wait()\n",
+        ),
+    ),
+    "no-gradient": Way(
+        "it stumbled over a parameter that got no gradient in this pass ({says}): no hook was called for it, and its .grad is "
+        "None. In `finish`, take only what the hooks began",
+        (
+            "        pending.clear()\n",
+            "        pending.clear()\n        sum(parameter.grad.sum() for parameter in model.parameters())\n",
+        ),
+    ),
+    "frozen": Way(
+        "it hung a hook on a parameter with requires_grad=False, which never gets a gradient: leave it out, but send it "
+        "at the start like all others",
+        ("        if parameter.requires_grad:\n", "        if True:\n"),
+    ),
+    "no-finish": Way(
+        "share_gradients gave back {given}, and must give back the function `finish` itself, which the training calls "
+        "after each backward",
+        ("    return finish\n", "    return finish()\n"),
+    ),
+}
+
+SIZES, STEPS = (2, 3, 1, 4), 3
+HANG = (
+    "it never ended: does `finish` wait for a hook that is never called (a parameter without a gradient), or does one rank "
+    "call a collective more often than the others?"
+)
+
+
+class Step(NamedTuple):
+    """One step on one rank: the gradients as given, as DistributedDataParallel has them, and the rank's own; what happened."""
+
+    given: list[Any]
+    right: list[Any]
+    own: list[Any]
+    events: list[str]
+    never_waited: int
+    changed_early: bool
+
+
+def judge(part: Part) -> None:
+    """One to four ranks, three steps: equal to DistributedDataParallel, and sent while backward goes on."""
+    from reductions import Log, watch
+
+    log = Log()
+    watch(log)
+    share = part.function("share_gradients")
+
+    def body(rank: int, _: int) -> tuple[Any, ...]:
+        return _run(part, share, log, rank)
+
+    early = 0
+    for size in SIZES:
+        name = f"{size} rank{'s' * (size > 1)}"
+        try:
+            answers = part.on_ranks(size, body, limit_s=6.0)
+        except Verdict as verdict:
+            raise (Verdict("failed", "hang", HANG, name) if verdict.way == "hang" else verdict) from None
+        _judge_start(part, [start for start, _ in answers], name)
+        steps = [[Step(*step) for step in taken] for _, taken in answers]
+        for mine in steps:
+            _judge_waits(part, mine, name)
+        for mine in steps:
+            _judge_gradients(part, mine, size, name)
+        if size > 1:
+            early = _judge_overlap(part, steps[0][-1].events, name)
+    part.note(
+        f"equal to DistributedDataParallel on 1 to {max(SIZES)} ranks; {early} all-reduces began before backward was over"
+    )
+
+
+def _run(part: Part, share: Any, log: Any, rank: int) -> tuple[Any, ...]:
+    """The parameters after the start, and the steps, on one rank."""
+    import copy
+
+    import torch
+    from reductions import WIDTH, Log, Net
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.manual_seed(rank)  # another model on each rank, as without any agreement
+    model = Net(log)
+    twin, alone = copy.deepcopy(model), copy.deepcopy(model)
+    twin.log = alone.log = Log()
+    finish = _call(part, share, model)
+    if not callable(finish):
+        raise part.wrong("no-finish", given=type(finish).__name__ if finish is not None else "None")
+    start = [(name, parameter.detach().tolist()) for name, parameter in model.named_parameters()]
+    start = [(name, values, mine.tolist()) for (name, values), mine in zip(start, alone.parameters(), strict=True)]
+    expected = DistributedDataParallel(twin, find_unused_parameters=True)
+    alone.load_state_dict(twin.state_dict())  # with rank 0's parameters, which DistributedDataParallel has sent
+    taken = []
+    for number in range(STEPS):
+        x = torch.randn(4, WIDTH, dtype=torch.float64)
+        log.restart()
+        for network in (model, expected, alone):
+            network.zero_grad(set_to_none=number != 2)
+            network(x).square().mean().backward()
+        _call(part, finish)
+        gradients = [_gradients(network) for network in (model, twin, alone)]
+        taken.append((*gradients, log.events, log.never_waited, log.changed_early))
+        for network in (model, twin, alone):  # from here on all three have the right parameters
+            network.load_state_dict(twin.state_dict())
+    return start, taken
+
+
+def _call(part: Part, function: Any, *arguments: Any) -> Any:
+    """Call the learner's function; two errors of torch get words of their own."""
+    try:
+        return part.call(function, *arguments)
+    except Verdict as verdict:
+        if "doesn't require gradient" in verdict.says:
+            raise part.wrong("frozen") from None
+        if "NoneType" in verdict.says:
+            raise part.wrong("no-gradient", says=verdict.says) from None
+        raise
+
+
+def _gradients(model: Any) -> list[Any]:
+    """Every gradient of a model as a list, None where there is none."""
+    return [None if parameter.grad is None else parameter.grad.flatten().tolist() for parameter in model.parameters()]
+
+
+def _judge_start(part: Part, starts: list[list[tuple[str, Any, Any]]], name: str) -> None:
+    """Each parameter with its name, what it is after the start, and what the rank had before."""
+    for rank, start in enumerate(starts):
+        for (parameter, values, _), (_, of_first, _) in zip(start, starts[0], strict=True):
+            if values != of_first:
+                raise part.wrong("no-broadcast", name, name=parameter, rank=rank)
+    for parameter, values, before in starts[0]:
+        if values != before:
+            raise part.wrong("not-rank-0", name, name=parameter)
+
+
+def _judge_waits(part: Part, steps: list[Step], name: str) -> None:
+    for number, step in enumerate(steps):
+        if step.never_waited:
+            raise part.wrong("not-waited", name, count=step.never_waited)
+        if step.changed_early:
+            raise part.wrong("not-cleared" if number else "changed-early", name)
+
+
+def _judge_gradients(part: Part, steps: list[Step], size: int, name: str) -> None:
+    cases = []
+    for number, step in enumerate(steps):
+        ways = {"sum": _times(step.right, size), "own": step.own, "divided-twice": _times(step.right, 1 / size)}
+        ways["not-cleared"] = _times(step.right, size**-number)
+        pairs = zip(step.given, step.right, strict=True)
+        ways["zeros"] = [given if right is None and given and not any(given) else right for given, right in pairs]
+        cases.append(Case(f"{name}, step {number + 1}", step.given, step.right, ways, {"size": size}))
+    part.compare(cases)
+
+
+def _times(gradients: list[Any], factor: float) -> list[Any]:
+    return [None if gradient is None else [value * factor for value in gradient] for gradient in gradients]
+
+
+def _judge_overlap(part: Part, events: list[str], name: str) -> int:
+    """How many all-reduces began before the last layer of backward. Raises where none went on beside it."""
+    layers = [place for place, event in enumerate(events) if event.startswith("layer")]
+    early = [place for place, event in enumerate(events) if event.startswith("reduce") and place < layers[-1]]
+    if not any(event.startswith("reduce") for event in events):
+        raise part.wrong("no-all-reduce", name)
+    if not early:
+        raise part.wrong("no-overlap", name, count=sum(event.startswith("reduce") for event in events))
+    ends = {place: events.index(events[place].replace("reduce", "wait")) for place in early}
+    if not any(place < layer < ends[place] for place in early for layer in layers):
+        raise part.wrong("blocking", name)
+    return len(early)

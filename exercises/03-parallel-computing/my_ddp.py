@@ -1,0 +1,26 @@
+"""Your part of 3.2: data parallel training of your own, as DistributedDataParallel does it.
+
+You will learn    where the gradients of all ranks become one, and why that costs less than it seems: backward goes on meanwhile
+You will produce  `share_gradients`, with which every rank gets the gradients that DistributedDataParallel would give it
+Try it            gpucourse try 3.2
+Your part         the body of `share_gradients`; keep its name and its parameter
+Reading           modules/03-parallel-computing/lesson-2-training.md, "DistributedDataParallel"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist  # noqa: F401  # for what you write
+
+
+def share_gradients(model: torch.nn.Module) -> Callable[[], None]:
+    """Make `model` data parallel over all ranks of the process group. Gives back `finish`.
+
+    At once: every rank gets the parameters of rank 0. In every backward pass: as soon as the gradient of a parameter is
+    complete (`register_post_accumulate_grad_hook`), its all-reduce begins (`async_op=True`), and backward goes on.
+    `finish()` is called after each `loss.backward()`, many times in a training: when it returns, every `.grad` is the mean
+    over all ranks. A parameter with `requires_grad=False`, or one that got no gradient, stays as it is. Buckets are not needed.
+    """
+    raise NotImplementedError("share_gradients: which hook does torch call when the gradient of a parameter is complete?")
