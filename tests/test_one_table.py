@@ -15,6 +15,7 @@ from tests.over_files import over_files
 
 ROOT = Path(__file__).resolve().parent.parent
 TEACHES = {  # scripts whose lesson is one GPU beside another: their questions name both
+    "exercises/04-benchmarking/judges/my_peaks.py": "its cases are GPUs whose data sheets are known, in numbers of its own",
     "exercises/04-benchmarking/gpu_specs.py": "4.1 asks how much faster an L4 is than a T4",
     "exercises/04-benchmarking/cost_analysis.py": "4.4 asks from where on an L4 pays for itself beside a T4",
 }

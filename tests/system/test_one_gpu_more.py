@@ -114,7 +114,7 @@ def test_the_exercises_compute_with_it(answers: dict[str, Any]) -> None:
     assert answers["ridge"] == pytest.approx(250)
     assert answers["cores"] == 256
     assert answers["derived"] == pytest.approx(0.0)
-    assert answers["cost row"] == ["p9z.2xlarge", "Z9", 9.99, None]
+    assert answers["cost row"] == ["p9z.2xlarge", "Z9", 9.99 / 2, None], "one of its two GPUs, at its share"
     assert "p9z.2xlarge" in answers["choices of 4.4"]
 
 
