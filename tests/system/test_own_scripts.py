@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,28 @@ def test_a_missing_module_is_diagnosed_with_the_flag_that_sends_it(lab: Learner,
 def test_what_was_named_and_is_not_there_is_refused_before_anything_starts(lab: Learner, script: Path) -> None:
     assert "no such file or folder" in lab.types("run", "3.1", "--script", str(script), "--with", "nowhere", code=2).err
     assert "which exercise?" in lab.types("run", code=2).err
+
+
+def test_any_script_runs_unchanged_under_the_profiler(lab: Learner, tmp_path: Path) -> None:
+    mine = (
+        "import sys, torch\n\na = torch.ones(64, 64)\nfor _ in range(5):\n    a = a @ a / 64\nprint(sys.argv[1:], __name__)\n"
+    )
+    (tmp_path / "mine.py").write_text(mine)
+    mine_too = "run", "--script", str(tmp_path / "mine.py"), "--launcher", "python", "--nodes", "1", "--profile"
+    typed = lab.types(*mine_too, "--", "a", "b")
+    assert "['a', 'b'] __main__" in typed.err
+    outputs = lab.run_folder() / "outputs/node0"
+    profile = json.loads((outputs / "profile.json").read_text())
+    assert {"aten::mm": 5}.items() <= {row["operation"]: row["calls"] for row in profile["rows"]}.items()
+    assert (profile["where"], (outputs / "trace.json.gz").read_bytes()[:2]) == ("on the processor", b"\x1f\x8b")
+    assert "aten::mm" in (outputs / "profile.txt").read_text()
+    assert "counts for nothing" in typed.out
+    assert "not for slurm" in lab.types("run", "3.1", "--launcher", "slurm", "--profile", code=2).err
+
+
+@pytest.mark.slow
+def test_a_profiled_run_of_an_exercise_counts_for_nothing(lab: Learner) -> None:
+    lab.types("run", "3.1", "--profile", "--set", "elements=1024")
+    assert {path.name for path in lab.run_folder().glob("outputs/node0/profile*.json")} >= {"profile-rank0.json"}
+    record = lab.newest_run()
+    assert (record["state"], record["profiled"], record["verdict"]) == ("succeeded", True, None)

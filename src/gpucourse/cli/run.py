@@ -40,6 +40,9 @@ def run(
         list[Path] | None,
         typer.Option("--with", help="A file or folder to upload beside the script.", show_default=False),
     ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Under PyTorch's profiler: where the time goes. Counts for nothing.")
+    ] = False,
     procs: Annotated[
         int | None,
         typer.Option("--procs", help="Processes per node, for torchrun.", min=1, show_default=False),
@@ -85,6 +88,7 @@ def run(
         timeout_s=parse_seconds(timeout, f"gpucourse run {exercise} --timeout 10m", flag="--timeout"),
         silence_s=parse_seconds(silence, f"gpucourse run {exercise} --silence 10m", flag="--silence"),
         extra=tuple(extra or ()),
+        profile=profile,
         processes=procs,
         target=target,
         gpu=gpu.lower() if gpu else None,
@@ -92,9 +96,7 @@ def run(
     if sweep is None and not every:
         from gpucourse.cli.run_one import run_one
 
-        if predict is not None and no_predict:
-            raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise} --no-predict")
-        run_request = _with_prediction(session, run_request, predict, ask=not (no_predict or detach or dry_run))
+        run_request = _with_prediction(session, run_request, predict, never=no_predict, ask=not (detach or dry_run))
         return run_one(session, run_request, detach=detach, dry_run=dry_run, json=json)
     if predict is not None:
         raise UsageError("--predict is about one run", hint=f"gpucourse run {exercise} --predict {predict}")
@@ -108,13 +110,15 @@ def run(
     return run_sweep(session, run_request, sweep[0], json=json)
 
 
-def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, ask: bool) -> RunRequest:
+def _with_prediction(session: Session, run_request: RunRequest, predict: str | None, *, never: bool, ask: bool) -> RunRequest:
     """The order with what the learner predicts: as typed, or asked for. Raises UsageError, UnknownName."""
     from gpucourse.cli.prediction import ask_prediction, read_prediction
 
     exercise = session.context.catalog.exercise(run_request.exercise)[1]
     if predict is None:
-        return replace(run_request, prediction=ask_prediction(session, run_request) if ask else None)
+        return replace(run_request, prediction=ask_prediction(session, run_request) if ask and not never else None)
+    if never:
+        raise UsageError("--predict and --no-predict cannot be combined", hint=f"gpucourse run {exercise.id} --no-predict")
     if run_request.script is not None:
         raise UsageError(
             f"--predict is about the script of {exercise.id}, not about one of your own", hint=f"gpucourse run {exercise.id}"

@@ -20,7 +20,7 @@ from gpucourse.course.locate import find_course
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, read_rubric, strangers
-from gpucourse.course.rules import SHARED
+from gpucourse.course.rules import PROFILER, SHARED
 from gpucourse.course.schema import SCHEMAS, schema_text
 from gpucourse.course.written_metrics import find_unwritten, list_chapter_paths, list_plot_paths, words_of
 from gpucourse.errors import ManifestError
@@ -39,7 +39,7 @@ def lint(catalog: Catalog) -> list[str]:
     complaints += _stale_schemas(catalog.folders.modules)
     complaints += _beside_modules(catalog)
     complaints += _check_unquoted_commas(catalog.folders.modules)
-    used: set[str] = set()
+    used = {f"{SHARED}/{PROFILER}"}
     for module in catalog.modules:
         for exercise in module.exercises:
             used |= set(catalog.sources(module, exercise).values())

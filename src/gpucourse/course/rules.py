@@ -15,6 +15,7 @@ from gpucourse.outside.yaml_reader import Complaint
 
 FOLDER = re.compile(r"(?P<number>\d+|B)-[a-z0-9-]+")
 SHARED = "shared"
+PROFILER = "profiled.py"  # among the shared files: it runs any other script under PyTorch's profiler
 
 
 def number_of(folder: str) -> str | None:

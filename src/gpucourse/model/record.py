@@ -73,7 +73,8 @@ class RunRecord:
     Under Slurm `nodes` is the one that is asked; where the jobs ran stands in their rows. A rank that says nothing for
     `silence_s` seconds is named; `silences` are those that had not spoken again at the end. `clock_skew_s`: how far each
     node's clock was ahead of this computer's. `drill`: a fault was injected on purpose. `own_script`: the learner's own script,
-    which ran in the exercise's place; what it did says nothing about the exercise. `prediction`: made before it began, if any.
+    which ran in the exercise's place; what it did says nothing about the exercise. `profiled`: it ran under a profiler,
+    which slows it, so that its times are no evidence. `prediction`: made before it began, if any.
     """
 
     version: int = 1
@@ -84,6 +85,7 @@ class RunRecord:
     mode: Mode
     launcher: str
     own_script: str | None = None
+    profiled: bool = False
     state: RunState
     created: str
     started: str | None = None
@@ -118,7 +120,7 @@ class RunRecord:
     @property
     def is_evidence(self) -> bool:
         """Whether the run can show something for its exercise: the exercise's script ran, and succeeded."""
-        return self.state == "succeeded" and not self.own_script
+        return self.state == "succeeded" and not self.own_script and not self.profiled
 
     @property
     def culprit(self) -> int | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucourse.context import Context
+from gpucourse.course.rules import PROFILER
 from gpucourse.errors import MissingError, UsageError
 from gpucourse.launch import planning
 from gpucourse.launch.neighbours import find_imports, find_named_files
@@ -46,6 +47,7 @@ class RunRequest:
     extra: tuple[Path, ...] = ()
     processes: int | None = None
     prediction: GivenPrediction | None = None
+    profile: bool = False
     copies: Path | None = None  # a folder whose files go in place of the learner's own, by their names
 
 
@@ -88,13 +90,18 @@ def make_launch_request(
     lab = _own_lab(context, module, run_request) if launcher in {"torchrun", "python"} else None
     if lab is not None and run_request.nodes is None and script == exercise.script:
         _tell_of_few(context, exercise, lab)
+    typed = (*arguments(exercise, passed), *run_request.arguments)
+    needs_torch = launcher == "torchrun" or run_request.profile
+    if run_request.profile:
+        typed = (script, *typed)
+        script, uploads = PROFILER, (*uploads, Upload(name=PROFILER, source=context.folders.exercises / SHARED / PROFILER))
     return planning.LaunchRequest(
         exercise=exercise,
         launcher=launcher,
-        packages=exercise.packages if run_request.script is None else ("torch",) if launcher == "torchrun" else (),
+        packages=exercise.packages if run_request.script is None else ("torch",) if needs_torch else (),
         script=script,
         parameters=dict(passed),
-        arguments=(*arguments(exercise, passed), *run_request.arguments),
+        arguments=typed,
         uploads=uploads,
         timeout_s=run_request.timeout_s or exercise.launch.timeout,
         environment=_link_of(lab) if lab is not None else {},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucourse import __version__
 from gpucourse.context import Context
-from gpucourse.errors import GpucourseError, Interrupted, MissingError
+from gpucourse.errors import GpucourseError, Interrupted, MissingError, UsageError
 from gpucourse.model.deployment import Deployment
 from gpucourse.model.event import Note, stage
 from gpucourse.model.manifest import Module
@@ -82,6 +82,8 @@ def run(
     """
     module, exercise = context.catalog.exercise(run_request.exercise)
     scheduled = slurm_runs.by_slurm(exercise, run_request)
+    if run_request.profile and scheduled:
+        raise UsageError("--profile is for python and torchrun, not for slurm", hint="gpucourse run 3.2 --profile")
     lab = slurm_runs.lab_of(context, module) if scheduled else module
     deployment = find_deployed_lab(context, lab, target=run_request.target, gpu=run_request.gpu)
     inventory = deployment.inventory
@@ -133,6 +135,7 @@ def new_record(
         mode=plan.mode,
         launcher=plan.launcher,
         own_script=str(run_request.script) if run_request.script else None,
+        profiled=run_request.profile,
         state="planned",
         created=now_utc("milliseconds"),
         prediction=run_request.prediction,

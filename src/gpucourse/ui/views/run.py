@@ -96,6 +96,10 @@ def result(
         parts.extend(prediction_result(prediction))
     if verdict is not None:
         parts.extend(checks(verdict))
+    if record.profiled:
+        parts.append(
+            Paragraph("It ran under the profiler, which slows it: it counts for nothing. Open a trace in ui.perfetto.dev.")
+        )
     parts.append(_home(record, files, exercise, deliverables))
     if record.refused:
         rows = [(item.node, item.name, item.reason) for item in record.refused]
