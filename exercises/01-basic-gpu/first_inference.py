@@ -4,7 +4,7 @@ You will learn    what loading costs; time to first token and time per token; wh
 You will produce  the generated text; times of the first (cold) and of warm requests; metrics.json
 Run it            python first_inference.py --model tiny
                   python first_inference.py --model gpt2 --prompt "The future of GPU computing is" --max-tokens 100
-Your part         change the prompt and max_tokens; predict the time of 100 tokens from TTFT and TPOT before you measure it
+Your part         write summarise in my_latencies.py; predict the time of 100 tokens from TTFT and TPOT, then measure it
 Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
 """
 
@@ -92,6 +92,7 @@ asked = [*[args.max_tokens] * (1 + REPEATS), *[args.max_tokens // 2] * (REPEATS 
 metrics = {
     **vars(args), "engine": kind, "rows": rows, "load_s": engine.load_s, "text": text, "prompt_tokens": cold.prompt_tokens,
     **{key: rows[1][key] for key in ("ttft_ms", "tpot_ms", "e2e_ms", "tok_per_s", "ceiling_tok_per_s")},
+    "e2e_over_half": rows[1]["e2e_ms"] / rows[2]["e2e_ms"],
     "requests": len(asked), "ceiling_reason": rows[1]["ceiling"], "predicted_e2e_ms": predicted,
     "tokens_missing": sum(abs(a.tokens - n) for a, n in zip([cold, *warm, *half, *likeliest], asked, strict=True)),
     "not_streamed": sum(answer.events < 2 or answer.ttft_s >= answer.e2e_s for answer in [cold, *warm]),

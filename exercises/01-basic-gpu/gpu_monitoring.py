@@ -4,7 +4,7 @@ You will learn    how a device is watched; what "utilisation" counts, and that i
 You will produce  samples.csv and the curves of utilisation and memory; on a GPU nvidia-smi's own picture; metrics.json
 Run it            python gpu_monitoring.py --model tiny
                   python gpu_monitoring.py --with 1.1 --hz 5
-Your part         mark in the plot where each load begins; find two loads that look alike and do different work
+Your part         write summarise in my_meter.py; find two loads that look alike and do different work
 Reading           modules/01-basic-gpu/lesson.md, "What the monitor shows"
 """
 
@@ -29,7 +29,7 @@ import torch
 from bench import say
 from language_models import MODELS
 
-SEED, MIB = 0, 1 << 20
+SEED, MIB, BUSY_PERCENT = 0, 1 << 20, 20
 OTHERS = {"1.1": "hello_gpu.py", "1.2": "first_inference.py"}
 SMALL = ["--small=256", "--size=768", "--repeats=3"]  # of 1.1, without a GPU
 
@@ -127,6 +127,9 @@ def figures(phase: str) -> dict:
 
 # --- the record ----------------------------------------------------------------------------------------------------------
 phases = [figures(phase) for phase in [*loads.LOADS, watching]]
+by_load = {row["phase"]: row["utilisation_mean_percent"] for row in phases}
+if (by_load["idle"] or 0.0) > BUSY_PERCENT:
+    say(f"While nothing of this ran, the device was at {by_load['idle']:.0f}%: other programs use it, and are in every figure")
 best = max((row["gflop_per_s"] or 0.0) for row in phases)
 for row in phases:
     known = row["gflop_per_s"] is not None and best
@@ -135,6 +138,8 @@ metrics = {
     "hz": args.hz, "with": args.watched, "seconds": args.seconds, "model": args.model if args.watched == "1.2" else None,
     "source": first.source, "watched_device": first.device,
     "source_is_the_devices": (first.source == "cpu") == (device.type == "cpu"), "phases": phases, "samples": samples,
+    "load_samples": [sample for sample in samples if sample["phase"] in loads.LOADS],
+    "busywork_utilisation_percent": by_load["busywork"], "idle_utilisation_percent": by_load["idle"],
     "samples_due": due, "samples_taken_percent": 100 * len(samples) / max(1, due), "samples_late": recorder.missed,
     "watched": phases[-1], "watched_exit_code": exit_code, "refused": sum(row["refused"] for row in phases),
     "least_samples": min(row["samples"] for row in phases),

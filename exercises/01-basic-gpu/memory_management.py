@@ -4,7 +4,7 @@ You will learn    allocated, reserved, and what the driver says; what really giv
 You will produce  the memory after each step, its curve, and a fix of your own that works where the plain way cannot
 Run it            python memory_management.py --size 2000 --budget-mib 256      (a simulated device of 256 MiB)
                   python memory_management.py                                   (a GPU, all of it)
-Your part         predict at which step memory runs out; then repair my_fix.py until it runs without
+Your part         predict at which step memory runs out; then write sums_of_squares in my_fix.py, so that it does not
 Reading           modules/01-basic-gpu/lesson.md, "Three answers to one question" and "Out of memory"
 """
 
@@ -26,7 +26,7 @@ import torch
 from bench import say
 from device_memory import MIB, GpuMemory, SimulatedMemory
 
-SEED, COLUMNS, PERIOD = 0, 1024, 97
+SEED, COLUMNS, PERIOD, CONTEXT_MIB = 0, 1024, 97, 16
 
 # --- knobs -------------------------------------------------------------------------------------------------------------
 parser = argparse.ArgumentParser(description="fill a device's memory, run out of it, recover")
@@ -39,7 +39,7 @@ if args.size < 16 or args.steps < 1 or args.budget_mib < 0:
 
 # --- set-up ------------------------------------------------------------------------------------------------------------
 device = torch.device("cpu") if args.budget_mib else bench.here()
-memory = GpuMemory() if device.type == "cuda" else SimulatedMemory((args.budget_mib or 256) * MIB)
+memory = GpuMemory() if device.type == "cuda" else SimulatedMemory((args.budget_mib or 256) * MIB, CONTEXT_MIB * MIB)
 what = f"a simulated device of {memory.capacity() / MIB:,.0f} MiB" if memory.simulated else torch.cuda.get_device_name(device)
 say(f"memory of {what}")
 nbytes = args.size * args.size * 4
@@ -124,15 +124,27 @@ with memory:
     del again
     memory.empty_cache()
 
-    # --- your fix: a table of which a fifth does not fit ---------------------------------------------------------------
-    say(f"\nyour fix: {table_rows:,} rows of {COLUMNS} columns, {table_rows * COLUMNS * 4 / MIB:,.0f} MiB in all ...")
+    # --- a table of which a fifth does not fit: the plain way, then your fix -------------------------------------------
+    say(f"\na table of {table_rows:,} rows of {COLUMNS} columns, {table_rows * COLUMNS * 4 / MIB:,.0f} MiB in all")
+    plain_ran_out = False
+    try:
+        table = load(0, table_rows)
+        (table * table).sum(dim=0)
+    except torch.OutOfMemoryError as error:
+        plain_ran_out = True
+        say(f"the plain way, all of it at once: {str(error).splitlines()[0][:200]}")
+    memory.empty_cache()
     memory.reset_peak()
-    sums, ran_out, broken = None, False, None
+    rows_loaded[0] = 0
+    sums, ran_out, broken, is_open = None, False, None, False
     try:
         sums = my_fix.sums_of_squares(load, table_rows)
     except torch.OutOfMemoryError as error:
         ran_out = True
-        say(f"it ran out of memory: {str(error).splitlines()[0][:200]}")
+        say(f"your fix ran out of memory: {str(error).splitlines()[0][:200]}")
+    except NotImplementedError as error:
+        is_open = True
+        say(f"your fix: not written yet ({error})")
     except Exception as error:  # noqa: BLE001 (the learner's code may fail in any way, and is shown how)
         broken = f"{type(error).__name__}: {error}"
         traceback.print_exc(file=sys.stdout)
@@ -142,8 +154,8 @@ with memory:
         sums = torch.as_tensor(sums).detach().double().cpu()
         same = sums.shape == expected.shape
         wrong = ((sums - expected).abs().max() / expected.max()).item() if same else float("inf")
-        say(f"it ran; peak {fix_peak / MIB:,.1f} MiB, largest error {wrong:.1e} of the largest sum")
-    if rows_loaded[0] != table_rows and not ran_out:
+        say(f"your fix ran; peak {fix_peak / MIB:,.1f} MiB, largest error {wrong:.1e} of the largest sum")
+    if rows_loaded[0] != table_rows and not ran_out and not is_open:
         say(f"it read {rows_loaded[0]:,} rows of {table_rows:,}")
 
 # --- the record ----------------------------------------------------------------------------------------------------------
@@ -153,8 +165,10 @@ metrics = {
     "out_of_memory": name is not None, "exception": name, "held_by_error_bytes": held_by_error, "left_bytes": left,
     "recovered": recovered, "reserved_fell_at_del_bytes": fell_at_del, "reserved_fell_at_empty_cache_bytes": fell_at_empty,
     "peak_mib": max(row["allocated_mib"] for row in timeline), "fix_rows": table_rows,
-    "fix_out_of_memory": ran_out, "fix_broken": broken or "no", "fix_peak_bytes": fix_peak,
-    "fix_rows_loaded": None if ran_out or broken else rows_loaded[0], "fix_error": wrong,
+    "plain_out_of_memory": plain_ran_out, "fix_out_of_memory": None if is_open else ran_out,
+    "fix_broken": None if is_open else broken or "no", "fix_peak_bytes": fix_peak,
+    "fix_peak_mib": None if wrong is None else fix_peak / MIB,
+    "fix_rows_loaded": None if ran_out or broken or is_open else rows_loaded[0], "fix_error": wrong,
     "simulated": what if memory.simulated else None,
 }  # fmt: skip
 if memory.simulated:

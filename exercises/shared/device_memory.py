@@ -2,7 +2,8 @@
 
 On a GPU these are PyTorch's caching allocator and the driver. Without one, a simulated device of a fixed size counts the
 storages of all tensors that are made while it is entered, and raises the same torch.OutOfMemoryError. It models one thing of
-the caching allocator: memory that was freed stays reserved until the cache is emptied. It knows no fragments, no context.
+the caching allocator: memory that was freed stays reserved until the cache is emptied. It knows no fragments. Its context is a
+number of bytes that the driver has given away before the first tensor.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ class GpuMemory:
 
 
 class SimulatedMemory(TorchDispatchMode):
-    """A device of `size` bytes that is not there, for the block in which it is entered."""
+    """A device of `size` bytes that is not there, for the block in which it is entered. `context` of them are in use then."""
 
     simulated = True
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, context: int = 0) -> None:
         super().__init__()
-        self._size, self._live, self._kept, self._peak = size, 0, 0, 0
+        self._size, self._context, self._live, self._kept, self._peak = size, context, 0, 0, 0
         self._known: dict[int, int] = {}
 
     def capacity(self) -> int:
@@ -77,7 +78,7 @@ class SimulatedMemory(TorchDispatchMode):
         return self._kept
 
     def in_use(self) -> int:
-        return self._kept
+        return self._kept + self._context
 
     def peak(self) -> int:
         return self._peak
@@ -93,18 +94,20 @@ class SimulatedMemory(TorchDispatchMode):
         made = function(*args, **(kwargs or {}))
         for tensor in tree_iter(made):
             if isinstance(tensor, torch.Tensor):
-                self._count(tensor.untyped_storage())
+                self.count(tensor.untyped_storage())
         return made
 
-    def _count(self, storage: torch.UntypedStorage) -> None:
+    def count(self, storage: torch.UntypedStorage) -> None:
+        """Take the place of a storage that is new, until it is freed. Raises torch.OutOfMemoryError where there is none."""
         key = storage._cdata  # noqa: SLF001 (the one name that all views of a storage share)
         if key in self._known:
             return
         wanted = -(-storage.nbytes() // ROUNDED) * ROUNDED
-        if self._live + wanted > self._size:
+        free = self._size - self._context - self._live
+        if wanted > free:
             raise torch.OutOfMemoryError(
                 f"simulated device out of memory. Tried to allocate {wanted / MIB:.2f} MiB. The device has a total capacity of "
-                f"{self._size / MIB:.2f} MiB of which {(self._size - self._live) / MIB:.2f} MiB is free."
+                f"{self._size / MIB:.2f} MiB of which {free / MIB:.2f} MiB is free."
             )
         self._live += wanted
         self._peak, self._kept = max(self._peak, self._live), max(self._kept, self._live)

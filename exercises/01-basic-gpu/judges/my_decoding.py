@@ -1,0 +1,162 @@
+"""Judges my_decoding.py of 1.2 with a model that counts what it computes, and whose scores depend on all tokens before."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+VOCABULARY = 50
+WAYS = {
+    "without-the-cache": Way(
+        "the tokens are right, and {computed} were computed where {needed} are enough: each step computes the whole text "
+        "again. With a text ten times as long that is a hundred times the work. Keep one cache",
+        ("model(written[-1:], cache)", "model(prompt + written, [])"),
+    ),
+    "everything-again": Way(
+        "the cache holds {held} entries for a text of {text} tokens: you computed tokens again that were in it, and the model "
+        "looked back at them twice",
+        ("model(written[-1:], cache)", "model(prompt + written, cache)"),
+    ),
+    "cache-of-the-last-request": Way(
+        "the cache had {held} entries before the prompt was computed: they are of the request before, and no token of this one "
+        "follows from them. Make an empty cache for each request",
+        ("cache: list[int] = []", 'cache: list[int] = generate.__dict__.setdefault("cache", [])'),
+    ),
+    "prompt-lost": Way(
+        "the model was given a new token and an empty cache: it no longer knows the prompt. Pass the same cache to every call",
+        ("model(written[-1:], cache)", "model(written[-1:], [])"),
+    ),
+    "prompt-one-by-one": Way(
+        "the prompt took {calls} calls. Its tokens are all known, so compute them in one call (prefill): it reads the weights "
+        "once, and not once for each token",
+        (
+            "    scores = model(prompt, cache)[-1]\n    written",
+            "    for token in prompt:\n        scores = model([token], cache)[-1]\n    written",
+        ),
+    ),
+    "last-of-prompt-twice": Way(
+        "the last token of the prompt was computed twice: the scores of the prefill have the first token of the answer already",
+        (
+            "    scores = model(prompt, cache)[-1]\n    written",
+            "    model(prompt, cache)\n    scores = model(prompt[-1:], cache)[-1]\n    written",
+        ),
+    ),
+    "one-too-many": Way(
+        "the last token of the answer was computed as well, which nobody asks for: what comes after it is not part of the "
+        "answer",
+        (
+            "        if len(written) == count:\n            return written\n        scores = model(written[-1:], cache)[-1]\n",
+            "        scores = model(written[-1:], cache)[-1]\n        if len(written) == count:\n            return written\n",
+        ),
+    ),
+    "first-place": Way(
+        "you took the scores of the first token of the prompt: what comes after the prompt follows from its last token",
+        ("scores = model(prompt, cache)[-1]", "scores = model(prompt, cache)[0]"),
+    ),
+    "least-likely": Way(
+        "at each place you took the least likely token", ("scores.index(max(scores))", "scores.index(min(scores))")
+    ),
+    "prompt-in-the-answer": Way(
+        "your answer begins with the prompt: return the new tokens only",
+        ("            return written\n", "            return prompt + written\n"),
+    ),
+    "wrong-length": Way(
+        "it gave {given} tokens, and {count} were asked for",
+        ("if len(written) == count", "if len(written) > count"),
+    ),
+}
+REQUESTS = (([3, 14, 15, 9, 26], 7), ([42], 4), ([7, 7, 7], 1), ([1, 2, 3, 4, 5, 6, 7, 8, 9], 2))
+
+
+class Model:
+    """A model whose scores follow from everything in the cache; it notes every call and every token."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[int]] = []
+        self.held = self.held_at_first = 0
+
+    def __call__(self, tokens: Sequence[int], cache: list[int]) -> list[list[float]]:
+        """Scores for what comes after each of the tokens."""
+        self.held_at_first = self.held_at_first if self.calls else len(cache)
+        self.calls.append(list(tokens))
+        rows = []
+        for token in tokens:
+            cache.append(int(token))
+            rows.append(score(cache))
+        self.held = max(self.held, len(cache))
+        return rows
+
+
+def score(text: Sequence[int]) -> list[float]:
+    """The scores of what comes after a text: no two are alike."""
+    return [zlib.crc32(bytes([*text, token])) / 2**32 for token in range(VOCABULARY)]
+
+
+def judge(part: Part) -> None:
+    """The tokens of each request, then what was computed for them."""
+    generate = part.function("generate")
+    for prompt, count in REQUESTS:
+        case = f"{count} token{'s' * (count > 1)} after a prompt of {len(prompt)}"
+        model = Model()
+        given = part.call(generate, model, list(prompt), count, case=case)
+        given = given.tolist() if hasattr(given, "tolist") else list(given) if isinstance(given, tuple) else given
+        _judge_tokens(part, prompt, count, model, given, case)
+        _judge_work(part, prompt, count, model, case)
+    part.note(f"{len(REQUESTS)} answers, each token computed once: {len(prompt) + count - 1} in {count} calls for the last one")
+
+
+def _judge_tokens(part: Part, prompt: list[int], count: int, model: Model, given: Any, case: str) -> None:
+    right = _write(prompt, count, score)
+    if given == right:
+        return
+    if given == prompt + right:
+        raise part.wrong("prompt-in-the-answer", case)
+    if model.held_at_first:
+        raise part.wrong("cache-of-the-last-request", case, held=model.held_at_first)
+    text = len(prompt) + count
+    if model.held > text:
+        way = "last-of-prompt-twice" if [prompt[-1:]] == model.calls[1:2] and model.held == text else "everything-again"
+        raise part.wrong(way, case, held=model.held, text=text)
+    if len(model.calls) > 1 and model.calls[1] == prompt[-1:] and model.calls[0] == prompt and given[:1] != prompt[-1:]:
+        raise part.wrong("last-of-prompt-twice", case)
+    if isinstance(given, list) and len(given) != count:
+        raise part.wrong("wrong-length", case, given=len(given), count=count)
+    ways = {
+        "first-place": _write(prompt, count, score, first=prompt[:1]),
+        "least-likely": _write(prompt, count, lambda text: [-value for value in score(text)]),
+        "prompt-lost": _forget(prompt, count),
+    }
+    part.compare([Case(case, given, right, ways)])
+
+
+def _judge_work(part: Part, prompt: list[int], count: int, model: Model, case: str) -> None:
+    computed, needed = sum(map(len, model.calls)), len(prompt) + count - 1
+    if model.calls[0] != prompt:
+        raise part.wrong("prompt-one-by-one", case, calls=len(model.calls) - count + 1)
+    if computed == needed + 1 and len(model.calls) == count + 1:
+        raise part.wrong("one-too-many", case)
+    if computed > needed:
+        raise part.wrong("without-the-cache", case, computed=computed, needed=needed)
+
+
+def _write(
+    prompt: list[int], count: int, scores_of: Callable[[list[int]], list[float]], first: list[int] | None = None
+) -> list[int]:
+    """The likeliest tokens; `first` stands in for the prompt where the first token is chosen."""
+    written: list[int] = []
+    for _ in range(count):
+        scores = scores_of(first if first and not written else prompt + written)
+        written.append(scores.index(max(scores)))
+    return written
+
+
+def _forget(prompt: list[int], count: int) -> list[int]:
+    """What comes of an empty cache at each token after the first."""
+    written = _write(prompt, 1, score)
+    while len(written) < count:
+        scores = score(written[-1:])
+        written.append(scores.index(max(scores)))
+    return written

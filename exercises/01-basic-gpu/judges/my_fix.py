@@ -1,0 +1,163 @@
+"""Judges my_fix.py of 1.4 on a simulated device with room for as many rows as in a run on simulated nodes, but shorter ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_iter
+
+from gpucourse.judge import Case, Part, Way
+
+COLUMNS, PERIOD = 64, 97
+ROOM = (240 << 20) // (4 * 1024)  # rows of 1024 columns that fit on a device of 256 MiB, beside a context of 16
+CAPACITY = ROOM * COLUMNS * 4  # bytes
+TOO_LARGE = int(1.2 * (256 << 20) / (4 * 1024))  # rows
+TABLES = (TOO_LARGE, 97, 10_007, 1)  # rows
+TOLERANCE, MOST_PARTS = 1e-4, 500
+WAYS = {
+    "all-at-once": Way(
+        "it asked for {asked:,} rows at once: the device has room for {room:,}, and the squares need room as well. Load a "
+        "part, add its sums to a total, and let the part go before the next",
+        ("PIECE = 4096", "PIECE = 400_960"),
+    ),
+    "parts-kept": Way(
+        "it loads in parts and ran out of memory all the same, with {rows:,} of {wanted:,} rows read: something still holds "
+        "the parts that are done with, a list or a longer table. Keep their sums only",
+        (
+            "    total = 0\n    for first in range(0, rows, PIECE):\n        piece = load(first, min(PIECE, rows - first))\n"
+            "        total = total + piece.square_().sum(dim=0, dtype=torch.float64)\n    return total\n",
+            "    pieces = [load(first, min(PIECE, rows - first)) for first in range(0, rows, PIECE)]\n"
+            "    return sum(piece.square_().sum(dim=0) for piece in pieces)\n",
+        ),
+    ),
+    "rows-missing": Way(
+        "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, and it counts as well",
+        ("range(0, rows, PIECE)", "range(0, rows - PIECE + 1, PIECE)"),
+    ),
+    "rows-beyond": Way(
+        "it asked for the rows {first:,} to {last:,}, and the table ends with row {end:,}: the last part may be shorter",
+        ("min(PIECE, rows - first)", "PIECE"),
+    ),
+    "rows-twice": Way(
+        "it read {rows:,} rows of a table that has {wanted:,}: the parts overlap. Where does the next one begin?",
+        ("load(first, min(PIECE, rows - first))", "load(first, min(PIECE + 1, rows - first))"),
+    ),
+    "last-part-only": Way(
+        "those are the sums of the last part: add the sums of each part to a total",
+        ("total = total + piece", "total = piece"),
+    ),
+    "not-squared": Way(
+        "those are the sums of the numbers: square each of them before",
+        ("piece.square_().sum(", "piece.sum("),
+    ),
+    "sums-squared": Way(
+        "you squared the sums: square each number, and sum afterwards",
+        ("piece.square_().sum(dim=0, dtype=torch.float64)", "piece.sum(dim=0, dtype=torch.float64).square()"),
+    ),
+    "wrong-axis": Way(
+        "it gave a tensor of shape {shape}, and there are {columns} columns, each with a sum over the rows",
+        ("sum(dim=0, dtype=torch.float64)", "sum(dtype=torch.float64)"),
+    ),
+    "left-behind": Way(
+        "it has ended, and something besides its result still takes {percent:.1f}% of the device: a name outside the function "
+        "holds a tensor",
+        ("        piece = load(", "        global piece\n        piece = load("),
+    ),
+}
+
+
+class Table:
+    """A table that is made up as it is read, and counts what is read: element (r, c) is the pattern's row r mod 97."""
+
+    def __init__(self, part: Part, rows: int) -> None:
+        self.part, self.rows, self.read, self.largest = part, rows, 0, 0
+        self.parts: list[tuple[int, int]] = []
+        self.pattern = ((torch.arange(PERIOD)[:, None] + 3 * torch.arange(COLUMNS)) % PERIOD).float() / PERIOD
+
+    def load(self, first: int, count: int) -> torch.Tensor:
+        """Rows from `first` on. Raises Verdict where there are none."""
+        if first < 0 or count < 0 or first + count > self.rows:
+            raise self.part.wrong("rows-beyond", f"{self.rows:,} rows", first=first, last=first + count - 1, end=self.rows - 1)
+        self.largest = max(self.largest, count)
+        whole = torch.empty(count, COLUMNS)  # counted by the device before anything is filled in
+        places = torch.arange(first, first + count, dtype=torch.int32).remainder_(PERIOD)
+        torch.index_select(self.pattern, 0, places, out=whole)
+        self.read += count
+        self.parts.append((first, count))
+        return whole
+
+    def sums(self, pattern: torch.Tensor, first: int = 0, count: int | None = None) -> torch.Tensor:
+        """The sums over `count` rows from `first` on, or all, of what `pattern` says for each of the 97."""
+        rows = torch.arange(first, self.rows if count is None else first + count)
+        counts = torch.bincount(rows % PERIOD, minlength=PERIOD)
+        return (pattern.double() * counts[:, None]).sum(dim=0)
+
+
+class Calls(TorchFunctionMode):
+    """Counts what each call of torch gives back. A SimulatedMemory that is entered sees more, and takes a second to import."""
+
+    def __init__(self, memory: Any) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Every function and method of torch passes here."""
+        made = function(*args, **(kwargs or {}))
+        for tensor in tree_iter(made):
+            if isinstance(tensor, torch.Tensor):
+                self.memory.count(tensor.untyped_storage())
+        return made
+
+
+def judge(part: Part) -> None:
+    """A table that is larger than the device, and three small ones."""
+    from device_memory import SimulatedMemory
+
+    torch.set_num_threads(1)
+    function = part.function("sums_of_squares")
+    for rows in TABLES:
+        table, memory = Table(part, rows), SimulatedMemory(CAPACITY)
+        with Calls(memory):
+            given = part.call(_run, part, function, table, case=f"{rows:,} rows")
+            left = memory.allocated() - (_bytes(given) if isinstance(given, torch.Tensor) else 0)
+        _judge_sums(part, table, given)
+        if left > CAPACITY // 500:
+            raise part.wrong("left-behind", f"{rows:,} rows", percent=100 * left / CAPACITY)
+        if rows == TOO_LARGE:
+            peak = 100 * memory.peak() / CAPACITY
+            part.note(f"{rows:,} rows, of which the device holds {ROOM:,}, and never more than {peak:.0f}% of it in use")
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().nbytes())
+
+
+def _run(part: Part, function: Any, table: Table) -> Any:
+    try:
+        return function(table.load, table.rows)
+    except torch.OutOfMemoryError:
+        way = "all-at-once" if 3 * table.largest > ROOM else "parts-kept"
+        values = {"rows": table.read, "wanted": table.rows, "asked": table.largest, "room": ROOM}
+        raise part.wrong(way, f"{table.rows:,} rows", **values) from None
+
+
+def _judge_sums(part: Part, table: Table, given: Any) -> None:
+    case = f"{table.rows:,} rows"
+    counts = {"rows": table.read, "wanted": table.rows}
+    if table.read != table.rows:
+        raise part.wrong("rows-missing" if table.read < table.rows else "rows-twice", case, **counts)
+    if given is not None:
+        given = part.call(torch.as_tensor, given, case=case).detach().double()
+        if given.shape != (COLUMNS,):
+            raise part.wrong("wrong-axis", case, shape=tuple(given.shape), columns=COLUMNS)
+    right = table.sums(table.pattern.square())
+    if given is not None and torch.allclose(given, right, rtol=TOLERANCE, atol=TOLERANCE):
+        return
+    ways = {"not-squared": table.sums(table.pattern)}
+    if len(table.parts) < MOST_PARTS:
+        parts = [table.sums(table.pattern, first, count) for first, count in table.parts]
+        ways |= {"sums-squared": torch.stack(parts).square().sum(dim=0)}
+        ways |= {"last-part-only": table.sums(table.pattern.square(), *table.parts[-1])}
+    part.compare([Case(case, given, right, ways)], tolerance=TOLERANCE)

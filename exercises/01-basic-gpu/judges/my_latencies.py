@@ -1,0 +1,135 @@
+"""Judges my_latencies.py of 1.2 on streams as engines send them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucourse.judge import Case, Part, Way
+
+Events = Sequence[tuple[float, int]]
+KEYS = ("ttft_s", "e2e_s", "tpot_s", "tok_per_s")
+WAYS = {
+    "empty-event-first": Way(
+        "TTFT ends at the first event, and that brought no token: engines send it as soon as they have the request. It "
+        "would make any engine look fast",
+        ("with_tokens[0][0] - sent_s", "events[0][0] - sent_s"),
+    ),
+    "until-the-usage": Way(
+        "the answer ends with its last token; the event after it has only the usage, and comes some time later",
+        ("with_tokens[-1][0] - sent_s", "events[-1][0] - sent_s"),
+    ),
+    "not-from-the-request": Way(
+        "{key} begins at the first event, and not when the request was sent: queue and prefill are what your user waits for",
+        ("e2e = with_tokens[-1][0] - sent_s", "e2e = with_tokens[-1][0] - events[0][0]"),
+    ),
+    "clock-as-duration": Way(
+        "{key} is a moment on the clock: take off the moment at which the request was sent",
+        ("ttft = with_tokens[0][0] - sent_s", "ttft = with_tokens[0][0]"),
+    ),
+    "events-as-tokens": Way(
+        "you counted events. One event may bring several tokens, or none: {events} events brought {tokens} tokens here",
+        ("sum(count for _, count in with_tokens)", "len(events)"),
+    ),
+    "events-with-tokens": Way(
+        "you counted the events that brought something. One of them may bring several tokens: {tokens} in all here",
+        ("sum(count for _, count in with_tokens)", "len(with_tokens)"),
+    ),
+    "divided-by-all": Way(
+        "TPOT was divided by all {tokens} tokens. The first one came with the prefill, which is in TTFT: {later} came after it",
+        ("(tokens - 1) if", "tokens if"),
+    ),
+    "prefill-in-tpot": Way(
+        "TPOT has the time to the first token in it: take off TTFT before you divide, or a long prompt seems to slow down each "
+        "token",
+        ("(e2e - ttft) / (tokens - 1)", "e2e / (tokens - 1)"),
+    ),
+    "mean-of-all": Way(
+        "that is the time of the whole answer over its tokens, 1 over tokens/s: TPOT is about the tokens after the first",
+        ("(e2e - ttft) / (tokens - 1)", "e2e / tokens"),
+    ),
+    "rate-without-the-wait": Way(
+        "tokens/s leaves out the time to the first token: that is the rate of decoding, 1 over TPOT. The user waits for the "
+        "whole answer",
+        ("tokens / e2e", "(tokens - 1) / (e2e - ttft) if tokens > 1 else 1 / ttft"),
+    ),
+    "milliseconds": Way(
+        "{key} is a thousand times too large: seconds are asked for, as the name says",
+        ("ttft = with_tokens[0][0] - sent_s", "ttft = 1000 * (with_tokens[0][0] - sent_s)"),
+    ),
+    "zero-for-nothing": Way(
+        "an answer of a single token has no TPOT: 0 would be the best that there can be, and would pull down every mean. "
+        "Give None",
+        ("if tokens > 1 else None", "if tokens > 1 else 0.0"),
+    ),
+    "missing": Way("{key} is missing: {given}", ('        "tok_per_s": tokens / e2e,\n', "")),
+}
+
+
+def _stream(first: float, gap: float, counts: Sequence[int]) -> list[tuple[float, int]]:
+    """Events at uneven distances, from 100 s on the clock."""
+    return [(round(100 + first + gap * place * (1 + 0.1 * (place % 3)), 6), count) for place, count in enumerate(counts)]
+
+
+STREAMS: dict[str, tuple[float, Events]] = {
+    "5 tokens, one an event": (99.5, _stream(0.3, 0.02, [1] * 5)),
+    "an empty event first, the usage last": (99.9, _stream(0.001, 0.25, [0, 1, 1, 1, 1, 1, 1, 0])),
+    "several tokens an event": (100.0, _stream(0.1, 0.03, [0, 2, 1, 4, 3, 1, 0])),
+    "an empty event in the middle": (100.0, _stream(0.2, 0.05, [1, 0, 3, 0, 1])),
+    "a single token": (98.0, _stream(0.05, 0.5, [0, 1, 0])),
+    "all tokens but one in the first event": (99.0, _stream(0.4, 0.5, [7, 1, 0])),
+}
+
+
+def judge(part: Part) -> None:
+    """Each figure of each stream."""
+    summarise = part.function("summarise")
+    for key in KEYS:
+        cases = []
+        for name, (sent, events) in STREAMS.items():
+            given = part.call(summarise, sent, list(events), case=name)
+            if not isinstance(given, Mapping):
+                part.compare([Case(name, given, dict.fromkeys(KEYS, "..."))])
+            if key not in given:
+                raise part.wrong("missing", name, key=key, given=f"there is {', '.join(map(str, given)) or 'nothing'}")
+            cases.append(_case(key, name, given[key], sent, events))
+        part.compare(cases)
+    part.note(f"all four figures of {len(STREAMS)} streams")
+
+
+def _case(key: str, name: str, given: Any, sent: float, events: Events) -> Case:
+    with_tokens = [(moment, count) for moment, count in events if count]
+    tokens = sum(count for _, count in with_tokens)
+    first, last, begun, ended = with_tokens[0][0], with_tokens[-1][0], events[0][0], events[-1][0]
+    right = _figures(tokens, first - sent, last - sent)
+    is_single = tokens == 1
+    ways = {
+        "ttft_s": {"empty-event-first": begun - sent, "not-from-the-request": first - begun},
+        "e2e_s": {"until-the-usage": ended - sent, "not-from-the-request": last - begun},
+        "tpot_s": {
+            "events-as-tokens": _figures(len(events), first - sent, last - sent)["tpot_s"],
+            "events-with-tokens": _figures(len(with_tokens), first - sent, last - sent)["tpot_s"],
+            "divided-by-all": None if is_single else (last - first) / tokens,
+            "prefill-in-tpot": None if is_single else (last - sent) / (tokens - 1),
+            "mean-of-all": None if is_single else (last - sent) / tokens,
+            "zero-for-nothing": 0.0 if is_single else right["tpot_s"],
+        },
+        "tok_per_s": {
+            "events-as-tokens": len(events) / (last - sent),
+            "events-with-tokens": len(with_tokens) / (last - sent),
+            "rate-without-the-wait": 1 / (first - sent)
+            if is_single
+            else (tokens - 1) / (last - first)
+            if last > first
+            else None,
+        },
+    }[key]
+    ways |= {"milliseconds": right[key] and 1000 * right[key]}
+    ways |= {"clock-as-duration": {"ttft_s": first, "e2e_s": last}.get(key, right[key])}
+    values = {"key": key, "tokens": tokens, "later": tokens - 1, "events": len(events)}
+    return Case(f"{key} of: {name}", given, right[key], ways, values)
+
+
+def _figures(tokens: int, ttft: float, e2e: float) -> dict[str, float | None]:
+    tpot = (e2e - ttft) / (tokens - 1) if tokens > 1 else None
+    return {"ttft_s": ttft, "e2e_s": e2e, "tpot_s": tpot, "tok_per_s": tokens / e2e}

@@ -1,0 +1,175 @@
+"""Judges my_meter.py of 1.3 on recordings with uneven distances and holes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from gpucourse.judge import Case, Part, Way
+
+KEYS = ("energy_j", "mean_power_w", "utilisation_percent")
+WAYS = {
+    "mean-times-time": Way(
+        "that is the mean of all samples times the time. The samples do not stand at even distances: where the monitor was "
+        "late, one of them stands for a longer stretch than the others",
+        (
+            "(ended - begun) * (low + high) / 2",
+            "sum(power for _, power in known) / len(known) * (known[-1][0] - known[0][0]) / (len(known) - 1)",
+        ),
+    ),
+    "each-until-the-next": Way(
+        "you let each power hold until the next sample: on the way up that is too little, on the way down too much. Between "
+        "two samples take the mean of both (the trapezoid)",
+        ("(low + high) / 2", "low"),
+    ),
+    "each-since-the-last": Way(
+        "you let each power hold since the sample before it: on the way up that is too much, on the way down too little. "
+        "Between two samples take the mean of both (the trapezoid)",
+        ("(low + high) / 2", "high"),
+    ),
+    "milliseconds": Way(
+        "the energy is a thousand times too large: the times are milliseconds, and watts times seconds are joules",
+        ("(sample.at_ms / 1e3, sample.power_w)", "(sample.at_ms, sample.power_w)"),
+    ),
+    "watt-hours": Way(
+        "the energy is 3,600 times too small: that is watt-hours, and joules are asked for",
+        (
+            "energy = 0.0\n",
+            "energy = 0.0\n    known = [(at / 3600, power) for at, power in known]\n",
+        ),
+    ),
+    "no-answer-as-zero": Way(
+        "a moment without an answer was counted as 0 W: the card did not stop there, nobody asked. Join the two moments "
+        "around it by a straight line",
+        (
+            "(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None",
+            "(sample.at_ms / 1e3, sample.power_w or 0.0) for sample in recording",
+        ),
+    ),
+    "mean-of-samples": Way(
+        "{key} is the plain mean of the samples: weight each with the time that it stands for",
+        ("seconds = known[-1][0] - known[0][0]\n", "seconds = energy * len(known) / sum(power for _, power in known)\n"),
+    ),
+    "from-zero": Way(
+        "the recording does not begin at 0 on the monitor's clock: its length is the last moment minus the first",
+        ("seconds = known[-1][0] - known[0][0]", "seconds = known[-1][0]"),
+    ),
+    "utilisation-of-the-time-after": Way(
+        "you let each utilisation hold until the next sample. It is the mean over the time since the sample before: the card "
+        "cannot know what comes",
+        (
+            "        if sample.utilisation_percent is not None:\n            stretch = sample.at_ms - before.at_ms\n"
+            "            busy += stretch * sample.utilisation_percent\n",
+            "        if before.utilisation_percent is not None:\n            stretch = sample.at_ms - before.at_ms\n"
+            "            busy += stretch * before.utilisation_percent\n",
+        ),
+    ),
+    "silence-as-idle": Way(
+        "a stretch without an answer was counted as 0%: nothing is known of it, so it belongs neither into the sum nor into "
+        "the time that you divide by",
+        ("            watched += stretch\n", "            pass\n        watched += sample.at_ms - before.at_ms\n"),
+    ),
+    "missing": Way("{key} is missing: there is {given}", ('"mean_power_w": energy / seconds, ', "")),
+}
+
+
+class Sample(NamedTuple):
+    """What the monitor said at one moment."""
+
+    at_ms: float
+    power_w: float | None
+    utilisation_percent: float | None
+
+
+RECORDINGS: dict[str, list[Sample]] = {
+    "uneven": [Sample(*row) for row in ((5000, 20, 5), (5100, 70, 60), (5150, 72, 100), (6400, 71, 99), (6500, 25, 40))],
+    "even, from 0": [
+        Sample(200.0 * at, power, busy) for at, power, busy in ((0, 30, 0), (1, 40, 50), (2, 70, 90), (3, 65, 100))
+    ],
+    "two samples": [Sample(1000, 10, 20), Sample(1500, 50, 80)],
+    "uneven, with moments without an answer": [
+        Sample(*row)
+        for row in (
+            (40, 35, 0),
+            (90, None, 30),
+            (300, 68, None),
+            (310, None, None),
+            (900, None, 97),
+            (1000, 66, 100),
+            (1730, 31, 12),
+        )
+    ],
+}
+
+
+def judge(part: Part) -> None:
+    """Each figure of each recording."""
+    summarise = part.function("summarise")
+    sample_type = getattr(part.module, "Sample", Sample)
+    given = {
+        name: part.call(summarise, [sample_type(*sample) for sample in recording], case=name)
+        for name, recording in RECORDINGS.items()
+    }
+    for key in KEYS:
+        cases = []
+        for name, recording in RECORDINGS.items():
+            values = given[name]
+            if not isinstance(values, Mapping):
+                part.compare([Case(name, values, dict.fromkeys(KEYS, "..."))])
+            if key not in values:
+                raise part.wrong("missing", name, key=key, given=", ".join(map(str, values)) or "nothing")
+            right = _figures(recording)[key]
+            cases.append(Case(f"{key} of: {name}", values[key], right, _wrong_values(key, recording), {"key": key}))
+        part.compare(cases, tolerance=1e-5)
+    part.note(f"all three figures of {len(RECORDINGS)} recordings")
+
+
+def _figures(recording: Sequence[Sample]) -> dict[str, float]:
+    energy = _energy(recording, lambda low, high: (low + high) / 2)
+    known = [sample for sample in itertools.pairwise(recording) if sample[1].utilisation_percent is not None]
+    weights = [sample.at_ms - before.at_ms for before, sample in known]
+    busy = sum(weight * (sample.utilisation_percent or 0.0) for weight, (_, sample) in zip(weights, known, strict=True))
+    return {"energy_j": energy, "mean_power_w": energy / _seconds(recording), "utilisation_percent": busy / sum(weights)}
+
+
+def _energy(recording: Sequence[Sample], middle: Callable[[float, float], float]) -> float:
+    known = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
+    return sum((later - at) * middle(low, high) for (at, low), (later, high) in itertools.pairwise(known))
+
+
+def _seconds(recording: Sequence[Sample]) -> float:
+    return (recording[-1].at_ms - recording[0].at_ms) / 1e3
+
+
+def _wrong_values(key: str, recording: Sequence[Sample]) -> dict[str, float]:
+    right, seconds, last = _figures(recording)[key], _seconds(recording), recording[-1].at_ms / 1e3
+    if key == "utilisation_percent":
+        busy = [sample.utilisation_percent for sample in recording if sample.utilisation_percent is not None]
+        pairs = list(itertools.pairwise(recording))
+        told = sum(sample.at_ms - before.at_ms for before, sample in pairs if sample.utilisation_percent is not None) / 1e3
+        after = [sample for sample in pairs if sample[0].utilisation_percent is not None]
+        return {
+            "mean-of-samples": sum(busy) / len(busy),
+            "utilisation-of-the-time-after": _mean_before(after),
+            "silence-as-idle": right * told / seconds,
+        }
+    powers = [sample.power_w for sample in recording if sample.power_w is not None]
+    per = 1.0 if key == "energy_j" else 1 / seconds
+    ways = {
+        "mean-times-time" if key == "energy_j" else "mean-of-samples": sum(powers) / len(powers) * seconds * per,
+        "each-until-the-next": _energy(recording, lambda low, _: low) * per,
+        "each-since-the-last": _energy(recording, lambda _, high: high) * per,
+        "no-answer-as-zero": _figures([sample._replace(power_w=sample.power_w or 0.0) for sample in recording])[key],
+    }
+    if key == "energy_j":
+        return ways | {"milliseconds": right * 1e3, "watt-hours": right / 3600}
+    return ways | {"from-zero": right * seconds / last, "milliseconds": right * 1e3}
+
+
+def _mean_before(pairs: Sequence[tuple[Sample, Sample]]) -> float:
+    """The mean with each utilisation weighted by the time after it."""
+    stretches = [sample.at_ms - before.at_ms for before, sample in pairs]
+    return sum(
+        stretch * (before.utilisation_percent or 0.0) for stretch, (before, _) in zip(stretches, pairs, strict=True)
+    ) / sum(stretches)

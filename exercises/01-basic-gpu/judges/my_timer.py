@@ -1,0 +1,196 @@
+"""Judges my_timer.py of 1.1 on a simulated device: a queue that empties by itself, and a clock that only moves with it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gpucourse.judge import Case, Part, Way
+
+US = 1e-6
+LAUNCH, WAIT, LOOK = 5 * US, 15 * US, 0.05 * US  # seconds of the CPU for a call, for a synchronize, for a look at the clock
+WORK, SLOW = 40 * US, 4000 * US  # seconds of the device for a call, and for one that is disturbed
+TOLERANCE = 0.04
+
+WAYS = {
+    "launch-only": Way(
+        "{given_us:.1f} microseconds is the time to put a call into the queue; the device works {right_us:.1f} on it. The "
+        "clock was read before the device had finished: synchronize before you stop it",
+        ("        synchronize()\n        seconds.append(", "        seconds.append("),
+    ),
+    "busy-at-the-start": Way(
+        "the device still had other work in its queue when the clock was started, and that is in your figure: synchronize "
+        "before you start it, too",
+        ("    for _ in range(samples):\n        synchronize()\n", "    for _ in range(samples):\n"),
+    ),
+    "synchronize-in-the-loop": Way(
+        "you waited after every call. {given_us:.1f} microseconds are launch, work and the wait; the work is {right_us:.1f}. "
+        "Queue all calls of a sample and wait once, so that the device never runs out of work",
+        ("            call()\n        synchronize()\n", "            call()\n            synchronize()\n"),
+    ),
+    "cold-call": Way(
+        "the first call is in your figure, and it was {factor:,.0f} times as slow as a warm one: make one before you start the "
+        "clock, and forget it",
+        ("    call()\n    seconds", "    seconds"),
+    ),
+    "cold-queue": Way(
+        "you made a first call to warm up, and started the clock while the device was still busy with it: synchronize "
+        "between the two",
+        (
+            "    call()\n    seconds = []\n    for _ in range(samples):\n        synchronize()\n",
+            "    synchronize()\n    call()\n    seconds = []\n    for _ in range(samples):\n",
+        ),
+    ),
+    "mean": Way(
+        "one sample of {samples} was disturbed, and it pulled your mean up to {given_us:.0f} microseconds: take the median, "
+        "which one sample cannot move",
+        ("statistics.median", "statistics.mean"),
+    ),
+    "fastest": Way(
+        "you took the fastest sample: one in which the device ran ahead for a moment, and not what a call usually takes. Take "
+        "the median",
+        ("statistics.median", "min"),
+    ),
+    "whole-sample": Way(
+        "that is the time of a whole sample: it has {calls} calls, so divide by their number",
+        ("(clock() - begun) / calls", "clock() - begun"),
+    ),
+    "milliseconds": Way(
+        "your figure is {times:,.0f} times the right one: the clock gives seconds, and seconds are asked for",
+        ("return statistics.median(seconds)", "return 1000 * statistics.median(seconds)"),
+    ),
+    "too-few-calls": Way(
+        "the device got {count} calls, and {samples} samples of {calls} calls were asked for",
+        ("        for _ in range(calls):\n", "        for _ in range(1):\n"),
+    ),
+    "another-clock": Way(
+        "the clock that was given to you was not looked at: your figure is of this computer, and not of the device",
+        ("    seconds = []\n", "    import time\n\n    clock = time.perf_counter\n    seconds = []\n"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One case: how many samples of how many calls, and the state of the device."""
+
+    name: str
+    samples: int
+    calls: int
+    cold: bool = False
+    queued: float = 0.0  # seconds of other work in the queue at the start
+    slow_from: int = 0  # the call from which on some are disturbed
+    fast_from: int = 0  # the call from which on some are faster
+
+
+SETTINGS = (
+    Setting("a warm, idle device", 3, 200),
+    Setting("a device with other work in its queue", 1, 100, queued=0.05),
+    Setting("a cold device, one sample", 1, 150, cold=True),
+    Setting("a cold device, other work in its queue", 2, 120, cold=True, queued=0.02),
+    Setting("a sample that is disturbed", 5, 100, slow_from=260),
+    Setting("a sample that is faster than usual", 7, 80, fast_from=200),
+)
+
+
+class Device:
+    """A device with a queue. All times are of its own clock, which nothing but its own functions moves on."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.now = 1000.0
+        self.idle_at = self.now + setting.queued
+        self.calls = self.looks = 0
+
+    def call(self) -> None:
+        """Put work into the queue."""
+        self.calls += 1
+        cold = self.setting.cold and self.calls == 1
+        self.now += 0.3 if cold else LAUNCH
+        self.idle_at = max(self.idle_at, self.now) + (0.2 if cold else self._work())
+
+    def _work(self) -> float:
+        jitter = 1 + 0.004 * (self.calls % 5 - 2)
+        if 0 <= self.calls - self.setting.slow_from < 3 and self.setting.slow_from:
+            return SLOW
+        if 0 <= self.calls - self.setting.fast_from < 2 * self.setting.calls and self.setting.fast_from:
+            return 0.5 * WORK
+        return WORK * jitter
+
+    def synchronize(self) -> None:
+        """Wait until the queue is empty."""
+        self.now = max(self.now, self.idle_at) + WAIT
+
+    def clock(self) -> float:
+        """The time in seconds."""
+        self.looks += 1
+        self.now += LOOK
+        return self.now
+
+
+def judge(part: Part) -> None:
+    """The time that each state of the device leads to."""
+    time_call = part.function("time_call")
+    for setting in SETTINGS:
+        device = Device(setting)
+        given = part.call(
+            time_call, device.call, device.synchronize, device.clock, setting.samples, setting.calls, case=setting.name
+        )
+        if given is not None and device.calls < setting.samples * setting.calls:
+            raise part.wrong("too-few-calls", setting.name, count=device.calls, samples=setting.samples, calls=setting.calls)
+        if given is not None and not device.looks:
+            raise part.wrong("another-clock", setting.name)
+        ways = {name: _measure(Device(setting), **variant) for name, variant in VARIANTS.items()}
+        number = given if isinstance(given, (int, float)) else 0.0
+        values: Mapping[str, object] = {
+            "given_us": number / US, "right_us": WORK / US, "factor": 0.5 / WORK, "times": number / WORK,
+            "samples": setting.samples, "calls": setting.calls,
+        }  # fmt: skip
+        part.compare([Case(setting.name, given, WORK, ways, values)], tolerance=TOLERANCE)
+    part.note(f"within {100 * TOLERANCE:.0f}% of the device's own time in {len(SETTINGS)} states of it")
+
+
+def _measure(
+    device: Device,
+    *,
+    warm: bool = True,
+    before: bool = True,
+    settled: bool = False,
+    inside: bool = False,
+    after: bool = True,
+    pick: Callable[[list[float]], float] = statistics.median,
+    divide: bool = True,
+    factor: float = 1.0,
+) -> float:
+    """A measurement that is right, or wrong in one way. `settled`: synchronize only before the warm-up."""
+    if settled:
+        device.synchronize()
+    if warm:
+        device.call()
+    seconds = []
+    for _ in range(device.setting.samples):
+        if before:
+            device.synchronize()
+        begun = device.clock()
+        for _ in range(device.setting.calls):
+            device.call()
+            if inside:
+                device.synchronize()
+        if after and not inside:
+            device.synchronize()
+        seconds.append((device.clock() - begun) / (device.setting.calls if divide else 1))
+    return factor * pick(seconds)
+
+
+VARIANTS: dict[str, dict[str, object]] = {
+    "launch-only": {"after": False},
+    "synchronize-in-the-loop": {"inside": True},
+    "whole-sample": {"divide": False},
+    "milliseconds": {"factor": 1000.0},
+    "cold-call": {"warm": False},
+    "cold-queue": {"before": False, "settled": True},
+    "busy-at-the-start": {"before": False},
+    "mean": {"pick": statistics.mean},
+    "fastest": {"pick": min},
+}

@@ -1,0 +1,25 @@
+"""Your second part of 1.2: write an answer token by token, with a cache.
+
+You will learn    what prefill and decode compute, and what the cache saves
+You will produce  a `generate` that computes each token once, as an engine does
+Try it            gpucourse try 1.2
+Your part         the body of `generate`; keep its name and its parameters
+Reading           modules/01-basic-gpu/lesson.md, "What an engine does"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Model = Callable[[list[int], list[int]], list[list[float]]]
+
+
+def generate(model: Model, prompt: list[int], count: int) -> list[int]:
+    """The `count` tokens that the model writes after `prompt`, at each place the likeliest one.
+
+    `model(tokens, cache)` computes some tokens that follow each other, all at the same time. It adds what it keeps of each
+    (its key and value) to the end of `cache`, a list that you make empty, and looks back at everything in there. It returns
+    one list of scores for each of these tokens: a score for every token that could come next. So tokens that are in the cache
+    need not be computed again. `count` is at least 1.
+    """
+    raise NotImplementedError("generate: which tokens does the cache not have yet?")

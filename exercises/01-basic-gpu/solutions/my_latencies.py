@@ -1,0 +1,19 @@
+"""The times of an answer: only events that brought tokens count, and all begin when the request was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
+    """TTFT, TPOT, the time of the whole answer, and its tokens a second."""
+    with_tokens = [(moment, count) for moment, count in events if count]
+    tokens = sum(count for _, count in with_tokens)
+    ttft = with_tokens[0][0] - sent_s
+    e2e = with_tokens[-1][0] - sent_s
+    return {
+        "ttft_s": ttft,
+        "e2e_s": e2e,
+        "tpot_s": (e2e - ttft) / (tokens - 1) if tokens > 1 else None,
+        "tok_per_s": tokens / e2e,
+    }

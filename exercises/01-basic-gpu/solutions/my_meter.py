@@ -1,0 +1,31 @@
+"""Energy by trapezoids between known powers, utilisation weighted with the time that each reading tells of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Sample(NamedTuple):
+    """What the monitor said at one moment."""
+
+    at_ms: float
+    power_w: float | None
+    utilisation_percent: float | None
+
+
+def summarise(recording: Sequence[Sample]) -> dict[str, float]:
+    """Energy in joules, mean power in watts, mean utilisation in percent."""
+    known = [(sample.at_ms / 1e3, sample.power_w) for sample in recording if sample.power_w is not None]
+    energy = 0.0
+    for (begun, low), (ended, high) in itertools.pairwise(known):
+        energy += (ended - begun) * (low + high) / 2
+    seconds = known[-1][0] - known[0][0]
+    busy = watched = 0.0
+    for before, sample in itertools.pairwise(recording):
+        if sample.utilisation_percent is not None:
+            stretch = sample.at_ms - before.at_ms
+            busy += stretch * sample.utilisation_percent
+            watched += stretch
+    return {"energy_j": energy, "mean_power_w": energy / seconds, "utilisation_percent": busy / watched}

@@ -1,0 +1,22 @@
+"""The time of a call: warm up, wait, start, many calls, wait, stop; and the median of several such samples."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+
+def time_call(
+    call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
+) -> float:
+    """The median seconds of one warm call."""
+    call()
+    seconds = []
+    for _ in range(samples):
+        synchronize()
+        begun = clock()
+        for _ in range(calls):
+            call()
+        synchronize()
+        seconds.append((clock() - begun) / calls)
+    return statistics.median(seconds)

@@ -1,0 +1,16 @@
+"""The same with the text as one list: whatever of it the cache lacks is computed next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Model = Callable[[list[int], list[int]], list[list[float]]]
+
+
+def generate(model: Model, prompt: list[int], count: int) -> list[int]:
+    """The `count` tokens that the model writes after `prompt`."""
+    text, cache = list(prompt), list[int]()
+    for _ in range(count):
+        *_, last = model(text[len(cache) :], cache)
+        text.append(max(range(len(last)), key=last.__getitem__))
+    return text[len(prompt) :]

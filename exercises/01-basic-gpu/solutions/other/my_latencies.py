@@ -1,0 +1,14 @@
+"""The same from the moment of each single token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def summarise(sent_s: float, events: Sequence[tuple[float, int]]) -> dict[str, float | None]:
+    """TTFT, TPOT, the time of the whole answer, and its tokens a second."""
+    first, *later = (moment - sent_s for moment, count in events for _ in range(count))
+    times: dict[str, float | None] = {"ttft_s": first, "e2e_s": first, "tpot_s": None, "tok_per_s": 1 / first}
+    if later:
+        times |= {"e2e_s": later[-1], "tpot_s": (later[-1] - first) / len(later), "tok_per_s": (1 + len(later)) / later[-1]}
+    return times

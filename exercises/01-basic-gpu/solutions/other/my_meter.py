@@ -1,0 +1,28 @@
+"""The same with torch: gaps are filled first, then each reading gets its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+
+class Sample(NamedTuple):
+    """What the monitor said at one moment."""
+
+    at_ms: float
+    power_w: float | None
+    utilisation_percent: float | None
+
+
+def summarise(recording: Sequence[Sample]) -> dict[str, float]:
+    """Energy in joules, mean power in watts, mean utilisation in percent."""
+    values = [[float("nan") if value is None else value for value in sample] for sample in recording]
+    rows = torch.tensor(values, dtype=torch.float64)
+    at, power, busy = rows.unbind(dim=1)
+    known = ~power.isnan()
+    energy = torch.trapezoid(power[known], at[known] / 1000).item()
+    weights = at.diff() * ~busy[1:].isnan()
+    mean = (weights * busy[1:].nan_to_num()).sum() / weights.sum()
+    return {"energy_j": energy, "mean_power_w": 1000 * energy / (at[-1] - at[0]).item(), "utilisation_percent": mean.item()}

@@ -1,0 +1,20 @@
+"""The same from one list of moments: each sample begins where the one before ended, and the first is dropped."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+
+def time_call(
+    call: Callable[[], object], synchronize: Callable[[], object], clock: Callable[[], float], samples: int, calls: int
+) -> float:
+    """The median seconds of one warm call."""
+    moments = []
+    for _ in range(samples + 1):
+        for _ in range(calls):
+            call()
+        synchronize()
+        moments.append(clock())
+    spans = sorted(later - earlier for earlier, later in itertools.pairwise(moments))
+    return spans[samples // 2] / calls
