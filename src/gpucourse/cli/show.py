@@ -25,8 +25,10 @@ def show(
     """A lesson (3), or an exercise (3.2)."""
     from gpucourse.learning.progress import progress
     from gpucourse.learning.show import still_open
+    from gpucourse.runs.parts import list_part_files, part_results
     from gpucourse.ui.text import format_count
     from gpucourse.ui.views import course
+    from gpucourse.ui.views.parts import list_parts
 
     session = session_of(ctx)
     if run is not None:
@@ -39,10 +41,12 @@ def show(
         module, exercise = catalog.exercise(number)
         verdict = done.get(exercise.id)
         lines, answers = still_open(session.context, exercise)
+        results = part_results(session.context, exercise)
         if json:
             told = {"module": module.id, "exercise": exercise, "verdict": verdict, "answers": answers, "open": lines}
-            session.console.document(told)
-        session.console.show(course.exercise(module, exercise, verdict, answers=answers, open_parts=lines))
+            session.console.document(told | {"parts": results})
+        yours = list_parts(exercise, results, list_part_files(session.context, exercise))
+        session.console.show(course.exercise(module, exercise, verdict, answers=answers, open_parts=lines, yours=yours))
         return ExitCode.DONE
     module = catalog.module(number)
     if json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from gpucourse.cli import complete
 from gpucourse.cli.flags import pairs
 from gpucourse.cli.session import Session, session_of
-from gpucourse.errors import ExitCode, GpucourseError, Interrupted
+from gpucourse.errors import ExitCode, GpucourseError, Interrupted, MissingError
 
 if TYPE_CHECKING:
     from gpucourse.model.manifest import Exercise
@@ -26,10 +27,10 @@ def watch(
     nodes: Annotated[int | None, typer.Option("--nodes", help="On how many nodes.", show_default=False)] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help="A parameter: --set batch_size=64")] = None,
 ) -> int:
-    """Run and check an exercise again each time you save one of its files, until Ctrl-C."""
+    """Judge your part, or run and check the exercise, each time you save a file of it; until Ctrl-C."""
     from gpucourse.course.parameters import resolve
     from gpucourse.learning import watch as act
-    from gpucourse.runs.prepare import RunRequest, find_deployed_lab
+    from gpucourse.runs.prepare import RunRequest
     from gpucourse.ui.text import format_count
 
     session = session_of(ctx)
@@ -40,15 +41,16 @@ def watch(
         nodes=nodes,
         settings=pairs(settings or [], f"gpucourse show {current_exercise.id} lists its parameters"),
     )
-    module, _ = context.catalog.exercise(current_exercise.id)
-    resolve(current_exercise, run_request.settings, local=find_deployed_lab(context, module).is_simulated)
+    resolve(current_exercise, run_request.settings, local=_is_simulated(session, current_exercise))
     files = act.list_watched_files(context, current_exercise)
+    known = act.read_stamps(files)  # before it is said: whoever saves at once is seen
+    what = "your part, and it is judged; another, and it runs" if current_exercise.yours else "one, and it runs"
     session.console.note(
-        f"watching {format_count(len(files), 'file')} of {current_exercise.id} in {context.paths.exercises}: "
-        "save one, and it runs. Ctrl-C ends."
+        f"watching {format_count(len(files), 'file')} of {current_exercise.id} in {context.paths.exercises}: save {what}. "
+        "Ctrl-C ends."
     )
     try:
-        for changed in act.wait_for_saves(context, files):
+        for changed in act.wait_for_saves(context, files, known=known):
             session.console.note(f"saved: {', '.join(path.name for path in changed)}")
             try:
                 _again(session, current_exercise, run_request, changed)
@@ -63,19 +65,44 @@ def watch(
     return ExitCode.DONE
 
 
+def _is_simulated(session: Session, exercise: Exercise) -> bool:
+    """Whether the lab that runs go to is simulated. Raises MissingError where there is none, and no part that needs none."""
+    from gpucourse.runs.prepare import find_deployed_lab
+
+    context = session.context
+    if any(part.judge and part.torch for part in exercise.yours):
+        with suppress(MissingError):  # said when a part is judged
+            context.judge.start(torch=True)  # while the person writes
+    try:
+        return find_deployed_lab(context, context.catalog.exercise(exercise.id)[0]).is_simulated
+    except MissingError as error:
+        if not any(part.judge for part in exercise.yours):
+            raise
+        session.console.note(f"{error.what}, so only your part is judged; for runs: {error.hint}")
+        return True
+
+
 def _again(session: Session, exercise: Exercise, run_request: RunRequest, changed: tuple[Path, ...]) -> None:
-    """What a saved file asks for: new answers are weighed, a changed script is run and checked."""
+    """What a saved file asks for: new answers are weighed, a part is judged, a changed script is run and checked."""
     from gpucourse.cli.outcome import tell
     from gpucourse.learning.answer import take_sheet
-    from gpucourse.learning.watch import wrong_syntax
+    from gpucourse.learning.try_ import try_parts
+    from gpucourse.learning.watch import list_judged_files, wrong_syntax
     from gpucourse.runs.run import run as act
     from gpucourse.ui.views.answers import answers
+    from gpucourse.ui.views.parts import show_tried
 
     context = session.context
     sheet = context.paths.answers(exercise.id)
     if sheet in changed:
         session.console.show(answers(exercise, take_sheet(context, exercise)))
-    scripts = tuple(path for path in changed if path != sheet)
+    judged = list_judged_files(context, exercise)
+    if parts := [path for path in changed if path in judged]:
+        with session.console.watch() as live:
+            context.watch = live
+            tried = try_parts(context, exercise, parts)
+        session.console.show(show_tried(exercise, tried))
+    scripts = tuple(path for path in changed if path not in {sheet, *judged})
     if not scripts:
         return
     if complaint := wrong_syntax(scripts):

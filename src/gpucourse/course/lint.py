@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.course import report_plan
-from gpucourse.course.catalog import MANIFEST, Catalog, load
+from gpucourse.course.catalog import JUDGES, MANIFEST, Catalog, load
 from gpucourse.course.complaints import format_complaints
 from gpucourse.course.locate import find_course
+from gpucourse.course.part_files import SOLUTIONS, find_gaps
 from gpucourse.course.quiz import read_quiz
 from gpucourse.course.report_plan import read_report_plan
 from gpucourse.course.rubric import find_pressed_exercises, read_rubric, strangers
@@ -29,7 +30,6 @@ from gpucourse.model.report_plan import SUBJECTS, ReportPlan
 from gpucourse.model.rubric import Rubric
 from gpucourse.outside.yaml_reader import read_document
 
-SOLUTIONS, JUDGES = "solutions", "judges"
 FEWEST_HINTS = 3
 
 
@@ -45,10 +45,21 @@ def lint(catalog: Catalog) -> list[str]:
             used |= set(catalog.sources(module, exercise).values())
             used |= set(catalog.part_places(module, exercise).values())
             complaints += _of_exercise(catalog, module, exercise)
+            complaints += _check_parts(catalog, module, exercise)
     if not catalog.broken:
         complaints += _check_unused_files(catalog, used)
         complaints += _solutions(catalog, used)
     return list(dict.fromkeys(complaints))  # what several exercises share is told once
+
+
+def _check_parts(catalog: Catalog, module: Module, exercise: Exercise) -> Iterator[str]:
+    """What the parts that a learner writes lack."""
+    places = catalog.part_places(module, exercise)
+    for part in exercise.yours:
+        shown = f"{catalog.folders.exercises.name}/{places[part.id]}"
+        file = catalog.folders.exercises / places[part.id]
+        if part.judge:
+            yield from (f"{shown}: {gap}" for gap in find_gaps(file, catalog.judge_file(module, part)))
 
 
 def _beside_modules(catalog: Catalog) -> Iterator[str]:

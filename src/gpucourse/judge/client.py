@@ -99,7 +99,11 @@ class Judge:
                 "path": [str(folder.absolute()) for folder in path],
             }
         )
-        answer = self._read_line(time.monotonic() + limit_s + _IMPORT_S)
+        try:
+            answer = self._read_line(time.monotonic() + limit_s + _IMPORT_S)
+        except BaseException:  # Ctrl-C: the answer that comes later is not that of the next part
+            self.close()
+            raise
         if answer is None:
             return self._explain_silence(file)
         try:

@@ -39,6 +39,13 @@ def list_watched_files(context: Context, exercise: Exercise) -> tuple[Path, ...]
     return (*(context.paths.exercises / name for name in names), context.paths.answers(exercise.id))
 
 
+def list_judged_files(context: Context, exercise: Exercise) -> frozenset[Path]:
+    """The learner's parts that have a judge: those that `try` judges without a run."""
+    module, _ = context.catalog.exercise(exercise.id)
+    places = context.catalog.part_places(module, exercise)
+    return frozenset(context.paths.exercises / places[part.id] for part in exercise.yours if part.judge)
+
+
 def read_stamps(files: tuple[Path, ...]) -> dict[Path, Stamp]:
     """When each of these files was written, its size in bytes and its number; without those that are not there."""
     stamps: dict[Path, Stamp] = {}
@@ -57,10 +64,11 @@ def wait_for_saves(
     *,
     poll_s: float = POLL_S,
     look: Callable[[tuple[Path, ...]], dict[Path, Stamp]] = read_stamps,
+    known: dict[Path, Stamp] | None = None,
 ) -> Iterator[tuple[Path, ...]]:
     """The files that were saved, each time some were; a file that is still being written, or gone for a moment, is waited
-    for. Ends when the context's `stop` is set."""
-    known = look(files)
+    for. `known`: how they stood before. Ends when the context's `stop` is set."""
+    known = look(files) if known is None else known
     while not context.stop.wait(poll_s):
         now = look(files)
         if now == known:

@@ -9,8 +9,9 @@ import pytest
 
 from gpucourse.course.catalog import load
 from gpucourse.course.locate import CourseFolders
+from gpucourse.course.part_files import find_gaps
 from gpucourse.judge.client import Judge
-from gpucourse.judge.proof import find_gaps, prove
+from gpucourse.judge.proof import judge_of, prove
 from gpucourse.model.manifest import LearnerPart
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -37,7 +38,7 @@ def judge() -> Iterator[Judge]:
 
 @pytest.mark.parametrize(("file", "part"), PARTS)
 def test_a_part_is_open_solvable_and_names_wrong_ways(judge: Judge, file: Path, part: LearnerPart) -> None:
-    assert find_gaps(file) == []
+    assert list(find_gaps(file, judge_of(file))) == []
     proofs = list(prove(judge, file, torch=part.torch, limit_s=part.limit, shared=EXERCISES / "shared"))
     assert [f"{proof.version} {proof.complaint}" for proof in proofs if proof.complaint] == []
     words = [proof.judged.says for proof in proofs if proof.judged.word == "failed"]

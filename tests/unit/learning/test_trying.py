@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,3 +174,41 @@ def test_a_part_that_the_course_judges_otherwise_now_loses_its_mark(writer: Lear
     writer.put(f"exercises/{FOLDER}/judges/my_double.py", JUDGE.replace("2 * n", "3 * n"))
     writer.types("check", "1.2", code=None)
     assert states(writer) == ["failed", "open"]
+
+
+@pytest.mark.timeout(60)
+def test_watch_judges_a_part_on_each_save_without_a_lab(writer: Learning) -> None:
+    write(writer, STUB)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gpucourse", "watch", "1.2"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            if "watching 5 files of 1.2" in line:
+                write(writer, SAME)
+            elif "Twice: wrong (same)" in line:
+                write(writer, RIGHT)
+            elif "Twice: right" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert "no longer watching" in rest
+    assert process.returncode == 0
+    assert states(writer) == ["passed", "open"]
+
+
+def test_show_lists_the_parts_with_file_and_state(writer: Learning) -> None:
+    write(writer, RIGHT)
+    writer.types("try", "1.2")
+    said = writer.types("show", "1.2").out
+    assert "Your part: Twice" in said
+    assert str(own(writer)) in said
+    assert "so far  right" in said

@@ -107,10 +107,11 @@ def exercise(
     *,
     answers: Sequence[AnswerResult] = (),
     open_parts: Sequence[str] = (),
+    yours: Sequence[Part] = (),
 ) -> View:
     """An exercise: the goal, what to do, what can be changed, what is asked and checked, how to start it, what is open.
 
-    `answers` are the learner's, one for each question.
+    `answers` are the learner's, one for each question; `yours` is what is shown of the parts to write.
     """
     parts: list[Part] = [
         Paragraph(exercise.goal),
@@ -124,6 +125,7 @@ def exercise(
             ]
         ),
         Items(exercise.tasks, title="What to do", numbered=True),
+        *yours,
     ]
     if exercise.parameters:
         parts.append(_parameters(exercise.parameters))

@@ -103,7 +103,7 @@ def _order(exercise: Exercise, result: PartResult) -> str:
     return f"Your part, in {part.file}: {part.write} Then type: {command}"
 
 
-def standing(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Part]:
+def list_parts(exercise: Exercise, results: Sequence[PartResult], files: Mapping[str, Path]) -> list[Part]:
     """The parts in the description of an exercise: title, state, file, what to write."""
     parts: list[Part] = []
     for part, result in zip(exercise.yours, results, strict=True):
