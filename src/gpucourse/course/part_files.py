@@ -25,7 +25,7 @@ def find_gaps(file: Path, judge: Path) -> Iterator[str]:
         yield f"{judge.parent.name}/{judge.name}: {error}"
         return
     if len(ways) < FEWEST_WAYS:
-        yield f"its judge knows {len(ways)} wrong ways of at least {FEWEST_WAYS}"
+        yield f"its judge knows too few wrong ways: {len(ways)} of at least {FEWEST_WAYS}"
     text = solution.read_text(encoding="utf-8")
     for name, (old, _) in ways.items():
         if (count := text.count(old)) != 1:
@@ -50,8 +50,8 @@ def _read_way(key: ast.expr | None, value: ast.expr) -> tuple[str, Change]:
     name = ast.literal_eval(key) if key is not None else "**"
     given = {keyword.arg: keyword.value for keyword in value.keywords} if isinstance(value, ast.Call) else {}
     change = value.args[1] if isinstance(value, ast.Call) and len(value.args) > 1 else given.get("change")
-    try:
-        old, new = ast.literal_eval(change) if change is not None else None
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"way {name}: its change is not two texts, old and new, that are written out") from error
-    return str(name), (str(old), str(new))
+    texts = change.elts if isinstance(change, ast.Tuple) else []
+    words = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
+    if len(words) != 2:
+        raise ValueError(f"way {name}: its change is not two texts, old and new, that are written out")
+    return str(name), (words[0], words[1])

@@ -17,9 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from gpucourse.course.catalog import Catalog
-from gpucourse.course.lint import SOLUTIONS
+from gpucourse.course.part_files import SOLUTIONS
+from gpucourse.course.rules import SHARED
 from gpucourse.errors import GpucourseError, UsageError
 from gpucourse.grading.values import Unreadable, read
+from gpucourse.judge.client import Judge
+from gpucourse.judge.proof import prove
 from gpucourse.model.event import Note, Watcher
 from gpucourse.model.fields import is_number
 from gpucourse.model.manifest import Exercise, Module
@@ -40,12 +43,13 @@ class Rehearsal:
 
 @dataclass(frozen=True)
 class RehearsalPlace:
-    """A course, a workspace for it, and whoever watches."""
+    """A course, a workspace for it, whoever watches, and what judges the learner's parts."""
 
     catalog: Catalog
     root: Path
     paths: WorkspacePaths
     watch: Watcher
+    judge: Judge
 
 
 def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[Rehearsal]:
@@ -59,11 +63,12 @@ def rehearse(catalog: Catalog, only: Sequence[str], watch: Watcher) -> Iterator[
         raise UsageError(f"{folders.modules} and {folders.exercises} are not side by side", hint="gpucourse dev check DIR")
     with tempfile.TemporaryDirectory(prefix="gpucourse-dev-") as place:
         root = Path(place) / "workspace"
-        stage = RehearsalPlace(catalog, folders.modules.parent, WorkspacePaths(root), watch)
+        stage = RehearsalPlace(catalog, folders.modules.parent, WorkspacePaths(root), watch, Judge())
         try:
             for module in modules:
                 yield from _module(stage, module)
         finally:
+            stage.judge.close()
             if stage.paths.deployments.is_dir():
                 _type(stage, "destroy", "--all", "--yes", "--discard")
 
@@ -97,7 +102,7 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         return Rehearsal(exercise=exercise.id, skipped=_why(document))
     place = f"{_name_manifest(stage, module)}: {exercise.id}"
     run, verdict = document.get("run") or {}, document.get("verdict") or {}
-    complaints = list(_complaints(exercise, document, hole=bool(solutions)))
+    complaints = [*_complaints(exercise, document, hole=bool(solutions)), *prove_parts(stage, module, exercise)]
     if solutions:
         if run.get("state") == "succeeded" and not _open(verdict):
             complaints.append("every check passes as the learner finds it, though there is a solution")
@@ -117,6 +122,18 @@ def _exercise(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Rehe
         seconds=max(seconds, default=None),
         complaints=tuple(f"{place}: {line}" for line in dict.fromkeys(complaints)),
     )
+
+
+def prove_parts(stage: RehearsalPlace, module: Module, exercise: Exercise) -> Iterator[str]:
+    """What the judges of the learner's parts get wrong: as delivered, with each solution, and with each wrong way."""
+    exercises = stage.catalog.folders.exercises
+    places = stage.catalog.part_places(module, exercise)
+    for part in exercise.yours:
+        if part.judge:
+            file = exercises / places[part.id]
+            for proof in prove(stage.judge, file, torch=part.torch, limit_s=part.limit, shared=exercises / SHARED):
+                if proof.complaint:
+                    yield f"yours.{part.id}: {proof.version} {proof.complaint}"
 
 
 def _complaints(exercise: Exercise, document: dict[str, Any], *, hole: bool) -> Iterator[str]:
@@ -170,9 +187,11 @@ def _nodes(wanted: int, usual: int) -> tuple[str, ...]:
 
 
 def _solutions(stage: RehearsalPlace, module: Module, exercise: Exercise) -> dict[str, Path]:
-    """The solutions of an exercise's files, by the name of the copy that they take the place of."""
+    """The solutions of the files that a run sees, by the name of the copy that they take the place of."""
     folder = stage.catalog.folders.exercises / stage.catalog.folder_name(module) / SOLUTIONS
-    names = stage.catalog.sources(module, exercise).values()
+    places = stage.catalog.part_places(module, exercise)
+    seen = [places[part.id] for part in exercise.yours if part.checks]
+    names = [*stage.catalog.sources(module, exercise).values(), *seen]
     return {name: folder / Path(name).name for name in names if (folder / Path(name).name).is_file()}
 
 

@@ -189,3 +189,54 @@ def test_the_command_says_what_it_found(clean_course: Any, monkeypatch: pytest.M
     text, code = main()
     assert code == 2
     assert "did you mean title?" in text
+
+
+PART = """\
+    yours:
+      - {id: flood, title: Flood, file: my_flood.py, write: Write flood., torch: false}
+"""
+WAYS = """
+WAYS = {
+    "dry": Way("it is dry", ("wet", "dry")),
+    "late": Way("it is late", change=("soon", "late")),
+    "low": Way("low", ("up", "down")),
+}
+"""
+
+
+def add_part(course: Any, ways: str = WAYS, solution: str = "wet soon up") -> None:
+    course.change("    tasks: [Walk", PART + "    tasks: [Walk")
+    course.put("exercises/07-rivers/my_flood.py", "")
+    course.put("exercises/07-rivers/judges/my_flood.py", ways)
+    course.put("exercises/07-rivers/solutions/my_flood.py", solution)
+    course.put("exercises/07-rivers/solutions/other/my_flood.py", "")
+
+
+def test_a_part_with_all_that_belongs_to_it_is_right(clean_course: Any) -> None:
+    add_part(clean_course)
+    assert lint(clean_course.load()) == []
+
+
+@pytest.mark.parametrize(
+    ("ways", "solution", "said"),
+    [
+        (WAYS, "wet soon up up", "way low: the text that it changes stands 2 times in the solution, and should once"),
+        ('WAYS = {"dry": Way("it is dry", ("wet", "dry"))}', "wet", "its judge knows too few wrong ways: 1 of at least 3"),
+        ("WAYS = make()", "wet", "judges/my_flood.py: has no dictionary WAYS that is written out"),
+        (
+            'WAYS = {"dry": Way("it is dry", CHANGE)}',
+            "wet",
+            "judges/my_flood.py: way dry: its change is not two texts, old and new, that are written out",
+        ),
+    ],
+)
+def test_a_part_that_lacks_something_is_named(clean_course: Any, ways: str, solution: str, said: str) -> None:
+    add_part(clean_course, ways, solution)
+    assert lint(clean_course.load()) == [f"exercises/07-rivers/my_flood.py: {said}"]
+
+
+@pytest.mark.parametrize("name", ["judges/my_flood.py", "solutions/my_flood.py", "solutions/other/my_flood.py"])
+def test_a_file_that_belongs_to_a_part_is_missed(clean_course: Any, name: str) -> None:
+    add_part(clean_course)
+    (clean_course.load().folders.exercises / "07-rivers" / name).unlink()
+    assert f"exercises/07-rivers/my_flood.py: {name} is missing" in lint(clean_course.load())

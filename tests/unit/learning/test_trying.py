@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gpucourse.judge.client import Judge
 from gpucourse.learning.check import check
+from gpucourse.learning.rehearse import RehearsalPlace, prove_parts
+from gpucourse.model.event import ignore_event
 from gpucourse.runs.finish import seal
 from gpucourse.runs.parts import keep_started_files, part_results
 from gpucourse.workspace import runs
@@ -212,3 +215,15 @@ def test_show_lists_the_parts_with_file_and_state(writer: Learning) -> None:
     assert "Your part: Twice" in said
     assert str(own(writer)) in said
     assert "so far  right" in said
+
+
+def test_a_rehearsal_proves_every_judge(writer: Learning) -> None:
+    folder = f"exercises/{FOLDER}/solutions"
+    writer.put(f"{folder}/my_double.py", RIGHT)
+    writer.put(f"{folder}/other/my_double.py", SAME)
+    context = writer.open_context()
+    module, exercise = context.catalog.exercise("1.2")
+    with Judge() as judge:
+        place = RehearsalPlace(context.catalog, writer.course, context.paths, ignore_event, judge)
+        complaints = list(prove_parts(place, module, exercise))
+    assert complaints == ["yours.double: the other solution is failed same: you gave 3 back as it was, and should be passed"]
