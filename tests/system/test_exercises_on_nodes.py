@@ -33,7 +33,7 @@ SMALL: dict[str, tuple[int, dict[str, str]]] = {  # the number of nodes, and siz
     "0.2": (1, {"epochs": "1", "samples": "512"}),
     "0.3": (1, {"nnodes": "2", "nproc_per_node": "2"}),
     "3.1": (3, {"elements": "1000"}),
-    "3.3": (2, {"max_bytes": "262144"}),
+    "3.3": (2, {"max_bytes": "16384"}),
     "3.4": (2, {"images": "1024", "batch_size": "16", "epochs": "3"}),
     "3.5": (2, {"hidden": "64", "steps": "5"}),
     "3.6": (2, {"hidden": "64", "steps": "3"}),
