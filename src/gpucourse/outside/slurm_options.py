@@ -1,0 +1,225 @@
+"""What a batch file, or a line with srun, asks of Slurm: its options, read as sbatch and srun read them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+_SHORT = {
+    "A": "account", "a": "array", "b": "begin", "c": "cpus-per-task", "C": "constraint", "d": "dependency", "D": "chdir",
+    "e": "error", "F": "nodefile", "G": "gpus", "i": "input", "J": "job-name", "L": "licenses", "m": "distribution",
+    "M": "clusters", "n": "ntasks", "N": "nodes", "o": "output", "p": "partition", "q": "qos", "S": "core-spec", "t": "time",
+    "T": "threads", "w": "nodelist", "x": "exclude",
+}  # fmt: skip
+_SHORT_FLAGS = {
+    "E": "preserve-env", "H": "hold", "I": "immediate", "k": "no-kill", "K": "kill-on-bad-exit", "l": "label",
+    "O": "overcommit", "Q": "quiet", "s": "oversubscribe", "u": "unbuffered", "v": "verbose", "W": "wait",
+    "X": "disable-status", "Z": "no-allocate",
+}  # fmt: skip
+_WITH_VALUE = {
+    *_SHORT.values(), "acctg-freq", "bb", "bbf", "comment", "container", "cores-per-socket", "cpu-bind", "cpu-freq",
+    "cpus-per-gpu", "deadline", "delay-boot", "epilog", "export", "export-file", "gid", "gpu-bind", "gpu-freq",
+    "gpus-per-node", "gpus-per-socket", "gpus-per-task", "gres", "gres-flags", "het-group", "hint", "jobid", "mail-type",
+    "mail-user", "mcs-label", "mem", "mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "mpi", "network",
+    "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-node", "ntasks-per-socket", "open-mode", "power", "prefer", "priority",
+    "profile", "prolog", "relative", "reservation", "signal", "slurmd-debug", "sockets-per-node", "switches", "task-epilog",
+    "task-prolog", "thread-spec", "threads-per-core", "time-min", "tmp", "tres-per-task", "uid", "wckey", "wrap",
+}  # fmt: skip
+_FLAGS = {
+    *_SHORT_FLAGS.values(), "bcast", "compress", "contiguous", "exact", "exclusive", "get-user-env", "ignore-pbs",
+    "kill-on-invalid-dep", "multi-prog", "nice", "no-requeue", "overlap", "parsable", "propagate", "pty",
+    "quit-on-interrupt", "reboot", "requeue", "resv-ports", "send-libs", "spread-job", "test-only", "use-min-nodes", "x11",
+}  # fmt: skip
+"""What stands alone, or takes its value after `=` only."""
+
+VALUES_OF_OWN_WORD = frozenset({*(f"-{letter}" for letter in _SHORT), *(f"--{name}" for name in _WITH_VALUE)})
+"""The words after which the next word is a value."""
+
+_MARK = "#SBATCH"
+_NEARLY = re.compile(r"^\s*#+\s*sbatch\s+-", re.IGNORECASE)
+_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+
+
+class OptionRefused(Exception):
+    """sbatch or srun would refuse this: `line` is the number in the file (0: a line of its own), the text says why."""
+
+    def __init__(self, why: str, line: int = 0) -> None:
+        super().__init__(why)
+        self.line = line
+
+
+@dataclass
+class SlurmOptions:
+    """Options by their long names, the last of each: a flag has the value "". `command` is what stands behind them.
+
+    Of a file: `unread` are lines with #SBATCH below the first command, `nearly` such that sbatch takes for mere comments,
+    each with its number.
+    """
+
+    values: dict[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    unread: list[tuple[int, str]] = field(default_factory=list)
+    nearly: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> int:
+        """How many machines are asked for; of a range, the fewest."""
+        nodes = self.number("nodes")
+        if nodes is not None:
+            return nodes
+        tasks, per_node = self.number("ntasks"), self.number("ntasks-per-node")
+        return -(-tasks // per_node) if tasks and per_node else 1
+
+    @property
+    def tasks(self) -> int:
+        """How many processes srun will start in all."""
+        per_node = self.number("ntasks-per-node")
+        return self.number("ntasks") or self.nodes * (per_node or 1)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of each machine; where they are asked for in all, or for each process, divided among the machines."""
+        gres = self.values.get("gres", "")
+        match = re.search(r"(?:^|,)(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:,|$|\()", gres)
+        if match:
+            return int(match[1] or 1)
+        if (per_node := self.number("gpus-per-node")) is not None:
+            return per_node
+        if (per_task := self.number("gpus-per-task")) is not None:
+            return per_task * self.tasks // self.nodes
+        return (self.number("gpus") or 0) // self.nodes
+
+    @property
+    def seconds(self) -> int | None:
+        """The time limit in seconds; None where there is none. Raises OptionRefused for what is no time."""
+        text = self.values.get("time")
+        if text is None:
+            return None
+        match = _TIME.fullmatch(text)
+        if match is None:
+            raise OptionRefused(f"--time={text} is no time: minutes, hours:minutes:seconds, or days-hours")
+        days, first, second, third = (int(part) if part is not None else None for part in match.groups())
+        if days is not None:  # days-hours[:minutes[:seconds]]
+            return days * 86400 + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
+        if third is not None:
+            return (first or 0) * 3600 + (second or 0) * 60 + third
+        return (first or 0) * 60 + (second or 0)
+
+    @property
+    def array(self) -> tuple[tuple[int, ...], int]:
+        """The numbers of an array's tasks in order, and how many may run at once (0: as many as fit).
+
+        No numbers where it is no array. Raises OptionRefused for what is no array.
+        """
+        text = self.values.get("array")
+        if text is None:
+            return (), 0
+        spelled, _, limit = text.partition("%")
+        numbers: set[int] = set()
+        for part in spelled.split(","):
+            match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6})(?::(\d{1,6}))?)?", part)
+            if match is None or (limit and not limit.isdigit()) or int(match[2] or match[1]) < int(match[1]):
+                raise OptionRefused(f"--array={text} is no array: numbers as in 0-3, 0-6:2 or 0,1,5, then at most %NUMBER")
+            low, high, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            numbers |= set(range(low, high + 1, max(1, step)))
+        return tuple(sorted(numbers)), int(limit or 0)
+
+    def number(self, name: str) -> int | None:
+        """The whole number that an option begins with (2 of `2-4`, 4 of `a100:4`); None where it has none."""
+        match = re.fullmatch(r"(?:[A-Za-z]\w*:)?(\d{1,6})(?:-\d+)?", self.values.get(name, ""))
+        return int(match[1]) if match else None
+
+
+def read_words(words: Sequence[str], program: str = "srun") -> SlurmOptions:
+    """The options of a command line, up to its command. Raises OptionRefused."""
+    options, rest = SlurmOptions(), list(words)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if word.startswith("--"):
+            _read_long(word[2:], rest, options, program)
+        else:
+            _read_short(word[1:], rest, options, program)
+    options.command = tuple(rest)
+    return options
+
+
+def read_file(text: str) -> SlurmOptions:
+    """The options of a batch file. Raises OptionRefused for what sbatch would refuse."""
+    if not text.startswith("#!"):
+        raise OptionRefused("the first line must begin with #! and the path of a program, as in #!/bin/bash", 1)
+    if "\r\n" in text:
+        raise OptionRefused("the file has line ends of Windows (DOS line breaks): save it with those of Linux", 1)
+    options, in_head = SlurmOptions(), True
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.startswith(_MARK):
+            if in_head:
+                _read_line(line, number, options)
+            else:
+                options.unread.append((number, line))
+        elif _NEARLY.match(line):
+            options.nearly.append((number, line.strip()))
+        elif line.strip() and not line.lstrip().startswith("#"):
+            in_head = False
+    return options
+
+
+def expand(pattern: str, values: dict[str, str]) -> str:
+    """A name of a file as Slurm fills it in: `%j` and its like by their letters, a number before the letter as its width."""
+
+    def put_in(match: re.Match[str]) -> str:
+        if match[2] == "%":
+            return "%"
+        value = values.get(match[2])
+        return match[0] if value is None else value.zfill(int(match[1] or 0)) if value.isdigit() else value
+
+    return re.sub(r"%(\d*)([A-Za-z%])", put_in, pattern)
+
+
+def _read_line(line: str, number: int, options: SlurmOptions) -> None:
+    try:
+        words = shlex.split(line[len(_MARK) :], comments=True)
+    except ValueError as error:
+        raise OptionRefused(f"{line}: {error}", number) from None
+    try:
+        read = read_words(words, "sbatch")
+    except OptionRefused as error:
+        raise OptionRefused(str(error), number) from None
+    if read.command:
+        raise OptionRefused(
+            f"{line}: sbatch does not know what to do with '{read.command[0]}'; words of yours belong behind a #", number
+        )
+    options.values.update(read.values)
+
+
+def _read_long(word: str, rest: list[str], options: SlurmOptions, program: str) -> None:
+    beginning, equals, value = word.partition("=")
+    names = sorted(name for name in _WITH_VALUE | _FLAGS if name.startswith(beginning))
+    name = beginning if beginning in names else names[0] if len(names) == 1 else ""
+    if not name:
+        raise OptionRefused(
+            f"{program} knows no option --{beginning}" if not names else f"--{beginning} is short for several options"
+        )
+    if name in _WITH_VALUE and not equals:
+        if not rest:
+            raise OptionRefused(f"--{name} needs a value")
+        value = rest.pop(0)
+    options.values[name] = value
+
+
+def _read_short(letters: str, rest: list[str], options: SlurmOptions, program: str) -> None:
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        if letter in _SHORT:
+            if not letters and not rest:
+                raise OptionRefused(f"-{letter} needs a value")
+            options.values[_SHORT[letter]] = letters or rest.pop(0)
+            return
+        if letter not in _SHORT_FLAGS:
+            raise OptionRefused(f"{program} knows no option -{letter}")
+        options.values[_SHORT_FLAGS[letter]] = ""
+        if letter in "IKWk":  # these may have a value, which then follows at once
+            return
