@@ -5,7 +5,7 @@ You will produce  one line about the job's place, and a matrix product timed on 
 Run it            gpucourse run 2.1                      (one job)
                   gpucourse run 2.1 --set jobs=5         (five at once: some of them wait)
                   sbatch job.sbatch                      (by hand: the file lies in the folder of each run)
-Your part         make the job longer with --seconds; predict when the fourth and the fifth of five start
+Your part         write the batch file itself: my_job.sbatch
 Reading           modules/02-slurm/lesson.md, "One job, then five"
 """
 
@@ -40,6 +40,7 @@ node = os.environ.get("SLURMD_NODENAME") or bench.node_label()
 given = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu.strip()]
 on_gpu = torch.cuda.is_available() and os.environ.get("GPUCOURSE_BACKEND") != "gloo"
 device = torch.device("cuda" if on_gpu else "cpu")
+torch.backends.cuda.matmul.allow_tf32 = False  # float32 means float32, on every GPU
 
 
 def uuid() -> str | None:
@@ -67,6 +68,7 @@ say(f"a product of two {args.size} by {args.size} matrices takes {row['median_ms
 record = {
     "host": node, "gpus_given": len(given), "gpu_uuid": uuid(), "device": bench.environment(device)["device"],
     "matmul_ms": row["median_ms"], "size": args.size, "cores": os.cpu_count(),
+    "tf32_allowed": torch.backends.cuda.matmul.allow_tf32,
     "restarts_seen": int(os.environ.get("SLURM_RESTART_COUNT", "0")),
 }  # fmt: skip
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")

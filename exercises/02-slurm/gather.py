@@ -21,6 +21,8 @@ parser = argparse.ArgumentParser(description="one table of what all tasks found"
 parser.add_argument("--sweep", type=str, default="learning_rate", help="what differs between the tasks")
 parser.add_argument("--values", type=str, default="0.001,0.002,0.003,0.004", help="the values that were tried")
 parser.add_argument("--epochs", type=int, default=4, help="how often each sample was seen")
+parser.add_argument("--seeds", type=int, default=3, help="how often each task trained")
+parser.add_argument("--budget", type=str, default="samples", help="what all tasks had alike")
 args = parser.parse_args()
 
 out = Path(os.environ.get("GPUCOURSE_OUT") or ".")
@@ -29,24 +31,28 @@ good = [row for row in rows if row["final_loss"] is not None]
 if not good:
     sys.exit(f"no task left a loss in {out}: did all of them diverge?")
 best = min(good, key=lambda row: row["final_loss"])
+# With other seeds the losses come out differently. Where the ranges of two values overlap, the seeds explain the difference.
+equal = [row for row in good if row is not best and row["low_loss"] <= best["high_loss"]]
 for row in rows:
-    row["best"] = "best" if row is best else ""
+    row["best"] = ("" if equal else "best") if row is best else ""
+    if equal and (row is best or row in equal):
+        row["best"] = "not told apart"
 
-titles = {
-    "task": "task",
-    "value": args.sweep,
-    "final_loss": "final loss",
-    "seconds": "seconds",
-    "steps": "steps",
-    "host": "node",
-}
-titles["best"] = ""
+titles = {"task": "task", "value": args.sweep, "final_loss": "mean loss", "low_loss": "lowest", "high_loss": "highest"}
+titles |= {"seconds": "seconds", "steps": "steps", "samples_seen": "samples", "host": "node", "best": ""}
 say(bench.table(rows, titles) + "\n")
-say(f"best {args.sweep}: {best['value']:g}, with a loss of {best['final_loss']:.5f}")
+smallest = f"{args.sweep} {best['value']:g} has the smallest mean loss, {best['final_loss']:.5f}"
+if equal:
+    others = ", ".join(f"{row['value']:g}" for row in equal)
+    say(f"{smallest}; its {best['low_loss']:.5f} to {best['high_loss']:.5f} overlaps with {others}")
+    say("no value is best by these seeds: another seed could turn the order round")
+else:
+    say(f"best {smallest}: its highest is below the lowest of every other value")
 metrics = {
     "sweep": args.sweep, "rows": rows, "values_tried": len(args.values.split(",")), "best_value": best["value"],
-    "best_loss": best["final_loss"], "diverged": len(rows) - len(good), "seeds": len({row["seed"] for row in rows}),
-    "starts": len({round(row["start_loss"], 4) for row in rows}),
+    "best_loss": best["final_loss"], "not_told_apart": len(equal), "diverged": len(rows) - len(good),
+    "seeds": len({row["seeds"] for row in rows}),
+    "starts": len({tuple(round(loss, 4) for loss in row["start_losses"]) for row in rows}),
 }  # fmt: skip
-path = bench.write_metrics("sweep/1", torch.device("cpu"), world_size=1, seed=rows[0]["seed"], metrics=metrics)
+path = bench.write_metrics("sweep/2", torch.device("cpu"), world_size=1, seed=0, metrics=metrics)
 say(f"written: {path}")

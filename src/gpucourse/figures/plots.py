@@ -7,14 +7,14 @@ import importlib
 import io
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucourse.errors import MissingError
 from gpucourse.figures.cache import cache_elsewhere
-from gpucourse.figures.rows import Drawable, drawable, printable
+from gpucourse.figures.rows import Drawable, PlotPoint, drawable, printable
 from gpucourse.figures.style import GREY, INK, MARKERS, PALE, PALETTE, STYLE
 from gpucourse.storage import write_bytes
 
@@ -144,6 +144,15 @@ def _lines(axes: Axes, plot: Plot, data: Drawable) -> None:
     number_axis(axes.yaxis, whole=False, log=plot.log_y)
 
 
+def _list_errors(points: Sequence[PlotPoint]) -> list[list[float]] | None:
+    """How far the spread of each bar reaches below and above it; None where no bar has one."""
+    if not any(point.spread for point in points):
+        return None
+    spreads = [point.spread or (point.y, point.y) for point in points]
+    lows = [max(0.0, point.y - low) for point, (low, _) in zip(points, spreads, strict=True)]
+    return [lows, [max(0.0, high - point.y) for point, (_, high) in zip(points, spreads, strict=True)]]
+
+
 def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
     from gpucourse.figures.axes import number_axis, short_number, wrap_words
 
@@ -158,6 +167,8 @@ def _bars(axes: Axes, plot: Plot, data: Drawable) -> None:
             color=PALETTE[index % len(PALETTE)],
             label=label,
             zorder=2,
+            yerr=_list_errors(points),
+            error_kw={"ecolor": INK, "elinewidth": 1.4, "capsize": 4},
         )
         axes.bar_label(bars, labels=[short_number(float(f"{point.y:.3g}")) for point in points], padding=3, fontsize=9)
     for index, point in enumerate(data.ideal):
