@@ -5,7 +5,7 @@ You will produce  one log a process; the map from SLURM_PROCID to machine; an ex
 Run it            gpucourse run 2.3                      (two nodes)
                   gpucourse run 2.3 --nodes 3            (all three)
                   python multi_node.py                   (a world of one)
-Your part         predict the map for two nodes with two processes each (--set procs=2), then look
+Your part         write the batch file itself: my_multi_node.sbatch
 Reading           modules/02-slurm/lesson.md, "Several machines"
 """
 

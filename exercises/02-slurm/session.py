@@ -6,7 +6,7 @@ Run it            gpucourse run 2.2                      (a terminal on a node; 
                   python session.py
                   nvidia-smi; squeue; echo $CUDA_VISIBLE_DEVICES
                   exit
-Your part         change the noise, ask again, and look at the queue from a second terminal meanwhile
+Your part         write the line with srun: my_srun.sh
 Reading           modules/02-slurm/lesson.md, "A terminal on a node"
 """
 

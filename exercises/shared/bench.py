@@ -165,7 +165,7 @@ def _cell(value: object) -> str:
 
 def node_label() -> str:
     """The course's name of this node, or the host's where the script was started by hand."""
-    return os.environ.get("GPUCOURSE_NODE") or socket.gethostname()
+    return os.environ.get("GPUCOURSE_NODE") or os.environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
 def environment(device: torch.device) -> dict[str, object]:

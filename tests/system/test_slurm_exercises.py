@@ -15,6 +15,7 @@ from tests.system.cli import Learner
 from tests.system.exercising import needs_torch
 
 pytestmark = [pytest.mark.system, needs_torch]
+EXERCISES = Path(__file__).parent.parent.parent / "exercises" / "02-slurm"
 
 
 def metrics(cluster: Learner) -> dict[str, Any]:
@@ -27,6 +28,33 @@ def verdicts(cluster: Learner) -> dict[str, str]:
     }
 
 
+def have_all_passed(cluster: Learner, *, but: tuple[str, ...] = ()) -> bool:
+    """Whether every check passed but these, which are about the learner's part and wait for it."""
+    words = verdicts(cluster)
+    return all(words[name] == "not_measured" for name in but) and {words[name] for name in words if name not in but} == {
+        "passed"
+    }
+
+
+def write(cluster: Learner, name: str, *changes: tuple[str, str]) -> None:
+    """The course's solution as the learner's part, with changes."""
+    text = (EXERCISES / "solutions" / name).read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (cluster.workspace / "exercises/02-slurm" / name).write_text(text)
+
+
+def deliver(cluster: Learner, name: str) -> None:
+    """The part as it is delivered."""
+    (cluster.workspace / "exercises/02-slurm" / name).write_bytes((EXERCISES / name).read_bytes())
+
+
+def part(cluster: Learner) -> dict[str, Any]:
+    """How the learner's part was judged after the newest run."""
+    return dict(json.loads((cluster.run_folder() / "verdict.json").read_text())["parts"][0])
+
+
 @pytest.mark.slow
 def test_one_job(cluster: Learner) -> None:
     ran = cluster.types("run", "2.1", "--set", "seconds=0.5")
@@ -34,7 +62,8 @@ def test_one_job(cluster: Learner) -> None:
     assert "is COMPLETED on node" in ran.err
     assert "(CUDA_VISIBLE_DEVICES)" in ran.err
     assert verdicts(cluster) == {
-        "all-submitted": "passed", "own-gpu": "passed", "queue-picture": "not_measured", "one-cancelled": "not_measured",
+        "all-submitted": "passed", "own-gpu": "passed", "own-files": "not_measured", "queue-picture": "not_measured",
+        "one-cancelled": "not_measured",
     }  # fmt: skip
     assert (cluster.run_folder() / "job.sbatch").read_text().startswith("#!/bin/bash\n")
     assert next(log.name for log in sorted((cluster.run_folder() / "logs").glob("*.log"))).startswith("node0-launcher")
@@ -42,7 +71,7 @@ def test_one_job(cluster: Learner) -> None:
 
 def test_five_jobs_the_queue_and_one_cancelled(cluster: Learner) -> None:
     ran = cluster.types("run", "2.1", "--set", "jobs=5", "--set", "seconds=1")
-    assert set(verdicts(cluster).values()) == {"passed"}
+    assert have_all_passed(cluster, but=("own-files",))
     picture = next(cluster.run_folder().glob("outputs/*/squeue.txt")).read_text()
     assert picture.startswith("$ squeue -u ")
     assert "(Resources)" in picture
@@ -98,7 +127,7 @@ def test_a_terminal_needs_a_terminal(cluster: Learner) -> None:
 def test_several_machines(cluster: Learner, nodes: int) -> None:
     ran = cluster.types("run", "2.3", "--nodes", str(nodes))
     documents = metrics(cluster)
-    assert set(verdicts(cluster).values()) == {"passed"}
+    assert have_all_passed(cluster, but=("your-machines", "your-logs"))
     assert [row["procid"] for row in documents["ranks"]] == list(range(nodes))
     assert len({row["machine"] for row in documents["ranks"]}) == nodes
     assert documents["expected_sum"] == nodes * (nodes + 1) / 2
@@ -118,7 +147,7 @@ def test_several_machines(cluster: Learner, nodes: int) -> None:
 def test_an_array_over_learning_rates(cluster: Learner, settings: tuple[str, ...], values: list[float]) -> None:
     ran = cluster.types("run", "2.4", "--set", "epochs=1", *settings)
     assert "--dependency=afterok:" in ran.err
-    assert set(verdicts(cluster).values()) == {"passed"}
+    assert have_all_passed(cluster, but=("two-at-once",))
     documents = metrics(cluster)
     assert [row["value"] for row in documents["rows"]] == values
     assert documents["best_value"] == min(documents["rows"], key=lambda row: row["final_loss"])["value"]
@@ -135,6 +164,41 @@ def test_an_array_over_batch_sizes_one_at_a_time(cluster: Learner) -> None:
     )
     assert [row["steps"] for row in metrics(cluster)["rows"]] == [64, 32]
     assert "#SBATCH --array=0-1%1" in (cluster.run_folder() / "array.sbatch").read_text()
+
+
+def test_a_batch_file_of_the_learner_is_read_first_then_submitted_as_it_is(cluster: Learner) -> None:
+    known = cluster.newest_run()["id"]
+    write(cluster, "my_job.sbatch", ("#SBATCH --gres=gpu:1\n", ""))
+    assert "my_job.sbatch was not submitted: your file asks for no GPU" in cluster.types("run", "2.1", code=5).err
+    assert cluster.newest_run()["id"] == known  # nothing was submitted
+    write(cluster, "my_job.sbatch", ('"$@"', '"$@"  # a line of the learner'))
+    ran = cluster.types("run", "2.1", "--set", "seconds=0.2")
+    assert "sbatch --parsable my_job.sbatch --seconds=0.2" in ran.err
+    assert verdicts(cluster)["own-files"] == "passed"
+    assert part(cluster)["verdict"] == "passed"
+    assert "a line of the learner" in (cluster.workspace / "deliverables/2.1/my_job.sbatch").read_text()
+    deliver(cluster, "my_job.sbatch")
+
+
+@pytest.mark.slow
+def test_a_batch_file_for_two_machines_runs_on_three_where_that_is_typed(cluster: Learner) -> None:
+    write(cluster, "my_multi_node.sbatch")
+    ran = cluster.types("run", "2.3", "--nodes", "3")
+    assert "sbatch --parsable --nodes=3 my_multi_node.sbatch" in ran.err
+    assert have_all_passed(cluster)
+    assert part(cluster)["verdict"] == "passed"
+    deliver(cluster, "my_multi_node.sbatch")
+
+
+@pytest.mark.slow
+def test_an_array_of_the_learner_keeps_its_limit(cluster: Learner) -> None:
+    write(cluster, "my_array.sbatch")
+    cluster.types("run", "2.4", "--set", "epochs=1", "--set", "seeds=1")
+    assert have_all_passed(cluster)
+    assert [row["value"] for row in metrics(cluster)["rows"]] == [0.0005, 0.001, 0.002, 0.004]
+    assert metrics(cluster)["slurm"]["most_at_once"] <= 2
+    assert part(cluster)["verdict"] == "passed"
+    deliver(cluster, "my_array.sbatch")
 
 
 def test_a_training_of_module_3_under_slurm(cluster: Learner) -> None:

@@ -46,7 +46,9 @@ def _judge(part: Part, judge_path: Path) -> Verdict:
 
 
 def load_judge(path: Path) -> Any:
-    """A judge file of the course, as a module with `WAYS` and `judge`."""
+    """A judge file of the course, as a module with `WAYS` and `judge`. It may import files that lie beside it."""
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(f"judge_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")

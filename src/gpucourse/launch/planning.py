@@ -21,8 +21,19 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WrittenBatch:
+    """A batch file that the learner wrote as a part of an exercise: `name` is the file's, without its ending; `tasks` are
+    those of its array, 0 where it is none."""
+
+    name: str
+    text: str
+    tasks: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """What the learner asked for, resolved: typed parameters and the script's arguments in order."""
+    """What the learner asked for, resolved: typed parameters and the script's arguments in order. `typed` are the names that
+    were typed, of parameters and of the options nodes and timeout. `written` is submitted in place of the course's own file."""
 
     exercise: Exercise
     launcher: str
@@ -35,6 +46,8 @@ class LaunchRequest:
     environment: dict[str, str] = field(default_factory=dict)
     nccl: dict[str, str] = field(default_factory=dict)
     processes: int | None = None
+    typed: frozenset[str] = frozenset()
+    written: WrittenBatch | None = None
 
 
 def check_count(exercise: Exercise, nodes: int) -> None:

@@ -33,6 +33,24 @@ def render(job: SbatchJob) -> str:
     return "\n".join(parts)
 
 
+def render_setup(job: SbatchJob) -> str:
+    """The text of setup.sh, which a batch file that the learner wrote reads: what the course's own file sets by itself."""
+    folder = job.command[0].rpartition("/")[0]
+    path = f'export PATH={shlex.quote(folder)}:"$PATH"  # python is the one that has the course\'s packages'
+    lines = [
+        "# Read by your batch file (source ./setup.sh). Made by gpucourse: what the course's scripts look for.",
+        *((path,) if folder else ()),
+        'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"  # where they write what they measured',
+        *(f"export {name}={shlex.quote(value)}" for name, value in job.environment.items()),
+        f"export OMP_NUM_THREADS={_choose_thread_count(job)}",
+        "# The address of a node, by its name, at which other nodes reach it.",
+        "address_of() { scontrol show node \"$1\" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p'; }",
+        "# A note how the job ended: after some minutes Slurm forgets it.",
+        *_note_end(job),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def time_limit(seconds: float) -> str:
     """As --time takes it. Slurm counts in minutes, so it is rounded up to the next one: `00:10:00`, `1-02:00:00`."""
     minutes = max(1, math.ceil(seconds / 60))
@@ -76,13 +94,17 @@ def _time(job: SbatchJob) -> str:
     return f"--time={time_limit(job.time_s)}"
 
 
+def _note_end(job: SbatchJob) -> tuple[str, ...]:
+    number = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
+    return (f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{number}"\' EXIT',)
+
+
 def _body(job: SbatchJob) -> str:
-    note = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if job.array else "$SLURM_JOB_ID"
     lines = [
         "# From here on it is a shell script, which runs once, on the first machine of the job.",
         "set -eu",
         "# A note how it ended: after some minutes Slurm forgets a job.",
-        f'trap \'echo "$?" > "$SLURM_SUBMIT_DIR/ended-{note}"\' EXIT',
+        *_note_end(job),
         'cd "$SLURM_SUBMIT_DIR/work"',
         'export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"',
         'export GPUCOURSE_NODE="${SLURMD_NODENAME:-}"',

@@ -64,7 +64,7 @@ def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *,
     if request.launcher == "slurm-pty":
         return _session(request, head, place, run_id=run_id, module=module)
     tasks = 1 if asked.array or asked.jobs else tasks_of(request, place.gpus)
-    files = _files(request, asked, head, nodes, tasks, place)
+    files, setup = _files(request, asked, head, nodes, tasks, place)
     batch = Batch(
         partition=place.partition,
         nodes=nodes,
@@ -74,9 +74,10 @@ def plan(request: LaunchRequest, head: Node, nodes: int, place: ClusterFacts, *,
         show_queue=asked.show_queue and files[0].rows > 1,
         cancel_last=asked.cancel_last and files[0].copies > 1,
         module=module,
+        setup=setup,
     )
     ranks = nodes * tasks if batch.spread else sum(file.rows for file in files)
-    argv = (*SUBMIT, f"{files[0].name}.sbatch")
+    argv = (*SUBMIT, *files[0].flags, f"{files[0].name}.sbatch", *files[0].arguments)
     return make_plan(request, NodeCommand(node=head, argv=argv, env={}, ranks=tuple(range(ranks))), batch, run_id)
 
 
@@ -131,7 +132,8 @@ def _session(request: LaunchRequest, head: Node, place: ClusterFacts, *, run_id:
 
 def _files(
     request: LaunchRequest, asked: SlurmLaunch, head: Node, nodes: int, tasks: int, place: ClusterFacts
-) -> tuple[BatchFile, ...]:
+) -> tuple[tuple[BatchFile, ...], str]:
+    """The files in the order they are submitted, and the text of setup.sh where the first is the learner's."""
     exercise = request.exercise
     count = _values(request, asked.array) if asked.array and asked.array in request.parameters else 0
     copies = request.parameters.get(asked.jobs, 1) if asked.jobs else 1
@@ -149,6 +151,18 @@ def _files(
         command=(place.python or head.python, "-u", request.script, *request.arguments),
     )
     files = [BatchFile(name="array" if count else "job", text=sbatch.render(first), copies=_whole(copies), tasks=count)]
+    setup = ""
+    if request.written is not None:
+        setup = sbatch.render_setup(first)
+        flags = _type_beside(request, asked, first)
+        files[0] = replace(
+            files[0],
+            name=request.written.name,
+            text=request.written.text,
+            tasks=request.written.tasks,
+            flags=flags,
+            arguments=request.arguments,
+        )
     if asked.gather and request.script == exercise.script:
         gather = sbatch.SbatchJob(
             title=f"{exercise.id} {exercise.title}: what all tasks found",
@@ -161,7 +175,20 @@ def _files(
             command=(place.python or head.python, "-u", asked.gather, *request.arguments),
         )
         files.append(BatchFile(name="gather", text=sbatch.render(gather), after=files[0].name))
-    return tuple(files)
+    return tuple(files), setup
+
+
+def _type_beside(request: LaunchRequest, asked: SlurmLaunch, job: sbatch.SbatchJob) -> tuple[str, ...]:
+    """What the learner typed for this run is typed after sbatch, too, where it overrules the learner's file."""
+    written = request.written
+    values = {
+        "nodes": f"--nodes={job.nodes}",
+        "timeout": f"--time={sbatch.time_limit(job.time_s)}",
+        request.exercise.launch.count_parameter: f"--ntasks-per-node={job.tasks}",
+        asked.partition: f"--partition={job.partition}",
+        asked.at_once: f"--array={_range(request, asked, written.tasks)}" if written and written.tasks else "",
+    }
+    return tuple(flag for name, flag in values.items() if name in request.typed and flag)
 
 
 def _environment(request: LaunchRequest, mode: Mode, gpus: int, tasks: int = 1) -> dict[str, str]:

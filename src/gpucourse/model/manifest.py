@@ -206,6 +206,7 @@ class LearnerPart(Strict):
     )
     torch: bool = Field(default=True, description="whether the judge needs torch")
     limit: Seconds = Field(default=20.0, description="how long the judge may take")
+    submit: bool = Field(default=False, description="a batch file: once it is right, run submits it in place of the course's")
 
 
 class CodeFault(Strict):

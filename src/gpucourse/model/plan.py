@@ -35,7 +35,8 @@ class Batch:
     """What is submitted, in this order. `partition` is empty where the cluster's own default is taken; `nodes`, `tasks` (a
     node) and `gpus` (a node) are those of each job. With `show_queue`, the queue is kept as a picture once a job waits with
     its reason; with `cancel_last`, the last job is then cancelled. `session`: it is a terminal, which
-    srun opens. `module` is the one whose lab the cluster is."""
+    srun opens. `module` is the one whose lab the cluster is. `setup` is the text of setup.sh, which a batch file that the
+    learner wrote reads."""
 
     partition: str
     nodes: int
@@ -46,6 +47,7 @@ class Batch:
     cancel_last: bool = False
     session: bool = False
     module: str = "2"
+    setup: str = ""
 
     @property
     def spread(self) -> bool:

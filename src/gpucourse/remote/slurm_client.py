@@ -133,6 +133,7 @@ def spec(plan: LaunchPlan) -> dict[str, object]:
             "cancel_last": batch.cancel_last,
             "session": batch.session,
             "module": batch.module,
+            "setup": batch.setup,
         }
     }
 

@@ -73,9 +73,16 @@ def find_deployed_lab(context: Context, module: Module, *, target: str | None = 
 
 
 def make_launch_request(
-    context: Context, module: Module, exercise: Exercise, run_request: RunRequest, *, local: bool
+    context: Context,
+    module: Module,
+    exercise: Exercise,
+    run_request: RunRequest,
+    *,
+    local: bool,
+    written: planning.WrittenBatch | None = None,
 ) -> planning.LaunchRequest:
-    """The order with every parameter typed and checked, and the files that will travel."""
+    """The order with every parameter typed and checked, and the files that will travel. `written` is the learner's own batch
+    file, where that is to be submitted."""
     from gpucourse.course.parameters import arguments, resolve
 
     values = resolve(exercise, run_request.settings, local=local)
@@ -107,7 +114,14 @@ def make_launch_request(
         environment=_link_of(lab) if lab is not None else {},
         nccl=lab.nccl if lab is not None else {},
         processes=run_request.processes,
+        typed=_list_typed(run_request),
+        written=written,
     )
+
+
+def _list_typed(run_request: RunRequest) -> frozenset[str]:
+    options = {"nodes": run_request.nodes, "timeout": run_request.timeout_s}
+    return frozenset({*run_request.settings, *(name for name, value in options.items() if value is not None)})
 
 
 def _own_lab(context: Context, module: Module, run_request: RunRequest) -> Deployment | None:

@@ -18,6 +18,7 @@ from gpucourse.model.record import RunRecord
 from gpucourse.runs import follow, parts, slurm_runs
 from gpucourse.runs.connect import reach
 from gpucourse.runs.prepare import RunRequest, choose, find_deployed_lab, make_launch_request, plan_on
+from gpucourse.runs.written_batch import find_written_batch
 from gpucourse.units import now_utc
 from gpucourse.workspace import deployments, runs
 from gpucourse.workspace.files import write_record
@@ -89,7 +90,8 @@ def run(
     inventory = deployment.inventory
     if inventory is None:  # `find_deployed_lab` promises one
         raise AssertionError(deployment.stack)
-    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated)
+    written = None if inject_faults else find_written_batch(context, exercise, run_request)
+    wanted = make_launch_request(context, module, exercise, run_request, local=deployment.is_simulated, written=written)
     nodes = (inventory.head,) if scheduled else choose(exercise, inventory, run_request, module)
     phases: dict[str, float] = {}
     skew_s: dict[str, float] = {}

@@ -126,6 +126,8 @@ def keep_files(plan: LaunchPlan, files: RunPaths) -> None:
 
     for file in plan.batch.files if plan.batch else ():
         write_text(files.batch(file.name), file.text)
+    if plan.batch and plan.batch.setup:
+        write_text(files.batch_setup, plan.batch.setup)
 
 
 def add_metrics(
@@ -138,16 +140,19 @@ def add_metrics(
     folder = files.node_outputs(record.nodes[0])
     if record.slurm.held is not None:
         return _session(record.slurm, _read_job_metrics(folder, "inference.json", watch))
-    jobs = [{**_read_job_metrics(folder, f"job-{row.job}.json", watch), **_row_to_dict(row)} for row in record.slurm.jobs]
+    jobs = [_describe_job(row, _read_job_metrics(folder, f"job-{row.job}.json", watch)) for row in record.slurm.jobs]
     queue = _read_job_metrics(folder, "queue.json", watch).get("queue")
     queue = [row for row in queue if isinstance(row, dict)] if isinstance(queue, list) else []
     if record.own_script:
         return metrics  # it is not judged, and has what it wrote itself
     waiting = [row for row in queue if row.get("state") == "PENDING"]
     several = len(record.slurm.jobs) > 1
+    started_jobs = [job for job in jobs if job.get("node") and not job["asked"]]
     told = {
         "jobs": jobs,
-        "started_jobs": [job for job in jobs if job.get("node") and not job["asked"]],
+        "started_jobs": started_jobs,
+        "most_at_once": _count_most_at_once([row for row in record.slurm.jobs if row.file == record.slurm.jobs[0].file]),
+        "output_files": sum(1 for _, rank in files.all_logs() if rank is not None),
         "queue": queue,
         "waiting": len(waiting) if queue else None,
         "waiting_with_reason": sum(row.get("reason") not in (None, "", "None") for row in waiting) if queue else None,
@@ -283,6 +288,20 @@ def _read_job_metrics(folder: Path, name: str, watch: Watcher) -> dict[str, Any]
         watch(Note(text=f"what a job measured is not used: {error}", level="warning"))
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _describe_job(row: JobRow, measured: dict[str, Any]) -> dict[str, Any]:
+    """A job as checks and tables read it: what it wrote, then Slurm's words, which overrule that."""
+    from gpucourse.remote.agent.slurm_words import hosts
+
+    return {**measured, **_row_to_dict(row), "nodes": len(hosts(row.node))}
+
+
+def _count_most_at_once(rows: list[JobRow]) -> int | None:
+    """How many jobs ran at the same moment at most, by Slurm's clock, which counts whole seconds. None where none ran."""
+    spans = [(row.started, row.ended) for row in rows if row.node and row.started and row.ended]
+    counts = (sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
+    return max((max(1, count) for count in counts), default=None)  # one that ran within a second ran all the same
 
 
 def _row_to_dict(row: JobRow) -> dict[str, Any]:

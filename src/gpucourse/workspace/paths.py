@@ -283,6 +283,11 @@ class RunPaths:
         return self.folder / f"{name}.sbatch"
 
     @property
+    def batch_setup(self) -> Path:
+        """`setup.sh`: what a batch file that the learner wrote reads first."""
+        return self.folder / "setup.sh"
+
+    @property
     def sweep(self) -> Path:
         """`sweep.json`: every value of a sweep, with its run."""
         return self.folder / "sweep.json"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gpucourse.errors import UsageError
 from gpucourse.launch import slurm_plan
-from gpucourse.launch.planning import LaunchRequest
+from gpucourse.launch.planning import LaunchRequest, WrittenBatch
 from gpucourse.launch.sbatch import time_limit
 from gpucourse.model.manifest import Exercise
 from gpucourse.model.node import Mode, Node
@@ -189,3 +190,39 @@ def test_jobs_run_with_the_python_of_the_nodes_where_it_is_not_the_heads(kind: s
         assert plan.commands[0].node.python == head("aws").python
     else:
         assert plan.commands[0].node.python == "/opt/pytorch/bin/python"
+
+
+def test_a_file_that_the_learner_wrote_is_submitted_as_it_is() -> None:
+    text = "#!/bin/bash\n#SBATCH --array=0-3%2\nsource ./setup.sh\n"
+    launch: dict[str, object] = {
+        "kind": "slurm",
+        "slurm": {"partition": "partition", "array": "values", "at_once": "at_once", "gather": "gather.py"},
+    }
+    wanted = replace(
+        request(launch, ("--values=1,2,3",), values="1,2,3", at_once=3, partition="gpu"),
+        written=WrittenBatch(name="my_array", text=text, tasks=4),
+        typed=frozenset({"at_once", "timeout"}),
+    )
+    plan = make_plan(wanted)
+    batch = plan.batch
+    assert batch is not None
+    first, gather = batch.files
+    assert (first.name, first.text, first.tasks, first.arguments) == ("my_array", text, 4, ("--values=1,2,3",))
+    assert first.flags == ("--time=00:10:00", "--array=0-3%3")  # what was typed, and nothing else
+    assert gather.after == "my_array"
+    assert plan.commands[0].argv[-2:] == ("my_array.sbatch", "--values=1,2,3")
+    assert make_plan(replace(wanted, written=None)).batch != batch
+    assert ONE.batch is not None
+    assert not ONE.batch.setup
+
+
+def test_setup_gives_a_file_of_the_learner_what_the_scripts_look_for(tmp_path: Path) -> None:
+    wanted = replace(request({"kind": "slurm"}), written=WrittenBatch(name="my_job", text="#!/bin/bash\n"))
+    batch = make_plan(wanted).batch
+    assert batch is not None
+    (tmp_path / "setup.sh").write_text(batch.setup)
+    script = 'source ./setup.sh; echo "$PATH" | cut -d: -f1; echo "$GPUCOURSE_OUT $GPUCOURSE_BACKEND $OMP_NUM_THREADS"; exit 3'
+    variables = {"PATH": os.environ["PATH"], "SLURM_SUBMIT_DIR": str(tmp_path), "SLURM_JOB_ID": "7"}
+    done = subprocess.run(["bash", "-uc", script], cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ["/opt/course/bin", f"{tmp_path}/outputs gloo 1"]
+    assert (done.returncode, (tmp_path / "ended-7").read_text()) == (3, "3\n")

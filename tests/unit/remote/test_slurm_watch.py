@@ -296,3 +296,9 @@ def test_a_job_that_does_not_end_is_no_proof(script_slurm: Callable[..., Scripte
     slurm_submit.submit(spec())
     with pytest.raises(slurm_jobs.Controller, match="7 is COMPLETING"):
         slurm_watch.cancel(Job("r1"), proof_s=0.2)
+
+
+def test_setup_lies_beside_the_file_before_it_is_submitted(script_slurm: Callable[..., Scripted]) -> None:
+    script_slurm(sbatch="7\n", squeue=row("7", "COMPLETED"))
+    slurm_submit.submit(spec(setup="export A=1\n"))
+    assert Path(Job("r1").path("setup.sh")).read_text() == "export A=1\n"

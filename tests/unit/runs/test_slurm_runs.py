@@ -167,3 +167,21 @@ def test_a_single_job_leaves_open_what_only_several_can_show(tmp_path: Path) -> 
 def test_a_script_that_measures_nothing_is_not_judged(tmp_path: Path) -> None:
     rows = JobRow(row=0, job="7", file="job", state="COMPLETED")
     assert slurm_runs.add_metrics(None, record(rows, own="mine.py"), RunPaths(tmp_path)) is None
+
+
+def test_how_many_jobs_ran_at_once_and_what_they_left(tmp_path: Path) -> None:
+    files = RunPaths(tmp_path)
+    files.logs.mkdir()
+    for name in ("node1-rank0.log", "node2-rank1.log", "node0-launcher.log"):
+        (files.logs / name).touch()
+    spans = [("10", "20"), ("12", "14"), ("14", "16"), ("15", "15"), ("20", "30")]
+    rows = [
+        JobRow(row=place, job=str(place), file="my_array", state="COMPLETED", node="node[1-2]", started=begun, ended=ended)
+        for place, (begun, ended) in enumerate(spans)
+    ]
+    other = JobRow(row=9, job="9", file="gather", state="COMPLETED", node="node1", started="12", ended="13")
+    values = (slurm_runs.add_metrics(None, record(*rows, other), files) or {})["slurm"]
+    assert (values["most_at_once"], values["output_files"]) == (2, 2)
+    assert values["started_jobs"][0]["nodes"] == 2
+    short = JobRow(row=0, job="1", file="job", state="COMPLETED", node="node1", started="10", ended="10")
+    assert (slurm_runs.add_metrics(None, record(short), files) or {})["slurm"]["most_at_once"] == 1

@@ -34,6 +34,9 @@ def submit(spec: dict[str, object]) -> dict[str, object]:
             os.close(os.open(job.path("started"), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         if not job.has("submitted"):
             asked = mapping(spec["slurm"])
+            if asked.get("setup"):
+                with open(job.path("setup.sh"), "w", encoding="utf-8") as setup:
+                    setup.write(str(asked["setup"]))
             _all_files(job, asked, slurm_jobs.find(job) if again else [])
             if asked.get("show_queue"):
                 _show_queue(job, bool(asked.get("cancel_last")))

@@ -1,0 +1,49 @@
+"""Judges my_job.sbatch of 2.1: its requests as sbatch reads them, its body as bash executes it."""
+
+from __future__ import annotations
+
+import requests_of_file as wanted
+
+from gpucourse.judge import Part, Way
+from gpucourse.judge.batch import Place, blame_comments, execute, read_options
+
+SCRIPT = "first_job.py"
+ARGUMENTS = ("--seconds=0.25", "--size=96")
+
+WAYS = {
+    "below-command": Way(wanted.BELOW_COMMAND, ("#SBATCH --time=00:10:00", "echo begin\n#SBATCH --time=00:10:00")),
+    "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
+    "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
+    "one-file": Way(
+        "five jobs would write into one file, {name}: a name without the job's number (%j) is the same for every job, and "
+        "each overwrites what the one before it printed",
+        ("logs/%j-%N.out", "logs/job.out"),
+    ),
+    "no-arguments": Way(
+        "the arguments of your file do not reach first_job.py. What is typed behind the name (sbatch FILE --seconds=3) comes "
+        'in as $1, $2 and so on; "$@" hands all of them on',
+        (' "$@"', ""),
+    ),
+    "hides-failure": Way(
+        "the command failed with code 3 in a trial, and your file ended with 0. A job ends with the code of the file's last "
+        "command, so Slurm would call it COMPLETED, and a job that waits for it (afterok) would start",
+        ('"$@"', '"$@"\necho done'),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """The requests, the command, and how the file ends where the command fails."""
+    options = read_options(part)
+    with blame_comments(options):
+        wanted.check(part, options, machines=1, processes=1)
+        wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
+    job = execute(part, Place(arguments=ARGUMENTS, files=(SCRIPT,)))
+    (call, *more) = wanted.check_calls(part, job, SCRIPT)
+    if more:
+        raise wanted.too_often(SCRIPT, 1 + len(more))
+    if not any(call.value(name) for name in ("--seconds", "--size")):
+        raise part.wrong("no-arguments")
+    if execute(part, Place(arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3)).code == 0:
+        raise part.wrong("hides-failure")
+    part.note(f"sbatch would take it: {', '.join(f'--{name}={value}' for name, value in options.values.items())}")

@@ -1,0 +1,160 @@
+"""Judges my_multi_node.sbatch of 2.3: its requests as sbatch reads them, and what each process that srun starts is told."""
+
+from __future__ import annotations
+
+import os
+
+import requests_of_file as wanted
+
+from gpucourse.judge import Part, Way
+from gpucourse.judge.batch import Call, Execution, Place, blame_comments, execute, read_options, read_srun
+from gpucourse.judge.verdict import Verdict
+from gpucourse.outside.slurm_options import expand
+
+SCRIPT = "multi_node.py"
+ARGUMENTS = ("--elements=100",)
+JOBS = ("4711", "7", "123456", "60000")
+LAYOUTS = ((2, 1), (3, 1), (2, 2), (1, 3))  # machines, processes on each
+
+WAYS = {
+    "below-command": Way(wanted.BELOW_COMMAND, ("#SBATCH --nodes=2", "set -u\n#SBATCH --nodes=2")),
+    "no-gpu": Way(wanted.NO_GPU, ("#SBATCH --gres=gpu:1\n", "")),
+    "seconds": Way(wanted.SECONDS, ("--time=00:10:00", "--time=600")),
+    "one-file": Way(
+        "all processes would write into {name}: {files} for {ranks} processes. In --output of srun, %N is the machine and %t "
+        "the number of the process; with both, each has a file of its own",
+        ("logs/%N-rank%t.log", "logs/all.log"),
+    ),
+    "no-srun": Way(
+        "python ran {times} on {machines} machines. Your file runs once, on the first machine of the job, and only what srun "
+        "starts runs on every one: the others would hold their GPUs and do nothing",
+        ("srun --kill-on-bad-exit=1 --output=logs/%N-rank%t.log bash", "bash"),
+    ),
+    "same-rank": Way(
+        "every process got {name} {value}. The shell of your file put the value in, once, on the first machine, before srun "
+        "started anything. In single quotes, or in a file of its own, each process puts its own value in",
+        ('bash -c \'\n  export RANK="$SLURM_PROCID"', 'env RANK="$SLURM_PROCID" bash -c \'\n  export'),
+    ),
+    "local-rank": Way(
+        "LOCAL_RANK counted the processes of the whole job ({given}); right is {right}. It counts those of one machine, and "
+        "chooses the GPU there: the second machine has a GPU 0, too",
+        ('LOCAL_RANK="$SLURM_LOCALID"', 'LOCAL_RANK="$SLURM_PROCID"'),
+    ),
+    "fixed-size": Way(
+        "WORLD_SIZE was {given} for {right} processes. How many there are is said by SLURM_NTASKS, also where --nodes=3 is "
+        "typed beside the file; a number in the file lets the processes wait for each other, or not know of each other",
+        ('WORLD_SIZE="$SLURM_NTASKS"', "WORLD_SIZE=2"),
+    ),
+    "own-address": Way(
+        "the processes would wait at different addresses: {given}. MASTER_ADDR is one place for all, the first machine of the "
+        "job",
+        ("exec python", 'export MASTER_ADDR="$SLURMD_NODENAME"; exec python'),
+    ),
+    "hides-failure": Way(
+        "the command failed on every machine in a trial, and your file ended with 0. A job ends with the code of the file's "
+        "last command, so Slurm would call it COMPLETED",
+        ('\' bash "$@"', '\' bash "$@"\necho done'),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """The requests, then every process of four layouts, then how the file ends where the command fails."""
+    options = read_options(part)
+    with blame_comments(options):
+        wanted.check(part, options, machines=2, processes=2)
+        wanted.check_output(part, options, wanted.TWO_JOBS, "logs/4711-node1.out")
+    for number, (machines, per_node) in zip(JOBS, LAYOUTS, strict=True):
+        place = Place(nodes=machines, per_node=per_node, job=number, arguments=ARGUMENTS, files=(SCRIPT,))
+        case = f"{wanted.count(machines, 'machine')}, {wanted.count(per_node, 'process')} on each"
+        job = execute(part, place, case=case)
+        calls = wanted.check_calls(part, job, SCRIPT)
+        _check_srun(part, job, calls, machines, per_node, case)
+        _check_ranks(part, calls, machines, per_node, case)
+        _check_meeting(part, calls, number, case)
+    if any(call.value("--elements") is None for call in calls):
+        raise Verdict(
+            "failed", "no-arguments", f'the arguments of your file ("$@") do not reach {SCRIPT}: {" ".join(calls[0].words)}'
+        )
+    trial = Place(nodes=2, arguments=ARGUMENTS, files=(SCRIPT,), ends_with=3)
+    if execute(part, trial).code == 0:
+        raise part.wrong("hides-failure")
+    part.note(f"right for {len(LAYOUTS)} layouts of machines and processes")
+
+
+def _check_srun(part: Part, job: Execution, calls: list[Call], machines: int, per_node: int, case: str) -> None:
+    sruns = job.of("srun")
+    if not sruns:
+        times = "once" if len(calls) == 1 else f"{len(calls)} times"
+        raise part.wrong("no-srun", case, times=times, machines=machines)
+    if calls[0].program == "torchrun":
+        raise Verdict(
+            "failed", "torchrun", "torchrun starts processes of its own; here srun starts each, and python is one", case
+        )
+    options = read_srun(sruns[-1])
+    if len(calls) != machines * per_node:
+        raise Verdict(
+            "failed",
+            "too-few",
+            f"{len(calls)} processes ran {SCRIPT}; wanted are {machines * per_node}, one for each task",
+            case,
+        )
+    pattern = options.values.get("output")
+    if pattern is None:
+        raise part.wrong("one-file", case, name="the file of the job", files="one file", ranks=machines * per_node)
+    spread = [
+        expand(pattern, {"N": f"node{rank // per_node + 1}", "t": str(rank), "n": str(rank // per_node)})
+        for rank in range(machines * per_node)
+    ]
+    if len(set(spread)) < len(spread):
+        files = f"{len(set(spread))} file{'s' if len(set(spread)) > 1 else ''}"
+        raise part.wrong("one-file", case, name=pattern, files=files, ranks=len(spread))
+    first = os.path.normpath(sruns[-1].folder / spread[0])
+    if first != str(job.folder / "logs" / "node1-rank0.log"):
+        raise Verdict("failed", "output", f"srun --output={pattern} makes {spread[0]}; wanted is logs/node1-rank0.log", case)
+
+
+def _check_ranks(part: Part, calls: list[Call], machines: int, per_node: int, case: str) -> None:
+    ranks = list(range(machines * per_node))
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        if any(name not in call.variables for call in calls):
+            raise Verdict(
+                "failed", "not-set", f"{name} is not set in the processes that srun starts, or not exported to python", case
+            )
+    given = {name: [call.variables[name] for call in calls] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    if len(ranks) > 1 and len(set(given["RANK"])) == 1:
+        raise part.wrong("same-rank", case, name="RANK", value=given["RANK"][0])
+    if given["RANK"] != [str(rank) for rank in ranks]:
+        raise Verdict("failed", "rank", f"RANK was {_list(given['RANK'])}; right is {_list(ranks)} (SLURM_PROCID)", case)
+    if set(given["WORLD_SIZE"]) != {str(len(ranks))}:
+        raise part.wrong("fixed-size", case, given=given["WORLD_SIZE"][0], right=len(ranks))
+    right = [str(rank % per_node) for rank in ranks]
+    if given["LOCAL_RANK"] == given["RANK"] != right:
+        raise part.wrong("local-rank", case, given=_list(given["LOCAL_RANK"]), right=_list(right))
+    if given["LOCAL_RANK"] != right:
+        raise Verdict(
+            "failed", "local", f"LOCAL_RANK was {_list(given['LOCAL_RANK'])}; right is {_list(right)} (SLURM_LOCALID)", case
+        )
+
+
+def _check_meeting(part: Part, calls: list[Call], number: str, case: str) -> None:
+    addresses = [call.variables.get("MASTER_ADDR", "nothing") for call in calls]
+    if len(set(addresses)) > 1:
+        raise part.wrong("own-address", case, given=_list(addresses))
+    if addresses[0] not in {"node1", "10.0.0.1"}:
+        raise Verdict(
+            "failed", "address", f"MASTER_ADDR was {addresses[0]}; the first machine is node1, its address 10.0.0.1 here", case
+        )
+    ports = {call.variables.get("MASTER_PORT", "nothing") for call in calls}
+    port = ports.pop()
+    if ports or not port.isdigit() or not 20000 <= int(port) <= 29999:
+        raise Verdict(
+            "failed",
+            "port",
+            f"MASTER_PORT was {port}; wanted is one port for all, from 20000 to 29999 (job {number} here)",
+            case,
+        )
+
+
+def _list(values: list[str] | list[int]) -> str:
+    return ", ".join(map(str, values))

@@ -1,0 +1,110 @@
+"""Judges my_srun.sh of 2.2: the line as srun reads it."""
+
+from __future__ import annotations
+
+from gpucourse.judge import Part, Way
+from gpucourse.judge.batch import Place, execute, is_written, read_srun
+from gpucourse.judge.verdict import Verdict
+from gpucourse.outside.slurm_options import OptionRefused, SlurmOptions, read_words
+
+SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "tcsh", "fish")
+WANTED_S = 1800
+
+WAYS = {
+    "no-pty": Way(
+        "without --pty the shell has no terminal: it starts and reads what you type, but shows no prompt, knows no Ctrl-C for "
+        "its own commands, and nvidia-smi -l or an editor cannot draw",
+        ("--pty ", ""),
+    ),
+    "no-gpu": Way(
+        "your line asks for no GPU. You would sit on a GPU node, and CUDA_VISIBLE_DEVICES would be empty: --gres=gpu:1 asks "
+        "for one",
+        ("--gres=gpu:1 ", ""),
+    ),
+    "no-command": Way(
+        "srun does not know what to start: its last words are the command, here bash. srun takes every word up to the first "
+        "that is no option for itself",
+        (" bash", ""),
+    ),
+    "behind-command": Way(
+        "{words} stands behind bash, and so goes to bash, not to srun: the command and all after it are not srun's. Options of "
+        "srun stand in front of it",
+        ("--gres=gpu:1 --time=00:30:00 --pty bash", "--pty bash --gres=gpu:1 --time=00:30:00"),
+    ),
+    "sbatch": Way(
+        "{program} opens no shell on the node: sbatch hands in a file and is done, salloc holds the GPU and leaves you where "
+        "you are. A shell on the node that you type into is started by srun",
+        ("srun", "sbatch"),
+    ),
+    "seconds": Way(
+        "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 30:00 is minutes and seconds. Wanted are "
+        "30 minutes",
+        ("--time=00:30:00", "--time=1800"),
+    ),
+}
+
+
+def judge(part: Part) -> None:
+    """The one line, its options, its command."""
+    if not is_written(part.text):
+        raise Verdict("open", says="no line yet: it begins with srun")
+    job = execute(part, Place())
+    calls = [call for call in job.calls if call.program in {"srun", "sbatch", "salloc"}]
+    if not calls:
+        raise Verdict("failed", "no-srun", f"your line starts no srun: {job.errors or 'it ended without a word'}")
+    if calls[0].program != "srun":
+        raise part.wrong("sbatch", program=calls[0].program)
+    if len(calls) > 1:
+        raise Verdict("failed", "too-often", f"{len(calls)} lines start srun; wanted is one")
+    options = read_srun(calls[0])
+    _check_command(part, options)
+    _check_requests(part, options)
+    part.note(f"srun would ask for {', '.join(f'--{name}={value}'.rstrip('=') for name, value in options.values.items())}")
+
+
+def _check_command(part: Part, options: SlurmOptions) -> None:
+    if not options.command:
+        raise part.wrong("no-command")
+    program, *words = options.command
+    if program.rpartition("/")[2] not in SHELLS:
+        raise Verdict("failed", "command", f"srun would start {program}; wanted is a shell: bash")
+    for_srun = [word for word in words if _is_of_srun(word)]
+    if for_srun:
+        raise part.wrong("behind-command", words=" ".join(for_srun))
+
+
+def _is_of_srun(word: str) -> bool:
+    """Whether a word behind the shell's name is an option that srun has and bash has not."""
+    if word in {"--login", "--noprofile", "--norc", "--posix", "--verbose", "--version", "--help"} or not word.startswith("--"):
+        return False
+    try:
+        return bool(read_words([word, "1"]).values)
+    except OptionRefused:
+        return False
+
+
+def _check_requests(part: Part, options: SlurmOptions) -> None:
+    if "pty" not in options.values:
+        raise part.wrong("no-pty")
+    if not options.values.get("partition"):
+        raise Verdict("failed", "no-partition", "your line names no partition: it would wait in the cluster's default queue")
+    if options.gpus == 0:
+        raise part.wrong("no-gpu")
+    if (options.nodes, options.tasks, options.gpus) != (1, 1, 1):
+        raise Verdict(
+            "failed",
+            "layout",
+            f"your line asks for {options.nodes} machines, {options.tasks} shells and {options.gpus} GPUs on each; wanted "
+            "is 1 of each",
+        )
+    try:
+        seconds = options.seconds
+    except OptionRefused as error:
+        raise Verdict("failed", "refused", f"srun refuses it: {error}") from None
+    if seconds is None:
+        raise Verdict(
+            "failed", "no-time", "your line has no time limit (--time): a terminal that you forget holds its GPU until the "
+            "partition's own limit, or for ever"
+        )  # fmt: skip
+    if seconds != WANTED_S:
+        raise part.wrong("seconds", given=options.values["time"], minutes=seconds / 60)

@@ -1,0 +1,92 @@
+"""What the judges of the three batch files have in common: the requests, and the call of the course's script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpucourse.judge import Part
+from gpucourse.judge.batch import Call, Execution
+from gpucourse.judge.verdict import Verdict
+from gpucourse.outside.slurm_options import SlurmOptions, expand
+
+BELOW_COMMAND = (
+    "line {number}, '{line}', stands below the first command. sbatch stops reading requests there, so it is a mere comment, "
+    "and nobody says so: move it up, above every command"
+)
+NO_GPU = (
+    "your file asks for no GPU. Slurm then gives none: the job may start sooner, and CUDA_VISIBLE_DEVICES is empty in it. "
+    "A GPU for each machine is --gres=gpu:1"
+)
+SECONDS = (
+    "--time={given} asks for {minutes:g} minutes. A single number counts minutes, 10:00 is minutes and seconds, 00:10:00 is "
+    "hours, minutes and seconds. Wanted are ten minutes"
+)
+SHORTEST_S, LONGEST_S = 300, 600
+TWO_JOBS = [dict.fromkeys("jJA", number) | {"N": "node1"} for number in ("4711", "4712")]
+
+
+def check(part: Part, options: SlurmOptions, *, machines: int, processes: int) -> None:
+    """Partition, GPUs, time limit, and how many machines and processes. Raises Verdict."""
+    if not options.values.get("partition"):
+        raise _missing("partition", "no partition", "the job would wait in the cluster's default queue, whatever that is")
+    if options.nodes != machines or options.tasks != processes:
+        raise Verdict(
+            "failed",
+            "layout",
+            f"your file asks for {count(options.nodes, 'machine')} and {count(options.tasks, 'process')} in all; wanted are "
+            f"{count(machines, 'machine')} and {count(processes, 'process')} (--nodes, --ntasks-per-node)",
+        )
+    if options.gpus == 0:
+        raise part.wrong("no-gpu")
+    if options.gpus != 1:
+        raise Verdict("failed", "gpus", f"your file asks for {options.gpus} GPUs on each machine; wanted is 1")
+    seconds = options.seconds
+    if seconds is None:
+        raise _missing("time", "no time limit", "the job may hold its GPU until the partition's own limit")
+    if not SHORTEST_S <= seconds <= LONGEST_S:
+        raise part.wrong("seconds", given=options.values["time"], minutes=seconds / 60)
+
+
+def check_output(part: Part, options: SlurmOptions, jobs: Sequence[Mapping[str, str]], name: str) -> None:
+    """Where the output goes. `jobs` are several jobs or tasks, each with what its letters mean in --output; `name` is the file
+    that the first should write. Raises Verdict."""
+    pattern = options.values.get("output")
+    if pattern is None:
+        raise _missing("output", "no --output", "the output would go to slurm-NUMBER.out in the run's folder, not into logs/")
+    files = [expand(pattern, job).removeprefix("./") for job in jobs]
+    if len(set(files)) < len(files):
+        raise part.wrong("one-file", name=pattern)
+    if files[0] != name:
+        raise Verdict("failed", "output", f"--output={pattern} makes {files[0]} of job 4711 on node1; wanted is {name}")
+
+
+def check_calls(part: Part, job: Execution, script: str) -> list[Call]:
+    """The calls of the course's script, at least one. Raises Verdict where the shell failed, or the script is not run."""
+    calls = job.running(script)
+    if not calls and job.code:
+        raise Verdict(
+            "failed", "shell", f"{part.file.name} ended with code {job.code} before it ran {script}: {job.errors or 'no word'}"
+        )
+    if not calls:
+        tried = [word for call in job.calls for word in call.words if word.endswith(script)]
+        from_here = f"; it looked for {tried[0]}, which is not there" if tried else ""
+        raise Verdict(
+            "failed", "no-script", f"your file never runs work/{script}{from_here}. The job starts in the folder of the run"
+        )
+    if job.code:
+        raise Verdict("failed", "shell", f"{part.file.name} ended with code {job.code}: {job.errors or 'no word'}")
+    return calls
+
+
+def too_often(script: str, times: int) -> Verdict:
+    """The verdict on a file that runs the script more than once."""
+    return Verdict("failed", "too-often", f"your file runs {script} {times} times in one job; wanted is once")
+
+
+def _missing(name: str, what: str, so: str) -> Verdict:
+    return Verdict("failed", f"no-{name}", f"your file has {what} (#SBATCH --{name}=...): {so}")
+
+
+def count(number: int, word: str) -> str:
+    """`1 process`, `2 processes`."""
+    return f"{number} {word}{'' if number == 1 else 'es' if word.endswith('s') else 's'}"

@@ -1,0 +1,266 @@
+"""Judging a batch file: its options are read as sbatch reads them, its body is executed with programs that only note calls."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpucourse.judge.part import Part
+from gpucourse.judge.verdict import Verdict
+from gpucourse.outside.slurm_options import VALUES_OF_OWN_WORD, OptionRefused, SlurmOptions, read_file, read_words
+
+NOTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_PROCID", "SLURM_ARRAY_TASK_ID")
+PROGRAMS = ("python", "python3", "torchrun", "sbatch", "salloc", "squeue", "scancel", "sinfo", "nvidia-smi", "gpucourse")
+SHELL_S = 3.0
+MOST_CALLS = 200
+FIRST_JOB = "4711"
+
+_NOTE = r"""#!/bin/bash
+note=("${0##*/}" "$PWD" "$#" "$@")
+for name in $NOTED_NAMES; do note+=("${!name-}"); done
+printf '%s\0' "${note[@]}" >> "$NOTES"
+[ "${0##*/}" = srun ] || exit "$ENDS_WITH"
+"""
+
+_SRUN = (
+    _NOTE
+    + r"""
+nodes=$SLURM_JOB_NUM_NODES tasks=
+while (($#)); do
+  case "$1" in
+    --) shift; break;;
+    -n|--ntasks) tasks=$2; shift 2;;
+    --ntasks=*) tasks=${1#*=}; shift;;
+    -n[0-9]*) tasks=${1#-n}; shift;;
+    -N|--nodes) nodes=$2; shift 2;;
+    --nodes=*) nodes=${1#*=}; shift;;
+    -N[0-9]*) nodes=${1#-N}; shift;;
+    @VALUES@) shift 2;;
+    -?*) shift;;
+    *) break;;
+  esac
+done
+each=$SLURM_NTASKS_PER_NODE
+if [ -z "$tasks" ]; then tasks=$((nodes * each)); else each=$(((tasks + nodes - 1) / nodes)); fi
+export SLURM_NTASKS=$tasks SLURM_NPROCS=$tasks SLURM_NNODES=$nodes
+for ((task = 0; task < tasks; task++)); do
+  export SLURM_PROCID=$task SLURM_LOCALID=$((task % each)) SLURM_NODEID=$((task / each))
+  export SLURMD_NODENAME=node$((task / each + 1))
+  "$@" || exit
+done
+"""
+).replace("@VALUES@", "|".join(sorted(VALUES_OF_OWN_WORD - {"-n", "--ntasks", "-N", "--nodes"})))
+
+_SCONTROL = r"""#!/bin/bash
+while [[ "${1-}" == -* ]]; do shift; done
+case "${1-} ${2-}" in
+  "show host"*) for ((node = 1; node <= SLURM_JOB_NUM_NODES; node++)); do echo "node$node"; done;;
+  "show node"*) echo "NodeName=$3 NodeAddr=10.0.0.${3#node} NodeHostName=$3";;
+esac
+"""
+
+_HOSTNAME = r"""#!/bin/bash
+case "${1-}" in
+  -i|-I|--ip-address|--all-ip-addresses) echo "10.0.0.${SLURMD_NODENAME#node}";;
+  *) echo "$SLURMD_NODENAME";;
+esac
+"""
+
+_SETUP = r"""export GPUCOURSE_OUT="$SLURM_SUBMIT_DIR/outputs"
+address_of() { scontrol show node "$1" | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p'; }
+"""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A program that the body of a file called: its words after the name, the folder it was called in, and of the variables
+    in NOTED those that were set there."""
+
+    program: str
+    words: tuple[str, ...]
+    folder: Path
+    variables: Mapping[str, str]
+
+    def runs(self, script: str, submitted_in: Path) -> bool:
+        """Whether it runs the course's script, by a path that leads there from where it was called."""
+        wanted = (submitted_in / "work" / script).resolve()
+        return any((self.folder / word).resolve() == wanted for word in self.words if word.endswith(script))
+
+    def value(self, flag: str) -> str | None:
+        """What follows a flag of the script, as --flag=VALUE or --flag VALUE: the last, as argparse takes it; else None."""
+        value = None
+        for word, following in zip(self.words, (*self.words[1:], None), strict=True):
+            if word.startswith(f"{flag}="):
+                value = word.partition("=")[2]
+            elif word == flag and following is not None:
+                value = following
+        return value
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What a body did: its calls in order, the folder that it was submitted in, its exit code, and what it said of errors."""
+
+    calls: tuple[Call, ...]
+    folder: Path
+    code: int
+    errors: str
+
+    def of(self, program: str) -> list[Call]:
+        """The calls of one program."""
+        return [call for call in self.calls if call.program == program]
+
+    def running(self, script: str) -> list[Call]:
+        """The calls that run the course's script; srun only starts what does."""
+        return [call for call in self.calls if call.program != "srun" and call.runs(script, self.folder)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where a body is executed: as Slurm would start it on `nodes` machines, `per_node` processes on each. `array_task` is the
+    number of an array's task. `arguments` are typed after the file's name. `files` lie in work/. Every program that the body
+    calls ends with the code `ends_with`."""
+
+    nodes: int = 1
+    per_node: int = 1
+    array_task: int | None = None
+    arguments: Sequence[str] = field(default_factory=tuple)
+    files: Sequence[str] = field(default_factory=tuple)
+    ends_with: int = 0
+    job: str = FIRST_JOB
+
+    def variables(self) -> dict[str, str]:
+        """What Slurm tells the body."""
+        names = f"node[1-{self.nodes}]" if self.nodes > 1 else "node1"
+        told = {
+            "SLURM_JOB_ID": self.job, "SLURM_JOB_NODELIST": names, "SLURM_NODELIST": names, "SLURM_JOB_PARTITION": "gpu",
+            "SLURM_JOB_NUM_NODES": str(self.nodes), "SLURM_NNODES": str(self.nodes), "SLURMD_NODENAME": "node1",
+            "SLURM_NTASKS": str(self.nodes * self.per_node), "SLURM_NTASKS_PER_NODE": str(self.per_node), "SLURM_PROCID": "0",
+            "SLURM_LOCALID": "0", "SLURM_NODEID": "0", "SLURM_CPUS_ON_NODE": "1", "CUDA_VISIBLE_DEVICES": "0",
+        }  # fmt: skip
+        if self.array_task is not None:
+            told |= {"SLURM_ARRAY_TASK_ID": str(self.array_task), "SLURM_ARRAY_JOB_ID": self.job}
+        return told
+
+
+def read_options(part: Part) -> SlurmOptions:
+    """The options of the learner's batch file. Raises Verdict for what sbatch refuses, and the known way "below-command"
+    for a request that it would not see."""
+    if not is_written(part.text):
+        raise Verdict("open", says="no request and no command yet: begin with the lines #SBATCH --...")
+    try:
+        options = read_file(part.text)
+        _ = options.seconds, options.array
+    except OptionRefused as error:
+        where = f"{part.file.name}:{error.line}: " if error.line else ""
+        raise Verdict("failed", "refused", f"{where}sbatch refuses the file: {error}") from None
+    if options.unread:
+        number, line = options.unread[0]
+        raise part.wrong("below-command", line=line.strip(), number=number)
+    return options
+
+
+@contextmanager
+def blame_comments(options: SlurmOptions) -> Iterator[None]:
+    """Where the block finds something wrong and the file has lines that only look like requests, these are the reason."""
+    try:
+        yield
+    except Verdict:
+        if not options.nearly:
+            raise
+        number, line = options.nearly[0]
+        says = f"line {number}, '{line}', is a comment for sbatch too: a request begins with #SBATCH, in the first column"
+        raise Verdict("failed", "nearly", f"{says}, with one # and in capitals") from None
+
+
+def is_written(text: str, setup: str = "setup.sh") -> bool:
+    """Whether a file holds more than comments and the line that the course has put there."""
+    lines = (line.strip() for line in text.splitlines())
+    return any(line.startswith("#SBATCH") or (line and not line.startswith("#") and not line.endswith(setup)) for line in lines)
+
+
+def read_srun(call: Call) -> SlurmOptions:
+    """The options of a call of srun. Raises Verdict for what it refuses."""
+    try:
+        return read_words(call.words)
+    except OptionRefused as error:
+        raise Verdict("failed", "refused", f"srun refuses it: {error}") from None
+
+
+def execute(part: Part, place: Place, *, case: str = "") -> Execution:
+    """What the learner's file does where Slurm starts it. Raises Verdict where it does not end, or fails."""
+    with tempfile.TemporaryDirectory(prefix="gpucourse-batch-") as name:
+        root = Path(name).resolve()
+        folder = root / "run"
+        for made in ("programs", "spool", "run/work", "run/logs", "run/outputs"):
+            (root / made).mkdir(parents=True)
+        _put_programs(root / "programs")
+        (folder / "setup.sh").write_text(_SETUP, encoding="utf-8")
+        for file in place.files:
+            (folder / "work" / file).touch()
+        copy, notes = root / "spool" / "slurm_script", root / "notes"
+        copy.write_text(part.text, encoding="utf-8")  # slurmd starts a copy of its own
+        variables = {
+            "PATH": f"{root / 'programs'}:{os.environ.get('PATH', '/usr/bin:/bin')}", "HOME": str(root), "NOTES": str(notes),
+            "NOTED_NAMES": " ".join(NOTED), "SLURM_SUBMIT_DIR": str(folder), "LC_ALL": "C",
+            "ENDS_WITH": str(place.ends_with), **place.variables(),
+        }  # fmt: skip
+        done = _start(part, [*_interpreter(part.text), str(copy), *place.arguments], folder, variables, case)
+        calls = _read_notes(notes)
+    return Execution(calls=calls, folder=folder, code=done.returncode, errors=_last_line(done.stderr, copy, part.file.name))
+
+
+def _start(
+    part: Part, words: list[str], folder: Path, variables: dict[str, str], case: str
+) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            words,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SHELL_S,
+            check=False,
+        )
+    except OSError as error:
+        raise Verdict("failed", "refused", f"{part.file.name}:1: {words[0]} cannot be started: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Verdict("failed", "endless", f"{part.file.name}: the shell did not end within {SHELL_S:g} s", case) from None
+
+
+def _interpreter(text: str) -> list[str]:
+    """What the first line names; bash where it names nothing, as for a line that is typed."""
+    first = text.split("\n", 1)[0]
+    return (first[2:].split() if first.startswith("#!") else []) or ["bash"]
+
+
+def _put_programs(folder: Path) -> None:
+    texts = {"srun": _SRUN, "scontrol": _SCONTROL, "hostname": _HOSTNAME} | dict.fromkeys(PROGRAMS, _NOTE)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        (folder / name).chmod(0o700)
+
+
+def _read_notes(notes: Path) -> tuple[Call, ...]:
+    words = notes.read_text(encoding="utf-8", errors="replace").split("\0")[:-1] if notes.is_file() else []
+    calls: list[Call] = []
+    while words and len(calls) < MOST_CALLS:
+        program, folder, count = words[0], words[1], int(words[2])
+        said = words[3 + count : 3 + count + len(NOTED)]
+        variables = {name: value for name, value in zip(NOTED, said, strict=True) if value}
+        calls.append(Call(program, tuple(words[3 : 3 + count]), Path(folder), variables))
+        words = words[3 + count + len(NOTED) :]
+    return tuple(calls)
+
+
+def _last_line(errors: str, copy: Path, name: str) -> str:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    return lines[-1].replace(str(copy), name)[:200] if lines else ""
