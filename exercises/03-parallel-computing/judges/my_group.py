@@ -1,0 +1,236 @@
+"""Judges my_group.py of 3.5: the step of the big batch, to rounding, and how often the gradients were sent."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+from gpucourse.judge import Case, Part, Verdict, Way
+
+WAYS = {
+    "not-weighted": Way(
+        "the step is the sum over {count} pieces of what should be their mean, so it is about {count} times too long: each "
+        "piece counts by its share of the samples",
+        (" * len(x) / samples", ""),
+    ),
+    "by-count": Way(
+        "each piece weighs 1/{count}, which is right only where all are of one size: here the last has {last} samples and the "
+        "others {first}, so it counts too much. A piece weighs its samples over all samples of the group",
+        ("* len(x) / samples", "/ len(pieces)"),
+    ),
+    "by-full-group": Way(
+        "each piece weighs its samples over those of a full group, and this one is not full: it has {samples} samples, so the "
+        "step is too short. Divide by what is there",
+        ("* len(x) / samples", "* len(x) / (len(pieces) * len(pieces[0][0]))"),
+    ),
+    "by-ranks": Way(
+        "the step is too short by the number of ranks, {size}: DistributedDataParallel divides by it already, when it averages",
+        ("* len(x) / samples", "* len(x) / samples / torch.distributed.get_world_size()"),
+    ),
+    "last-left-out": Way(
+        "the last piece is not in the step: with {count} pieces there are {count} backward passes",
+        (
+            "enumerate(pieces, start=1):\n        quiet = model.no_sync() if number < len(pieces) else",
+            "enumerate(pieces[:-1], start=1):\n        quiet = model.no_sync() if number < len(pieces) - 1 else",
+        ),
+    ),
+    "sum-of-samples": Way(
+        "the step is that of the summed loss of {samples} samples, and should be that of their mean: divide by {samples}",
+        ("cross_entropy(model(x), y) * len(x) / samples", 'cross_entropy(model(x), y, reduction="sum")'),
+    ),
+    "only-last": Way(
+        "only the last piece is in the step: something sets the gradients back between the pieces. backward adds to .grad, and "
+        "zero_grad belongs before the first piece only",
+        ("        with quiet:\n", "        optimizer.zero_grad()\n        with quiet:\n"),
+    ),
+    "from-before": Way(
+        "the gradient that was there before the group is in the step, too: backward adds to .grad, so set it back (zero_grad) "
+        "before the first piece",
+        ("    optimizer.zero_grad()\n", ""),
+    ),
+    "sent-each-time": Way(
+        "the gradients were averaged over the ranks {count} times for {pieces} pieces, once in each backward: the same step "
+        "for {count} times the bytes. Take all pieces but the last inside model.no_sync()",
+        ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "contextlib.nullcontext()"),
+    ),
+    "forward-outside": Way(
+        "no_sync was entered {entered} times, and the gradients were sent {count} times all the same: DistributedDataParallel "
+        "decides in the forward pass. model(x), too, belongs inside no_sync",
+        (
+            "        with quiet:\n            loss = cross_entropy(model(x), y) * len(x) / samples\n",
+            "        loss = cross_entropy(model(x), y) * len(x) / samples\n        with quiet:\n",
+        ),
+    ),
+    "never-sent": Way(
+        "the gradients were never sent, so each rank stepped by its own, and the models are different now: the last piece must "
+        "run outside no_sync",
+        ("model.no_sync() if number < len(pieces) else contextlib.nullcontext()", "model.no_sync()"),
+    ),
+    "first-sent": Way(
+        "the gradients were sent, but not after the last piece: what came after it is each rank's own, and the models are "
+        "different now. The one piece outside no_sync is the last",
+        ("if number < len(pieces)", "if number > 1"),
+    ),
+    "one-batch": Way(
+        "the step is right, but {largest} samples went through the model at once: the pieces are there because that many do "
+        "not fit. Take them one after the other",
+        (
+            "    samples = sum(",
+            "    pieces = [(torch.cat([x for x, _ in pieces]), torch.cat([y for _, y in pieces]))]\n    samples = sum(",
+        ),
+    ),
+    "all-kept": Way(
+        "the second piece went through the model before backward of the first: what backward needs of every piece is then in "
+        "memory at once, as for the big batch. Call backward after each piece",
+        (
+            "            loss = cross_entropy(model(x), y) * len(x) / samples\n            loss.backward()\n",
+            "            loss = (loss if number > 1 else 0) + cross_entropy(model(x), y) * len(x) / samples\n"
+            "            if number == len(pieces):\n                loss.backward()\n",
+        ),
+    ),
+    "no-step": Way(
+        "the weights are what they were before: after the last piece comes optimizer.step()",
+        ("    optimizer.step()\n", ""),
+    ),
+    "several-steps": Way(
+        "the optimizer took {count} steps: a group of pieces is one, after the last of them",
+        ("            loss.backward()\n    optimizer.step()", "            loss.backward()\n        optimizer.step()"),
+    ),
+}
+
+GROUPS = {2: (4, 4, 4, 2), 1: (3, 3, 3), 3: (5, 1), 4: (2,)}  # samples of each piece, by the number of ranks
+WIDTH, CLASSES, TOLERANCE = 6, 3, 1e-9
+
+
+class Ran(NamedTuple):
+    """One group on one rank: the step, and those of the right way and the wrong ones; how often gradients were sent."""
+
+    step: list[float]
+    right: list[float]
+    ways: dict[str, list[float]]
+    sent: int
+    entered: int
+    steps: int
+    passes: list[int]
+
+
+def judge(part: Part) -> None:
+    """One to four ranks; groups of equal pieces, with a short last piece, of one piece."""
+    one_group = part.function("one_group")
+
+    def body(rank: int, size: int) -> tuple[Any, ...]:
+        return _run(part, one_group, rank, size)
+
+    for size, lengths in GROUPS.items():
+        name = f"{size} rank{'s' * (size > 1)}, pieces of {', '.join(map(str, lengths))} samples"
+        try:
+            ran = [Ran(*answer) for answer in part.on_ranks(size, body, limit_s=6.0)]
+        except Verdict as verdict:
+            says = "it never ended: does one rank call the model more often than the others?"
+            raise (Verdict("failed", "hang", says, name) if verdict.way == "hang" else verdict) from None
+        _judge_counts(part, ran, lengths, name)
+        values = {"count": len(lengths), "first": lengths[0], "last": lengths[-1], "samples": sum(lengths), "size": size}
+        part.compare(
+            [Case(f"{name}, rank {rank}", mine.step, mine.right, mine.ways, values) for rank, mine in enumerate(ran)],
+            tolerance=TOLERANCE,
+        )
+        _judge_memory(part, ran[0], lengths, name)
+    part.note(f"the step of the big batch on 1 to {max(GROUPS)} ranks, and one all-reduce a group")
+
+
+def _run(part: Part, one_group: Any, rank: int, size: int) -> tuple[Any, ...]:
+    """Call the part on one rank: what it changed, and what it should have changed."""
+    import torch
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+    from torch.nn.parallel import DistributedDataParallel
+
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(WIDTH, 8), torch.nn.Tanh(), torch.nn.Linear(8, CLASSES)).double()
+    before = [torch.randn_like(parameter) for parameter in network.parameters()]  # alike on every rank
+    torch.manual_seed(1 + rank)
+    pieces = [(torch.randn(length, WIDTH, dtype=torch.float64), torch.randint(CLASSES, (length,))) for length in GROUPS[size]]
+    right, ways = _steps(network, pieces, before, size)
+    model, counts, passes = DistributedDataParallel(network), {"sent": 0, "entered": 0, "steps": 0}, []
+    quiet = model.no_sync
+
+    def count_and_send(state, bucket):  # without types, at which DDP looks
+        counts["sent"] += 1
+        return allreduce_hook(state, bucket)
+
+    def no_sync() -> Any:
+        counts["entered"] += 1
+        return quiet()
+
+    def count_step(*_: Any) -> None:
+        counts["steps"] += 1
+
+    def note_pass(_: Any, given: Any, output: Any) -> None:
+        passes.append(len(given[0]))
+        output.register_hook(lambda _: passes.append(0))
+
+    network.register_forward_hook(note_pass)
+    model.register_comm_hook(None, count_and_send)
+    model.no_sync = no_sync
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer.register_step_post_hook(count_step)
+    start = [parameter.detach().clone() for parameter in network.parameters()]
+    for parameter, gradient in zip(network.parameters(), before, strict=True):
+        parameter.grad = gradient
+    part.call(one_group, model, optimizer, pieces)
+    step = _flat([old - new.detach() for old, new in zip(start, network.parameters(), strict=True)])
+    return step, right, ways, counts["sent"], counts["entered"], counts["steps"], passes
+
+
+def _steps(network: Any, pieces: list[Any], before: list[Any], size: int) -> tuple[list[float], dict[str, list[float]]]:
+    """The right step with a learning rate of 1, and what the wrong ways make of it, without DistributedDataParallel."""
+    import torch
+    import torch.distributed as dist
+
+    means = []
+    for x, y in pieces:
+        gradients = torch.autograd.grad(torch.nn.functional.cross_entropy(network(x), y), list(network.parameters()))
+        mean = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(mean)
+        means.append(mean / size)
+    lengths = [len(x) for x, _ in pieces]
+    shares = [length / sum(lengths) for length in lengths]
+    right = sum(share * mean for share, mean in zip(shares, means, strict=True))
+    ways = {
+        "not-weighted": sum(means),
+        "by-count": sum(means) / len(means),
+        "by-full-group": right * sum(lengths) / (len(lengths) * lengths[0]),
+        "by-ranks": right / size,
+        "last-left-out": right - means[-1] * shares[-1],
+        "sum-of-samples": right * sum(lengths),
+        "only-last": means[-1] * shares[-1],
+        "from-before": right + torch.cat([gradient.flatten() for gradient in before]),
+    }
+    return right.tolist(), {name: way.tolist() for name, way in ways.items()}
+
+
+def _flat(tensors: list[Any]) -> list[float]:
+    return [value for tensor in tensors for value in tensor.flatten().tolist()]
+
+
+def _judge_counts(part: Part, ran: list[Ran], lengths: tuple[int, ...], name: str) -> None:
+    """Raise what is wrong with the number of steps, and with when gradients were sent."""
+    mine = ran[0]
+    if mine.steps == 0:
+        raise part.wrong("no-step", name)
+    if mine.steps > 1:
+        raise part.wrong("several-steps", name, count=mine.steps)
+    if mine.sent == 0 and any(other.step != mine.step for other in ran):
+        raise part.wrong("never-sent", name)
+    if mine.sent > 1:
+        way = "forward-outside" if mine.entered else "sent-each-time"
+        raise part.wrong(way, name, count=mine.sent, pieces=len(lengths), entered=mine.entered)
+    if any(other.step != mine.step for other in ran):
+        raise part.wrong("first-sent", name)
+
+
+def _judge_memory(part: Part, mine: Ran, lengths: tuple[int, ...], name: str) -> None:
+    """`passes` has the samples of each forward pass, and 0 for each backward."""
+    if max(mine.passes) > max(lengths):
+        raise part.wrong("one-batch", name, largest=max(mine.passes))
+    if any(first and second for first, second in itertools.pairwise(mine.passes)):
+        raise part.wrong("all-kept", name)
