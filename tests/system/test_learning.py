@@ -134,6 +134,16 @@ def test_watch_runs_on_each_save_until_ctrl_c(student: Learner) -> None:
     assert mine.read_text() == before
 
 
+def test_the_report_of_the_course_has_the_learners_words(student: Learner) -> None:
+    student.types("run", "1.1")
+    student.types("answer", "1.1", "--set", "why=It falls.", code=None)
+    assert student.documents("report", "--of", "course")["told"] >= 1
+    page = (student.workspace / "deliverables/course/report.md").read_text()
+    assert "> It falls." in page
+    assert "on simulated nodes: its times say nothing of GPUs" in page
+    assert "--of course is written as Markdown" in student.types("report", "--of", "course", "--format", "pdf", code=2).err
+
+
 def test_a_fault_in_code_is_found_and_repaired(student: Learner) -> None:
     student.types("init", str(student.workspace))
     broken = student.documents("break", "1.1", "--how", "code")

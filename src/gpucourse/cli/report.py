@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import typer
 
 from gpucourse.cli.flags import JsonFlag
-from gpucourse.cli.session import session_of
-from gpucourse.errors import ExitCode
+from gpucourse.cli.session import Session, session_of
+from gpucourse.errors import ExitCode, UsageError
 
 
 def report(
@@ -18,21 +18,41 @@ def report(
         Literal["html", "pdf", "md"] | None,
         typer.Option("--format", help="One format (default: html and pdf).", show_default=False),
     ] = None,
+    of: Annotated[
+        Literal["benchmarks", "course"],
+        typer.Option("--of", help="benchmarks: the final project; course: all that you ran, wrote and answered."),
+    ] = "benchmarks",
     author: Annotated[str, typer.Option("--author", help="The author's name (default: the owner in gpucourse.yaml).")] = "",
     json: JsonFlag = False,
 ) -> int:
-    """The final project: 2 to 3 pages from your own runs and words, as HTML and PDF."""
+    """The final project: 2 to 3 pages from your own runs and words, as HTML and PDF; or all that you learned, as Markdown."""
     from gpucourse.learning.report import report as act
     from gpucourse.ui.views.report import report as view
 
     session = session_of(ctx)
     context = session.context
+    name = author or context.settings.owner or getpass.getuser()
+    if of == "course":
+        if form not in {None, "md"}:
+            raise UsageError(f"--of course is written as Markdown, not as {form}", hint="gpucourse report --of course")
+        return _report_course(session, name, json=json)
     with session.console.watch() as live:
         context.watch = live
-        result = act(context, (form,) if form else ("html", "pdf"), author or context.settings.owner or getpass.getuser())
+        result = act(context, (form,) if form else ("html", "pdf"), name)
     if json:
         session.console.document(
             {"files": result.files, "subjects": result.report.subjects, "missing": result.report.everything_missing}
         )
     session.console.show(view(result))
+    return ExitCode.DONE
+
+
+def _report_course(session: Session, author: str, *, json: bool) -> int:
+    from gpucourse.learning.course_report import report_course
+    from gpucourse.ui.views.report import course_report
+
+    result = report_course(session.context, author)
+    if json:
+        session.console.document({"file": result.file, "told": result.told, "exercises": result.exercises})
+    session.console.show(course_report(result))
     return ExitCode.DONE

@@ -83,6 +83,11 @@ class WorkspacePaths:
         """A file of the newest sweep over a parameter, as it is handed in; `ending` with its dot."""
         return self.deliverables(exercise) / f"sweep-{parameter}{ending}"
 
+    @property
+    def course_report(self) -> Path:
+        """What was learned, as one page; its pictures lie beside it."""
+        return self.deliverables("course") / "report.md"
+
     def report(self, ending: str) -> Path:
         """The final report in the format of that ending."""
         return self.deliverables("F") / f"report.{ending}"

@@ -9,6 +9,7 @@ from gpucourse.ui.tables import Items, Part, View, facts
 from gpucourse.ui.text import format_count
 
 if TYPE_CHECKING:
+    from gpucourse.learning.course_report import CourseReport
     from gpucourse.learning.report import ReportResult
 
 
@@ -31,3 +32,9 @@ def report(result: ReportResult) -> View:
     mark = UNICODE.error if missing else UNICODE.good
     footer = ("Type the command again when that is done: the report is written again.",) if missing else ()
     return View(title=f"{mark} {content.title}", parts=tuple(parts), footer=footer, mode=content.mode)
+
+
+def course_report(result: CourseReport) -> View:
+    """Where the page about the whole course lies, and of how many exercises it tells."""
+    told = f"{result.told} of {format_count(result.exercises, 'exercise')}"
+    return View(title=f"{UNICODE.good} What I learned", parts=(facts([("file", str(result.file)), ("tells of", told)]),))
