@@ -19,6 +19,7 @@ def sums_of_squares(load: Callable[[int, int], torch.Tensor], rows: int) -> torc
 
     `load(first, count)` reads the rows from `first` to `first + count - 1`, as a tensor of shape (count, columns) in float32 on
     the device. The plain way is two lines, table = load(0, rows) and return (table * table).sum(dim=0). It runs out of memory:
-    the table is a fifth larger than the device. On simulated nodes that has room for 61,440 rows, on a GPU for millions.
+    the table is a fifth larger than the device. On simulated nodes that has room for 61,440 rows, on a GPU for millions. Each
+    load takes as long as a few launches, however few rows it reads: read hundreds of them at a time, at least.
     """
     raise NotImplementedError("sums_of_squares: which part of the table has to be there at the same time?")

@@ -15,7 +15,7 @@ ROOM = (240 << 20) // (4 * 1024)  # rows of 1024 columns that fit on a device of
 CAPACITY = ROOM * COLUMNS * 4  # bytes
 TOO_LARGE = int(1.2 * (256 << 20) / (4 * 1024))  # rows
 TABLES = (TOO_LARGE, 97, 10_007, 1)  # rows
-TOLERANCE, MOST_PARTS = 1e-4, 500
+TOLERANCE, MOST_PARTS, FEW_ROWS = 1e-4, 500, 40
 WAYS = {
     "all-at-once": Way(
         "it asked for {asked:,} rows at once: the device has room for {room:,}, and the squares need room as well. Load a "
@@ -31,6 +31,11 @@ WAYS = {
             "    pieces = [load(first, min(PIECE, rows - first)) for first in range(0, rows, PIECE)]\n"
             "    return sum(piece.square_().sum(dim=0) for piece in pieces)\n",
         ),
+    ),
+    "parts-too-small": Way(
+        "it has read {rows:,} rows in {parts:,} parts. Each part is a call of load and some launches, which take as long for a "
+        "few rows as for thousands: memory is saved, and all the time is lost",
+        ("PIECE = 4096", "PIECE = 8"),
     ),
     "rows-missing": Way(
         "it read {rows:,} of {wanted:,} rows. The last part may be shorter than the others, and it counts as well",
@@ -80,6 +85,8 @@ class Table:
         """Rows from `first` on. Raises Verdict where there are none."""
         if first < 0 or count < 0 or first + count > self.rows:
             raise self.part.wrong("rows-beyond", f"{self.rows:,} rows", first=first, last=first + count - 1, end=self.rows - 1)
+        if self.rows == TOO_LARGE and len(self.parts) > FEW_ROWS and self.read < FEW_ROWS * len(self.parts):
+            raise self.part.wrong("parts-too-small", f"{self.rows:,} rows", rows=self.read, parts=len(self.parts))
         self.largest = max(self.largest, count)
         whole = torch.empty(count, COLUMNS)  # counted by the device before anything is filled in
         places = torch.arange(first, first + count, dtype=torch.int32).remainder_(PERIOD)
